@@ -24,15 +24,15 @@ import (
 // TestScript runs testdata/cluster.txtar, a script in the language of testscript, on a cluster of two Linux nodes with the pods a, b and
 // c of the troubleshooting page. Its commands, besides testscript's own:
 //
-//	contiv-netctl ARGUMENTS, netctl ARGUMENTS  on the first node; worker-1 and worker-2 stand for the nodes' names
-//	contiv-agent ARGUMENTS                     starts an agent on a third node, which is no part of the cluster, and waits until it is ready
+//	contiv-netctl ARGUMENTS, netctl ARGUMENTS  on the first node; worker-1 and worker-2 are replaced by the nodes' names
+//	contiv-agent ARGUMENTS                     starts an agent on a third node, which is not part of the cluster, and waits until it is ready
 //	curl ARGUMENTS                             on that third node
 func TestScript(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel) // after the script, which testscript runs in parallel
+	t.Cleanup(cancel) // runs after the script, which testscript runs in parallel
 	l := newLab(ctx, t)
 	testscript.Run(t, testscript.Params{
 		Files: []string{scriptFile}, RequireExplicitExec: true,
@@ -42,7 +42,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// lab is what the script runs on.
+// lab is the environment of the script.
 type lab struct {
 	*testbed.Cluster
 	ctx   context.Context
@@ -89,7 +89,7 @@ func (l *lab) close(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for _, p := range l.pods {
-		_ = p.Delete(ctx) // may be gone
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 	err := l.Close(ctx)
 	if l.alone != nil {
@@ -100,7 +100,7 @@ func (l *lab) close(t *testing.T) {
 	}
 }
 
-// credentials are a certificate for all agents and their token.
+// credentials returns the folder of a certificate for all agents and their token.
 func credentials(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -132,7 +132,7 @@ func credentials(t *testing.T) (dir string) {
 	return dir
 }
 
-// on runs a program on a node. Its output is what "stdout" of the script looks at.
+// on runs a program on a node. The script checks its output with "stdout".
 func (l *lab) on(n *testbed.Node, ts *testscript.TestScript, neg bool, program string, args ...string) {
 	for i := range args {
 		for j, node := range l.Nodes {
@@ -150,7 +150,7 @@ func (l *lab) netctl(ts *testscript.TestScript, neg bool, args []string) {
 	l.on(n, ts, neg, filepath.Join(l.bin, "contiv-netctl"), append([]string{"--socket=" + n.RESTSocket()}, args...)...)
 }
 
-// curl runs curl where the documented agent runs. The agent's socket is at another place than on its own machine.
+// curl runs curl on the node of the documented agent. The agent's socket has another path than in the documents.
 func (l *lab) curl(ts *testscript.TestScript, neg bool, args []string) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "/run/contiv/rest.sock", l.alone.RESTSocket())
@@ -158,7 +158,7 @@ func (l *lab) curl(ts *testscript.TestScript, neg bool, args []string) {
 	l.on(l.alone, ts, neg, "curl", append([]string{"-fsS"}, args...)...)
 }
 
-// agent starts the agent with the documented arguments. Directories of its own keep the machine's as they are.
+// agent starts the agent with the documented arguments. It uses its own directories, so that those of the machine do not change.
 func (l *lab) agent(ts *testscript.TestScript, _ bool, args []string) {
 	for i := range args {
 		if name, path, ok := strings.Cut(args[i], "="); ok && name == "--config" {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// command is a command that a document shows.
+// command is a command in a document.
 type command struct{ file, text string }
 
-// notRun are the commands of documents that no test runs, each with the reason. What can be checked without the machine that they need,
-// TestNotRun checks: values of the chart, names in the cluster, targets of the Makefile, paths.
+// notRun returns the commands of documents that no test runs, each with the reason. TestNotRun checks the parts that can be checked without the
+// machine that they need: values of the chart, names in the cluster, targets of the Makefile, paths.
 func notRun() map[string]string {
 	const (
 		aMake    = "takes minutes; TestTargets knows the target, and the target's own tests run what it does"
@@ -46,8 +46,8 @@ func notRun() map[string]string {
 	}
 }
 
-// documented are the commands in the documents for users: the lines of blocks without a language. In a block that shows a prompt ("# " or
-// "$ " at its beginning) only lines with a prompt are commands, the rest is output.
+// documented returns the commands in the documents for users: the lines of blocks without a language. In a block that begins with a prompt ("# "
+// or "$ ") only lines with a prompt are commands, the rest is output.
 func documented(t *testing.T) []command {
 	t.Helper()
 	var all []command
@@ -92,18 +92,18 @@ func commandsOf(text string) (lines []string) {
 	return lines
 }
 
-// closedBlocks leaves out the blocks that name a language, whose ends would be taken for beginnings.
+// closedBlocks removes the blocks that name a language; otherwise their ends would be taken for beginnings.
 func closedBlocks(text string) string {
 	return regexp.MustCompile("(?ms)^ *```[a-z]+\n.*?^ *```$").ReplaceAllString(text, "")
 }
 
-// scriptFile is what TestScript runs, kubernetesFile what TestDocuments of test/kube runs on a real Kubernetes.
+// scriptFile is the script of TestScript; kubernetesFile is that of TestDocuments of test/kube, which runs on a real Kubernetes.
 const (
 	scriptFile     = "testdata/cluster.txtar"
 	kubernetesFile = "testdata/kubernetes.txtar"
 )
 
-// scripted are the commands of both scripts.
+// scripted returns the commands of both scripts.
 func scripted(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, file := range []string{scriptFile, kubernetesFile} {
@@ -119,7 +119,8 @@ func scripted(t *testing.T) (lines []string) {
 	return lines
 }
 
-// TestCommandsAreRun: a command that a document shows is in a script that a test runs, or is in the list of those that are not, with the reason.
+// TestCommandsAreRun checks that a command in a document is in a script that a test runs, or is in the list of commands that are not run, with
+// the reason.
 func TestCommandsAreRun(t *testing.T) {
 	reasons, run := notRun(), scripted(t)
 	shown := map[string]bool{}
@@ -137,7 +138,7 @@ func TestCommandsAreRun(t *testing.T) {
 	}
 }
 
-// TestNotRun checks what can be checked of commands that are not run.
+// TestNotRun checks the parts of commands that can be checked without running them.
 func TestNotRun(t *testing.T) {
 	var chart map[string]any
 	data, err := os.ReadFile("../k8s/contiv-vpp/values.yaml")
@@ -180,7 +181,7 @@ func TestNotRun(t *testing.T) {
 	heredocs(t, chart)
 }
 
-// heredocs: the files that documents write are YAML, and values for Helm are values of the chart.
+// heredocs checks that the files that documents write are YAML, and that values for Helm are values of the chart.
 func heredocs(t *testing.T, chart map[string]any) {
 	found := 0
 	for name, text := range documents(t) {
@@ -232,7 +233,7 @@ func inValues(chart map[string]any, path []string) error {
 	return inValues(inner, path[1:])
 }
 
-// chartTexts is the manifest, and what the chart's templates say.
+// chartTexts returns the manifest and the templates of the chart.
 func chartTexts(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

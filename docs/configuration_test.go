@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
 
-// TestConfigurationReference: docs/configuration.md is what `make docs` writes.
+// TestConfigurationReference checks that docs/configuration.md is the output of `make docs`.
 func TestConfigurationReference(t *testing.T) {
 	dir := builtPrograms(t)
 	s := configref.Sources{Help: map[string]string{}}
@@ -52,7 +52,8 @@ func TestConfigurationReference(t *testing.T) {
 	t.Fatal("docs/configuration.md is out of date: run make docs")
 }
 
-// TestDefaults: the defaults on the page are those of the code: a contiv.conf that sets one is the same as one that does not.
+// TestDefaults checks that the defaults on the page are those of the code: a contiv.conf that sets a default gives the same
+// result as one that does not.
 func TestDefaults(t *testing.T) {
 	env := contivconf.Env{NodeName: "node-1"}
 	want := contivconf.Default(env)
@@ -76,7 +77,7 @@ func TestDefaults(t *testing.T) {
 				walk(t, name, inner)
 			}
 			def := f.Tag.Get("default")
-			if def == "" || prefix == "" && name == "mtuSize" { // of which also is remembered that it was not set
+			if def == "" || prefix == "" && name == "mtuSize" { // for which the configuration also records that it was not set
 				continue
 			}
 			text := fmt.Sprintf("%s: %s", name, def)

@@ -1,3 +1,3 @@
-// Package docs has no code: its tests keep what is written here, and in the README files, true. Links lead somewhere, every
-// document can be found from the README, and commands, flags and targets exist.
+// Package docs has no code: its tests check that the documents here and the README files are true. Links have a target,
+// every document can be reached from the README, and commands, flags and targets exist.
 package docs

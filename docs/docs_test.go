@@ -12,7 +12,7 @@ import (
 
 const root = ".."
 
-// documents are all Markdown files of the project, by their paths from its root.
+// documents returns all Markdown files of the project, by their paths from its root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -44,7 +44,8 @@ var (
 	notInAnchor    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// links are the targets of a document's links into the project: the file, by its path from the root, and the heading.
+// links returns the targets of a document's links into the project: the file, by its path from the root, and the
+// heading.
 func links(name, text string) (targets [][2]string) {
 	for _, m := range linkPattern.FindAllStringSubmatch(text, -1) {
 		if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
@@ -59,7 +60,7 @@ func links(name, text string) (targets [][2]string) {
 	return targets
 }
 
-// anchors are the names of a document's headings, as GitHub makes them.
+// anchors returns the names of a document's headings, as GitHub generates them.
 func anchors(text string) (names []string) {
 	prose, _ := parts(text)
 	for _, m := range headingPattern.FindAllStringSubmatch(prose, -1) {
@@ -69,7 +70,7 @@ func anchors(text string) (names []string) {
 	return names
 }
 
-// TestLinks: what a link leads to exists, the heading too.
+// TestLinks checks that the targets of links exist, including the headings.
 func TestLinks(t *testing.T) {
 	texts := documents(t)
 	checked := 0
@@ -88,7 +89,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReachable: a user that begins with the README finds every document. A link to a folder is one to its README.
+// TestReachable checks that every document can be reached from the README. A link to a folder counts as a link to its
+// README.
 func TestReachable(t *testing.T) {
 	texts := documents(t)
 	seen := map[string]bool{}
@@ -114,7 +116,8 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestTargets: every `make …` in a document is a target of the Makefile, and every target there is explained.
+// TestTargets checks that every `make …` in a document is a target of the Makefile, and that every target is
+// explained there.
 func TestTargets(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -137,7 +140,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// parts are what is for reading, and the lines of code, continued ones as one.
+// parts returns the prose of a document, and its lines of code, with continued lines joined.
 func parts(text string) (prose string, code []string) {
 	fenced := false
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
@@ -153,7 +156,7 @@ func parts(text string) (prose string, code []string) {
 	return prose, code
 }
 
-// fragments is all code in a document: lines of blocks, and spans.
+// fragments returns all code in a document: lines of blocks, and spans.
 func fragments(text string) []string {
 	prose, all := parts(text)
 	for _, m := range spanPattern.FindAllStringSubmatch(prose, -1) {

@@ -20,7 +20,7 @@ var (
 	wordPattern    = regexp.MustCompile(`^ +([a-z][a-z-]*)(?: |$)`)
 )
 
-// usage is what a program understands: its own commands, and the flags of all of them.
+// usage lists what a program accepts: its own commands, and the flags of all of them.
 type usage struct{ commands, flags map[string]bool }
 
 func usageOf(t *testing.T, program string, command ...string) usage {
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programsDir is where builtPrograms has put them.
+// programsDir is the folder into which builtPrograms has built the programs.
 var programsDir string
 
 var buildPrograms = sync.OnceValue(func() error {
@@ -74,7 +74,7 @@ var buildPrograms = sync.OnceValue(func() error {
 	return gobuild.Commands(programsDir, names...)
 })
 
-// builtPrograms is a directory with all programs of ours.
+// builtPrograms returns a directory with all our programs.
 func builtPrograms(t *testing.T) string {
 	t.Helper()
 	if err := buildPrograms(); err != nil {
@@ -83,7 +83,7 @@ func builtPrograms(t *testing.T) string {
 	return programsDir
 }
 
-// usages are those of our programs, and under "" the flags of them all.
+// usages returns the usages of our programs, and under "" the flags of them all.
 func usages(t *testing.T) map[string]usage {
 	t.Helper()
 	dir := builtPrograms(t)
@@ -98,8 +98,8 @@ func usages(t *testing.T) map[string]usage {
 	return all
 }
 
-// TestCommands: every command and flag that a document gives to a program of ours is one that the program has; a flag that
-// stands alone is one of any of them. All commands of contiv-netctl are in troubleshooting.md.
+// TestCommands checks that a program has every command and flag with which a document uses it; a flag without a program
+// must be a flag of one of them. All commands of contiv-netctl are in troubleshooting.md.
 func TestCommands(t *testing.T) {
 	programs := usages(t)
 	flags, commands := 0, 0
@@ -108,7 +108,7 @@ func TestCommands(t *testing.T) {
 			program, line := "", code
 			if m := programPattern.FindStringSubmatch(code); m != nil {
 				program, line = m[1], m[2]
-			} else if !strings.HasPrefix(code, "--") || strings.HasPrefix(code, "--set ") { // helm's
+			} else if !strings.HasPrefix(code, "--") || strings.HasPrefix(code, "--set ") { // a flag of helm
 				continue
 			}
 			known := programs[program]

@@ -20,10 +20,10 @@ import (
 // registration is a call of RegisterHTTPHandler.
 type registration struct {
 	method string
-	dir    string // of the package, whose handler reads the parameters
+	dir    string // of the package of the handler, which reads the parameters
 }
 
-// registrations are all REST paths that the product's code registers.
+// registrations returns all REST paths that the product's code registers.
 func registrations(t *testing.T) map[string]registration {
 	t.Helper()
 	consts := map[string]map[string]string{} // by folder of the package, and by name
@@ -91,7 +91,7 @@ func addConstants(consts map[string]map[string]string, dir string, f *ast.File) 
 	}
 }
 
-// constant is the text of an argument: a literal, a constant of the package, or one of another package.
+// constant returns the text of an argument: a literal, a constant of the package, or one of another package.
 func constant(t *testing.T, consts map[string]map[string]string, dir string, e ast.Expr) string {
 	t.Helper()
 	switch e := e.(type) {
@@ -117,7 +117,7 @@ func constant(t *testing.T, consts map[string]map[string]string, dir string, e a
 	return ""
 }
 
-// operation is one of openapi.yaml.
+// operation is an operation of openapi.yaml.
 type operation struct {
 	Summary    string `yaml:"summary"`
 	Parameters []struct {
@@ -125,7 +125,8 @@ type operation struct {
 	} `yaml:"parameters"`
 }
 
-// TestOpenAPI: openapi.yaml and rest.md have every path with its method, and no other; the parameters are words of the handler's package.
+// TestOpenAPI checks that openapi.yaml and rest.md have every path with its method, and no others; the parameters must occur in the
+// handler's package.
 func TestOpenAPI(t *testing.T) {
 	text, err := os.ReadFile("openapi.yaml")
 	if err != nil {
@@ -169,7 +170,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// sources is the text of a package.
+// sources returns the text of a package.
 func sources(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

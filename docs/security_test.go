@@ -16,7 +16,8 @@ var (
 	testsInDir = regexp.MustCompile("((?:`(?:Test|Fuzz)\\w+`(?:, )?)+) \\(([^)]+)\\)")
 )
 
-// TestSecurityTable: each fault that a review found has a row, each row names tests, and each test exists in the folder that is named.
+// TestSecurityTable checks that each fault that a review found has a row, that each row names tests, and that each test exists in the named
+// folder.
 func TestSecurityTable(t *testing.T) {
 	text, err := os.ReadFile("security.md")
 	if err != nil {
@@ -41,7 +42,8 @@ func TestSecurityTable(t *testing.T) {
 	}
 }
 
-// TestSecurityTableNotices: a cell without tests, a test that does not exist, one in the wrong folder, and one without a folder are faults.
+// TestSecurityTableNotices checks that a cell without tests, a test that does not exist, one in the wrong folder, and one without a folder
+// are reported.
 func TestSecurityTableNotices(t *testing.T) {
 	for cell, want := range map[string]int{
 		"`TestSecurityTable`, `TestLinks` (docs)":              0,
@@ -59,7 +61,7 @@ func TestSecurityTableNotices(t *testing.T) {
 	}
 }
 
-// faultRows are the three cells of each row below the table's head.
+// faultRows returns the three cells of each row below the table's head.
 func faultRows(section string) (rows [][]string) {
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
@@ -74,7 +76,7 @@ func faultRows(section string) (rows [][]string) {
 	return rows
 }
 
-// faultsOf says what is wrong with a cell that names tests, as "`TestA`, `TestB` (folder); `TestC` (folder)".
+// faultsOf returns the errors in a cell that names tests, as "`TestA`, `TestB` (folder); `TestC` (folder)".
 func faultsOf(cell string) (faults []string) {
 	placed := map[string]bool{}
 	for _, group := range testsInDir.FindAllStringSubmatch(cell, -1) {

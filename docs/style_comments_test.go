@@ -15,17 +15,17 @@ import (
 // inComments are words that comments must not have, besides the banned words of style.md: machines are not persons.
 var inComments = regexp.MustCompile(`(?i)\b(?:whom|whosoever|learns|learnt|knows)\b`)
 
-// commentsNotClean are folders whose comments still have such words. The list may only get shorter: a folder that has none any more must
+// commentsNotClean are folders whose comments still have such words. The list may only become shorter: a folder without such words must
 // be removed from it. Today it is empty.
 var commentsNotClean = []string{}
 
 // wellFormed is a standard term that contains a banned word.
 var wellFormed = regexp.MustCompile(`\bwell[- ]formed\b`)
 
-// cComment is a comment of C or shell-like `//` style.
+// cComment matches a comment of C, or one that begins with `//`.
 var cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
 
-// TestPlainEnglishInComments: comments of Go and C have none of the banned words, except in the folders of commentsNotClean.
+// TestPlainEnglishInComments checks that comments of Go and C have none of the banned words, except in the folders of commentsNotClean.
 func TestPlainEnglishInComments(t *testing.T) {
 	pattern, advice := banned(t)
 	found, folders, checked := map[string][]string{}, map[string]bool{}, 0

@@ -19,10 +19,10 @@ var inNames = []string{
 	"squatter", "liar", "newcomer", "newcomers", "foretold",
 }
 
-// wordBoundary is between the words of a name: in camelCase, and at underscores.
+// wordBoundary matches the boundaries between the words of a name: in camelCase, and at underscores.
 var wordBoundary = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])|_`)
 
-// wordsOf are the words of a name, in lower case.
+// wordsOf returns the words of a name, in lower case.
 func wordsOf(name string) []string {
 	for range 2 { // matches do not overlap: "HNSOfX" has two boundaries with a common letter
 		name = wordBoundary.ReplaceAllString(name, "$1$3 $2$4")
@@ -30,7 +30,8 @@ func wordsOf(name string) []string {
 	return strings.Fields(strings.ToLower(name))
 }
 
-// declaredNames are the names that a file declares: functions, types, constants, variables, fields, parameters.
+// declaredNames returns the names that a file declares: functions, types, constants, variables, fields,
+// parameters.
 func declaredNames(f *ast.File) (names []string) {
 	add := func(ids ...*ast.Ident) {
 		for _, id := range ids {
@@ -59,7 +60,7 @@ func declaredNames(f *ast.File) (names []string) {
 	return names
 }
 
-// TestPlainNames: no name that Go code declares has one of these words.
+// TestPlainNames checks that no name that Go code declares has one of these words.
 func TestPlainNames(t *testing.T) {
 	if got := wordsOf("TestHNSOfNobody_else2X"); !slices.Equal(got, []string{"test", "hns", "of", "nobody", "else2", "x"}) {
 		t.Fatalf("the words of a name are %q", got)

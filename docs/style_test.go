@@ -17,7 +17,7 @@ import (
 // bannedRow is a row of the table "Banned words" in style.md: the word, and what to write instead.
 var bannedRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+) \\|$")
 
-// banned are the words of style.md that user-visible text must not have, as one pattern, and the advice for each.
+// banned returns the words of style.md that user-visible text must not have, as one pattern, and the advice for each.
 func banned(t *testing.T) (*regexp.Regexp, map[string]string) {
 	t.Helper()
 	_, table, ok := strings.Cut(documents(t)["docs/style.md"], "## Banned words")
@@ -85,8 +85,8 @@ func belowAny(path string, prefixes []string) bool {
 	return false
 }
 
-// TestPlainEnglish: what a user sees (messages, errors, help, Events, documents, the chart) has no banned word. Left out is
-// style.md itself, which lists the words.
+// TestPlainEnglish checks that text for users (messages, errors, help, Events, documents, the chart) has no banned word.
+// style.md itself is left out, because it lists the words.
 func TestPlainEnglish(t *testing.T) {
 	pattern, advice := banned(t)
 	checked := 0

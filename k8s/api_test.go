@@ -26,7 +26,7 @@ type apiServer struct {
 	bin string // directory of the binaries
 }
 
-// startAPI starts one; the test is skipped where the binaries are not built (test/kube/lab/build.sh).
+// startAPI starts an API server; the test is skipped if the binaries are not built (test/kube/lab/build.sh).
 func startAPI(t *testing.T) *apiServer {
 	t.Helper()
 	cache := os.Getenv("KUBELAB_CACHE")
@@ -55,7 +55,7 @@ func startAPI(t *testing.T) *apiServer {
 	return a
 }
 
-// certify makes the PKI: the server, and an administrator.
+// certify makes the PKI: the server's certificate, and an administrator's.
 func (a *apiServer) certify() {
 	a.t.Helper()
 	ca, err := etcdpki.NewCA("k8s")
@@ -72,7 +72,7 @@ func (a *apiServer) certify() {
 	}
 	a.write("ca.key", ca.Key)
 	a.run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", a.path("sa.key"))
-	// The administrator's certificate needs an organisation, which ours have not.
+	// The administrator's certificate needs an organisation, which certificates of etcdpki do not have.
 	a.run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
 		"/O=system:masters/CN=admin",
 		"-keyout", a.path("admin.key"), "-out", a.path("admin.csr"))
@@ -127,12 +127,12 @@ func (a *apiServer) must(stdin string, args ...string) string {
 	return out
 }
 
-// TestRealAPIServer: it takes every variant of the manifests, strictly validated and without a warning; a misspelt field would
-// be refused. The agent's service account may do what the agent does, and nothing more.
+// TestRealAPIServer checks that a real API server accepts every variant of the manifests, strictly validated and without a warning; it
+// would reject a misspelt field. The agent's service account has the permissions that the agent needs, and no others.
 func TestRealAPIServer(t *testing.T) {
 	t.Parallel()
 	a := startAPI(t)
-	programs(t) // while it starts
+	programs(t) // built while the server starts
 	a.await()
 	a.must("", "apply", "-f", "testdata/podmonitor-crd.yaml")
 	a.must("", "apply", "-f", "testdata/prometheusrule-crd.yaml")
@@ -151,7 +151,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("remote", func(t *testing.T) { a.t = t; a.upgradeKeepsSecrets() })
 }
 
-// variants are all taken.
+// variants checks that the API server accepts every variant.
 func (a *apiServer) variants(t *testing.T) {
 	for name, values := range variants() {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func (a *apiServer) variants(t *testing.T) {
 	}
 }
 
-// rbac asks the API server what the service accounts may do.
+// rbac queries the API server for the permissions of the service accounts.
 func (a *apiServer) rbac() {
 	a.permissions([]permission{
 		{"contiv-agent", "watch", "pods", "any", true},
@@ -200,13 +200,13 @@ func (a *apiServer) rbac() {
 	})
 }
 
-// permission is what a service account may do, or may not.
+// permission is an action that a service account may do, or may not.
 type permission struct {
 	caller, verb, what, namespace string
 	may                           bool
 }
 
-// permissions asks for all at once.
+// permissions checks all permissions with one request.
 func (a *apiServer) permissions(all []permission) {
 	a.t.Helper()
 	var b strings.Builder
@@ -249,7 +249,7 @@ func (a *apiServer) contivInit() {
 	a.relay() // needs etcd
 }
 
-// certs: the Job makes two Secrets; the second run finds them and changes nothing.
+// certs checks that the Job makes two Secrets, and that a second run finds them and changes nothing.
 func (a *apiServer) certs(program string) {
 	config := a.kubeconfig("contiv-etcd-certs", "")
 	for range 2 {
@@ -267,8 +267,8 @@ func (a *apiServer) certs(program string) {
 	}
 }
 
-// installer: while the agent is not ready there is no configuration; as soon as it is, there is one, and the node's network is available;
-// what another program removes comes back.
+// installer checks that there is no CNI configuration while the agent is not ready; when it is ready, the configuration is written, and
+// the node's network becomes available; files that another program removes are written again.
 func (a *apiServer) installer(program string) {
 	a.t.Helper()
 	for _, d := range []string{"src", "bin", "net.d"} {
@@ -321,8 +321,9 @@ func (a *apiServer) installer(program string) {
 	a.eventually("the configuration again", func() bool { _, err := os.Stat(conflist); return err == nil })
 }
 
-// etcd: three members find each other by the service's endpoints, trust each other by certificates that they issue themselves, and form a
-// cluster; the agent's starter finds them, and still has them when the API server does not answer; a member that restarts asks nothing.
+// etcd checks that three members find each other by the service's endpoints, trust each other by certificates that they issue themselves,
+// and form a cluster; the agent's starter finds them, and still has them when the API server does not answer; a member that restarts
+// sends no query.
 func (a *apiServer) etcd(program string) {
 	a.t.Helper()
 	ca := a.path("ca-dir")
@@ -355,7 +356,7 @@ func (a *apiServer) etcd(program string) {
 		return a.command("curl", "-fsS", "http://127.0.0.1:22383/readyz").Run() == nil &&
 			strings.Contains(a.etcdAPI("put", `{"key":"YQ==","value":"YQ=="}`), `"revision"`)
 	})
-	// An agent's certificate is of the same CA; it must not open the door of the members.
+	// An agent's certificate is from the same CA; it must not give access to the members' peer port.
 	if out, err := a.command("curl", "-sS", "--max-time", "5", "--cacert", a.path("etcd-ca.crt"), "--cert",
 		a.path("etcd-tls.crt"), "--key",
 		a.path("etcd-tls.key"), "https://10.99.0.1:12380/version").CombinedOutput(); err == nil {
@@ -381,10 +382,10 @@ func (a *apiServer) etcd(program string) {
 	}
 }
 
-// etcdAPI calls etcd's JSON gateway with the agents' certificate, and gives the answer.
+// etcdAPI calls etcd's JSON gateway with the agents' certificate, and returns the answer.
 func (a *apiServer) etcdAPI(call, request string) string {
 	out, _ := a.command("curl", "-sS", "--max-time", "5", "--cacert", a.path("etcd-ca.crt"), "--cert", a.path("etcd-tls.crt"),
-		"--key", a.path("etcd-tls.key"), "https://10.99.0.1:12379/v3/kv/"+call, "-d", request).CombinedOutput() // asked again
+		"--key", a.path("etcd-tls.key"), "https://10.99.0.1:12379/v3/kv/"+call, "-d", request).CombinedOutput() // the caller retries
 	return string(out)
 }
 
@@ -395,7 +396,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// secret is a value of a Secret.
+// secret returns a value of a Secret.
 func (a *apiServer) secret(name, key string) []byte {
 	a.t.Helper()
 	text := a.must("", "-n", "kube-system", "get", "secret", name, "-o", "jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
@@ -406,8 +407,8 @@ func (a *apiServer) secret(name, key string) []byte {
 	return data
 }
 
-// conditions: pre-flight that finds something is an Event and a condition of its node; an agent that is ready makes the network
-// available; neither may touch another node.
+// conditions checks that a finding of pre-flight is an Event and a condition of its node, that an agent that is ready makes the network
+// available, and that neither may change another node.
 func (a *apiServer) conditions(program string) {
 	a.t.Helper()
 	own := a.kubeconfig("contiv-agent", "n1")
@@ -451,7 +452,7 @@ func exitCode(err error) int {
 	return 0
 }
 
-// kubeconfig is that of a service account, bound to a pod on the node if one is named, as the kubelet would have it.
+// kubeconfig returns the kubeconfig of a service account, bound to a pod on the node if one is named, as the kubelet does it.
 func (a *apiServer) kubeconfig(account, node string) string {
 	a.t.Helper()
 	args := []string{"-n", "kube-system", "create", "token", account}

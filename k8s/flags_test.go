@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestFlagsExist: every flag in the manifests is one that the program has. A misspelt one would be found on the nodes only.
+// TestFlagsExist checks that the programs have every flag in the manifests. A misspelt flag would otherwise be found only
+// on the nodes.
 func TestFlagsExist(t *testing.T) {
 	t.Parallel()
 	dir := programs(t)
@@ -41,7 +42,7 @@ func TestFlagsExist(t *testing.T) {
 	}
 }
 
-// argv is a container's command with its arguments.
+// argv returns a container's command with its arguments.
 func argv(container any) []string {
 	var all []string
 	for _, key := range []string{"command", "args"} {
@@ -53,7 +54,7 @@ func argv(container any) []string {
 	return all
 }
 
-// checkFlags looks up the flags of a command line; what follows "--" is its own command line.
+// checkFlags looks up the flags of a command line; the arguments after "--" are a separate command line.
 func checkFlags(t *testing.T, where string, line []string, help func(...string) string) (checked int) {
 	t.Helper()
 	command := []string{}

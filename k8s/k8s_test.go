@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
-// TestMain makes and removes the directory of the programs that the tests share.
+// TestMain creates and removes the directory of the programs that the tests share.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "k8s-test")
 	if err != nil {
@@ -39,7 +39,7 @@ var work string
 // buildRenderer builds the program of module k8s/render, once.
 var buildRenderer = sync.OnceValue(func() error { return gobuild.Build{Module: "render"}.Commands(work, "contiv.dev/vswitch/k8s/render") })
 
-// buildPrograms builds those that the manifests run, once.
+// buildPrograms builds the programs that the manifests run, once.
 var buildPrograms = sync.OnceValue(func() error {
 	const cmd = "contiv.dev/vswitch/cmd/"
 	return gobuild.Commands(work, cmd+"contiv-agent", cmd+"contiv-init", cmd+"contiv-ksr", cmd+"contiv-netctl", cmd+"contiv-vpp-supervisor")
@@ -53,7 +53,7 @@ func renderer(t *testing.T) string {
 	return filepath.Join(work, "render")
 }
 
-// programs is the directory of the programs that the manifests run.
+// programs returns the directory of the programs that the manifests run.
 func programs(t *testing.T) string {
 	t.Helper()
 	if err := buildPrograms(); err != nil {
@@ -62,7 +62,7 @@ func programs(t *testing.T) string {
 	return work
 }
 
-// rendered is the manifest that values make, which have to be good.
+// rendered returns the manifest for values, which must be valid.
 func rendered(t *testing.T, values string) string {
 	t.Helper()
 	text, err := render(t, renderer(t), values)
@@ -72,7 +72,7 @@ func rendered(t *testing.T, values string) string {
 	return text
 }
 
-// render is the manifest that values make; "" for the chart's own.
+// render returns the manifest for values; "" stands for the chart's own.
 func render(t *testing.T, bin, values string, flags ...string) (string, error) {
 	t.Helper()
 	args := append(flags, "contiv-vpp")
@@ -92,7 +92,7 @@ func render(t *testing.T, bin, values string, flags ...string) (string, error) {
 	return out.String(), nil
 }
 
-// What Helm instructs users to ask is there.
+// TestNotes checks that the manifest has the DaemonSet and the label that the notes of Helm name.
 func TestNotes(t *testing.T) {
 	for name, values := range variants() {
 		notes, err := render(t, renderer(t), values, "-notes")
@@ -115,7 +115,7 @@ type renderError struct{ text string }
 
 func (e *renderError) Error() string { return e.text }
 
-// variants are values that users choose; each must render, and be taken by an API server.
+// variants returns values that users choose; each must render, and be accepted by an API server.
 func variants() map[string]string {
 	return map[string]string{
 		"default":  "",
@@ -144,19 +144,19 @@ func variants() map[string]string {
 	}
 }
 
-// relayRemote has metrics of everything beyond loopback.
+// relayRemote serves metrics of all programs beyond loopback.
 const relayRemote = "{dataplane: linux, kubernetes: {relay: true}, agent: {remote: {enabled: true}}, etcd: {replicas: 3}, " +
 	"metrics: {podMonitor: {enabled: true}}}"
 
-// windowsValues are those of a cluster with Windows nodes.
+// windowsValues are the values of a cluster with Windows nodes.
 const windowsValues = "{windows: {enabled: true, podLabels: {team: net}, extraArgs: ['--log-level=debug']}, contivConf: {vxlanVNI: 4096}, " +
 	"kubernetes: {server: 'https://192.0.2.1:6443'}}"
 
-// relayExternal is a large cluster with its own etcd.
+// relayExternal are the values of a large cluster with its own etcd.
 const relayExternal = "{kubernetes: {relay: true}, ksr: {replicas: 1}, " +
 	"etcd: {mode: external, external: {endpoints: ['https://192.0.2.1:2379'], tlsSecret: etcd}}}"
 
-// TestRenderedManifestIsTheCharts: contiv-vpp.yaml, the schema and the dashboard are what `make manifests` makes.
+// TestRenderedManifestIsTheCharts checks that contiv-vpp.yaml, the schema and the dashboard are the output of `make manifests`.
 func TestRenderedManifestIsTheCharts(t *testing.T) {
 	base, err := os.ReadFile("schema.base.json")
 	if err != nil {
@@ -186,7 +186,7 @@ func same(t *testing.T, file string, want []byte) {
 	}
 }
 
-// documents are the objects of a manifest.
+// documents returns the objects of a manifest.
 func documents(t *testing.T, manifest string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -202,7 +202,7 @@ func documents(t *testing.T, manifest string) []map[string]any {
 	}
 }
 
-// at follows a path of keys and indices.
+// at returns the value at a path of keys and indices.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -220,8 +220,8 @@ func at(v any, path ...any) any {
 	return v
 }
 
-// TestVariants: whatever users choose, every variant renders; its contiv.conf is one that the agent takes; containers run as
-// what they need and no more.
+// TestVariants checks that every variant renders, that the agent accepts its contiv.conf, and that containers run with the permissions
+// that they need and no others.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	for name, values := range variants() {
@@ -246,8 +246,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// checkPod: only the agent and VPP are privileged; everything else has no capability (pre-flight: those for its trials), the runtime's
-// seccomp profile, and a file system that it cannot write.
+// checkPod checks that only the agent and VPP are privileged, and that all other containers have no capability (pre-flight: those for its
+// trials), the runtime's seccomp profile, and a read-only file system.
 func checkPod(t *testing.T, workload, spec any) {
 	t.Helper()
 	class := "system-node-critical"
@@ -258,7 +258,7 @@ func checkPod(t *testing.T, workload, spec any) {
 		t.Errorf("%v: %v", workload, spec)
 	}
 	if name := fmt.Sprint(workload); strings.HasPrefix(name, "contiv-agent") || name == "contiv-ksr" {
-		// The agent and contiv-ksr say what hangs before they are killed for it.
+		// The agent and contiv-ksr report what hangs before the kubelet kills them.
 		grace, _ := at(spec, "terminationGracePeriodSeconds").(int)
 		if time.Duration(grace)*time.Second <= daemon.StopLimit {
 			t.Errorf("%v is killed after %d s, before it gives up stopping (%s)", workload, grace, daemon.StopLimit)
@@ -294,7 +294,7 @@ func checkPod(t *testing.T, workload, spec any) {
 	}
 }
 
-// checkWindowsContainer: a container of a host-process pod has no security context of Linux.
+// checkWindowsContainer checks that a container of a host-process pod has no security context of Linux.
 func checkWindowsContainer(t *testing.T, spec, c any) {
 	t.Helper()
 	if at(spec, "securityContext", "windowsOptions", "hostProcess") != true || at(c, "securityContext", "privileged") != nil {
@@ -305,8 +305,8 @@ func checkWindowsContainer(t *testing.T, spec, c any) {
 	}
 }
 
-// TestDataplanes: on nodes of VPP, VPP and agent have their own pods, so that an upgrade of one does not restart the other; on Linux there
-// is no VPP; with auto a label decides, and no node has two agents.
+// TestDataplanes checks that VPP and the agent have their own pods on nodes with VPP, so that an upgrade of one does not restart the
+// other; with Linux there is no VPP; with auto a label decides, and no node has two agents.
 func TestDataplanes(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
@@ -334,7 +334,7 @@ func TestDataplanes(t *testing.T) {
 	}
 }
 
-// TestSharedSockets: the agent finds VPP's API and its statistics where VPP's pod puts them, on the node's disk.
+// TestSharedSockets checks that the agent finds VPP's API and its statistics at the paths of VPP's pod, on the node's disk.
 func TestSharedSockets(t *testing.T) {
 	t.Parallel()
 	manifest := rendered(t, "dataplane: vpp")
@@ -357,8 +357,8 @@ func TestSharedSockets(t *testing.T) {
 	}
 }
 
-// TestVPPResources: the container has memory for all that VPP is given, unless the user says otherwise; what is configured for
-// the agent alone does not restart VPP; and nothing is left in the node's /dev.
+// TestVPPResources checks that the container has memory for everything that VPP is given, unless the user sets it; that configuration for
+// the agent alone does not restart VPP; and that nothing is left in the node's /dev.
 func TestVPPResources(t *testing.T) {
 	t.Parallel()
 	const withNIC = "{dataplane: vpp, contivConf: {nodeConfig: [{nodeName: a, mainVPPInterface: {interfaceName: host-eth1}}]}}"
@@ -393,8 +393,8 @@ func TestVPPResources(t *testing.T) {
 	}
 }
 
-// TestRelay: with the relay, agents know no API server, which they would refuse to start with; replicas of contiv-ksr share no
-// node, and are let onto nodes that have no network yet.
+// TestRelay checks that agents with the relay have no API server, with which they would not start; that replicas of contiv-ksr run on
+// different nodes, and tolerate nodes that have no network yet.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	manifest := rendered(t, variants()["relay"])
@@ -433,7 +433,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestSchema: values that would fail on the nodes, or be ignored, are refused with their name.
+// TestSchema checks that values that would fail on the nodes, or be ignored, are rejected with their name.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	bin := renderer(t)
@@ -471,7 +471,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestConfigDigests: the digest of a configuration is a text also where it looks like a number, which an annotation cannot be.
+// TestConfigDigests checks that the digest of a configuration is a string even if it looks like a number, which is not allowed in an
+// annotation.
 func TestConfigDigests(t *testing.T) {
 	t.Parallel()
 	for extra, digest := range map[string]string{"# 547": "09970e9740877053", "# 4622": "9987225845389995"} {
@@ -487,8 +488,8 @@ func TestConfigDigests(t *testing.T) {
 	}
 }
 
-// TestJobOfItsOwn: a Job cannot be changed, so that values that make another one give it another name, for instance after one
-// that no node was right for.
+// TestJobOfItsOwn checks that values that change a Job also change its name, because a Job cannot be changed; for instance after a Job for
+// which no node was suitable.
 func TestJobOfItsOwn(t *testing.T) {
 	t.Parallel()
 	specs := map[any]string{}

@@ -58,7 +58,7 @@ func (m *machine) inside(args ...string) {
 	m.run(append([]string{"ip", "netns", "exec", m.netns}, args...)...)
 }
 
-// program starts a program, by its path.
+// program starts a program, given its path.
 func (m *machine) program(program string, args ...string) {
 	m.t.Helper()
 	cmd, name, t := m.command(append([]string{program}, args...)...), filepath.Base(program), m.t
@@ -76,7 +76,7 @@ func (m *machine) program(program string, args ...string) {
 		_ = cmd.Wait()
 		_ = log.Close()
 		if t.Failed() {
-			text, _ := os.ReadFile(log.Name()) // for the reader of a failure only
+			text, _ := os.ReadFile(log.Name()) // the log is only for a failure message
 			t.Logf("%s: …%s", name, text[max(0, len(text)-1500):])
 		}
 	})

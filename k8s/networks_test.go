@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/conffile"
 )
 
-// TestNetworksOverlap: the chart refuses IPv4 networks that overlap each other or hold what nodes reach without contiv, and names
-// both. It takes what the agent takes.
+// TestNetworksOverlap checks that the chart rejects IPv4 networks that overlap each other or contain addresses that nodes reach
+// without contiv, and names both. It accepts the networks that the agent accepts.
 func TestNetworksOverlap(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
@@ -19,7 +19,7 @@ func TestNetworksOverlap(t *testing.T) {
 		"contivConf: {ipamConfig: {podSubnetCIDR: 0.0.0.0/0}}":                                                          "podSubnetCIDR 0.0.0.0/0",
 		"kubernetes: {server: 'https://10.1.2.3:6443'}":                                                                 "podSubnetCIDR 10.1.0.0/16 holds https://10.1.2.3:6443",
 		"etcd: {mode: external, external: {endpoints: ['https://172.30.0.1:2379'], tlsSecret: x}}":                      "vppHostSubnetCIDR 172.30.0.0/16 holds https://172.30.0.1:2379",
-		// what is fine
+		// valid networks
 		"contivConf: {ipamConfig: {podSubnetCIDR: 10.2.0.0/16}}":                                                                   "",
 		"contivConf: {ipamConfig: {podSubnetCIDR: 'fd10:1::/48', podSubnetOneNodePrefixLen: 64, serviceCIDR: 'fd00:10:96::/112'}}": "",
 		"contivConf: {nodeToNodeTransport: nooverlay, ipamConfig: {nodeInterconnectCIDR: 192.168.30.0/24}}":                        "",
@@ -27,7 +27,7 @@ func TestNetworksOverlap(t *testing.T) {
 		"contivConf: {ipamConfig: {podSubnetCIDR: '', serviceCIDR: ''}}":                                                           "",
 		"kubernetes: {server: 'https://192.0.2.1:6443'}":                                                                           "",
 		"kubernetes: {server: 'https://api.example.com:6443'}":                                                                     "",
-		"contivConf: {ipamConfig: {podSubnetCIDR: 255.255.255.0/24, podSubnetOneNodePrefixLen: 26}}":                               "", // the agent refuses it
+		"contivConf: {ipamConfig: {podSubnetCIDR: 255.255.255.0/24, podSubnetOneNodePrefixLen: 26}}":                               "", // the agent rejects it
 	} {
 		_, err := render(t, renderer(t), values)
 		if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "choose")) {
@@ -36,7 +36,7 @@ func TestNetworksOverlap(t *testing.T) {
 	}
 }
 
-// TestSeedsSpellings: what contiv's documentation writes is taken by the chart, too.
+// TestSeedsSpellings checks that the chart also accepts the spellings of contiv's documentation.
 func TestSeedsSpellings(t *testing.T) {
 	t.Parallel()
 	manifest := rendered(t, "contivConf: {UseTAPInterfaces: true, TAPInterfaceVersion: 2}")
@@ -45,7 +45,8 @@ func TestSeedsSpellings(t *testing.T) {
 	}
 }
 
-// TestControllerConf: what the chart has of controller.conf is what the agent reads, and the agent receives where it is.
+// TestControllerConf checks that the agent reads the options that the chart has for controller.conf, and receives the path of the
+// file.
 func TestControllerConf(t *testing.T) {
 	t.Parallel()
 	if strings.Contains(rendered(t, ""), "controller-config") {
@@ -66,7 +67,7 @@ func TestControllerConf(t *testing.T) {
 	}
 }
 
-// TestUplinkNotes: an installation of VPP without a NIC gets a note.
+// TestUplinkNotes checks that an installation of VPP without a NIC prints a note.
 func TestUplinkNotes(t *testing.T) {
 	t.Parallel()
 	for values, told := range map[string]bool{

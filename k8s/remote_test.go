@@ -12,7 +12,7 @@ import (
 
 const remoteValues = "{dataplane: linux, agent: {remote: {enabled: true}}, etcd: {mode: embedded}}"
 
-// object is one of a manifest's.
+// object returns an object of a manifest.
 func object(t *testing.T, manifest, kind, name string) map[string]any {
 	t.Helper()
 	for _, d := range documents(t, manifest) {
@@ -24,8 +24,8 @@ func object(t *testing.T, manifest, kind, name string) map[string]any {
 	return nil
 }
 
-// TestRemoteAccess: the agent, with the flags and the Secrets of the manifest, answers the kubelet's probes without the token, and
-// contiv-netctl from elsewhere with it; nothing else, and contiv-netctl trusts no other certificate.
+// TestRemoteAccess checks that the agent, with the flags and the Secrets of the manifest, answers the kubelet's probes without the token,
+// and contiv-netctl from another machine with it; it answers no other requests, and contiv-netctl trusts no other certificate.
 func TestRemoteAccess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "k8srest")
@@ -66,7 +66,7 @@ func TestRemoteAccess(t *testing.T) {
 	if out, err := netctl("nodes", "--ca="+m.path("rest/ca.crt")); err == nil || !strings.Contains(out, "token") {
 		t.Errorf("without the token: %v\n%s", err, out)
 	}
-	// Prometheus' token looks, and does no more.
+	// Prometheus' token can read, but not change anything.
 	look := "--token-file=" + m.path("rest/read-token")
 	if out, err := netctl("nodes", "--ca="+m.path("rest/ca.crt"), look); err != nil || !strings.Contains(out, "n1") {
 		t.Errorf("contiv-netctl nodes with the token that only reads: %v\n%s", err, out)
@@ -82,7 +82,7 @@ func TestRemoteAccess(t *testing.T) {
 	}
 }
 
-// TestMetricsOfEverything: Prometheus' operator finds agents and contiv-ksr by one PodMonitor, with the token that only reads.
+// TestMetricsOfEverything checks that Prometheus' operator finds agents and contiv-ksr by one PodMonitor, with the read-only token.
 func TestMetricsOfEverything(t *testing.T) {
 	t.Parallel()
 	manifest := rendered(t, relayRemote)
@@ -122,7 +122,7 @@ func decoded(t *testing.T, value any) []byte {
 	return data
 }
 
-// probeURL is where the kubelet asks.
+// probeURL returns the URL that the kubelet probes.
 func probeURL(container any, probe string) string {
 	get := at(container, probe, "httpGet")
 	scheme, _ := at(get, "scheme").(string)
@@ -132,14 +132,15 @@ func probeURL(container any, probe string) string {
 	return fmt.Sprintf("%s://%v:%v%v", strings.ToLower(scheme), at(get, "host"), at(get, "port"), at(get, "path"))
 }
 
-// probe asks as the kubelet does, which looks at no certificate, and gives the status.
+// probe probes as the kubelet does, which does not verify certificates, and returns the status.
 func (m *machine) probe(container any, probe string) string {
 	out, _ := m.command("curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "5",
 		probeURL(container, probe)).Output()
-	return string(out) // 000 without an answer
+	return string(out) // 000 if there is no answer
 }
 
-// upgradeKeepsSecrets: what an upgrade renders has the certificate and the token that are in the cluster; so nothing is locked out by it.
+// upgradeKeepsSecrets checks that an upgrade renders the certificate and the token that are in the cluster, so that clients keep their
+// access.
 func (a *apiServer) upgradeKeepsSecrets() {
 	config := `{"apiVersion":"v1","kind":"Config","current-context":"c",
 "clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:6443","certificate-authority":"` + a.path("ca.crt") + `"}}],
@@ -167,7 +168,7 @@ func (a *apiServer) upgradeKeepsSecrets() {
 			a.t.Errorf("%s of %s changes with an upgrade", key, secret)
 		}
 	}
-	// A user that deletes a Secret gets another.
+	// If a user deletes a Secret, the next upgrade makes a new one.
 	a.must("", "-n", "kube-system", "delete", "secret", "contiv-rest-token")
 	third := upgrade()
 	if at(object(a.t, third, "Secret", "contiv-rest-token"), "data", "token") ==
@@ -176,8 +177,8 @@ func (a *apiServer) upgradeKeepsSecrets() {
 	}
 }
 
-// relay: with the relay, the service account of contiv-ksr suffices for all that it watches, and it writes to etcd; it may
-// change nothing, nor read Secrets. The agents may not watch any more, but find etcd.
+// relay checks that the service account of contiv-ksr has the permissions for everything that it watches, and that contiv-ksr writes to
+// etcd; it may change nothing in Kubernetes, nor read Secrets. The agents may no longer watch, but find etcd.
 func (a *apiServer) relay() {
 	manifest := rendered(a.t, "{dataplane: linux, kubernetes: {relay: true}, etcd: {replicas: 3}}")
 	a.must(manifest, "apply", "--validate=strict", "-f", "-")
@@ -202,7 +203,7 @@ func (a *apiServer) relay() {
 	a.ksr(at(object(a.t, manifest, "Deployment", "contiv-ksr"), "spec", "template", "spec", "containers", 0))
 }
 
-// ksr runs the container's command line.
+// ksr runs the command line of the container.
 func (a *apiServer) ksr(container any) {
 	a.t.Helper()
 	here := strings.NewReplacer("/usr/local/bin/", programs(a.t)+"/", "/etc/contiv-etcd/", a.path("etcd-"),
@@ -221,7 +222,7 @@ func (a *apiServer) ksr(container any) {
 	if status := a.probe(container, "livenessProbe"); status != "200" {
 		a.t.Errorf("liveness: %s", status)
 	}
-	// The node n1 is in etcd.
+	// Node n1 is in etcd.
 	key := base64.StdEncoding.EncodeToString([]byte("/vnf-agent/contiv-ksr/k8s/node/n1"))
 	a.eventually("node n1 is in etcd", func() bool {
 		return strings.Contains(a.etcdAPI("range", `{"key":"`+key+`"}`), `"count":"1"`)

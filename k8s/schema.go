@@ -9,11 +9,11 @@ import (
 	"contiv.dev/vswitch/plugins/controller"
 )
 
-// contivConfSchema is the part of the chart's schema that says what contiv.conf may have: the options of contivconf.File, so
-// that a misspelt one is refused by helm, before it reaches a node.
+// contivConfSchema returns the part of the chart's schema that describes contiv.conf: the options of contivconf.File, so
+// that helm rejects a misspelt option before it reaches a node.
 func contivConfSchema() map[string]any { return schemaOf(reflect.TypeFor[contivconf.File]()) }
 
-// controllerConfSchema reports what controller.conf may have. Durations are text ("30s") or numbers, as in contiv's files.
+// controllerConfSchema returns the schema of controller.conf. Durations are text ("30s") or numbers, as in contiv's files.
 func controllerConfSchema() map[string]any {
 	properties := map[string]any{}
 	addOptions(properties, reflect.TypeFor[controller.Config]())
@@ -65,7 +65,7 @@ func addOptions(properties map[string]any, t reflect.Type) {
 	}
 }
 
-// Schema is values.schema.json: the hand-written part (schema.base.json) with contiv.conf's options put in.
+// Schema returns values.schema.json: the hand-written part (schema.base.json) with contiv.conf's options inserted.
 func Schema(base []byte) ([]byte, error) {
 	var schema struct {
 		Schema               string         `json:"$schema"`

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestEveryValueIsDescribed: helm and editors show what a value is for, also those of contiv.conf.
+// TestEveryValueIsDescribed checks that all values have a description, which helm and editors show, also those of contiv.conf.
 func TestEveryValueIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("contiv-vpp/values.schema.json")
 	if err != nil {
@@ -46,12 +46,13 @@ func TestEveryValueIsDescribed(t *testing.T) {
 	}
 }
 
-// podValues are the further settings of a component's pods.
+// podValues are additional settings for the pods of a component.
 const podValues = `{podAnnotations: {example.com/note: "%[1]s"}, podLabels: {team: net}, extraEnv: [{name: GODEBUG, value: "x=1"}],
  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
    {matchExpressions: [{key: zone, operator: In, values: [a]}]}, {matchExpressions: [{key: zone, operator: In, values: [b]}]}]}}}}`
 
-// TestPodSettings: annotations, labels, environment and affinity of each component reach its pods, beside what the chart needs.
+// TestPodSettings checks that annotations, labels, environment and affinity of each component reach its pods, in addition to the settings of the
+// chart.
 func TestPodSettings(t *testing.T) {
 	t.Parallel()
 	var values strings.Builder
@@ -76,7 +77,7 @@ func TestPodSettings(t *testing.T) {
 			t.Errorf("%s: environment %v", workload, env)
 		}
 		affinity := at(pod, "spec", "affinity")
-		for term := range 2 { // terms are alternatives: the chart's condition is in each
+		for term := range 2 { // terms are alternatives: each needs the chart's condition
 			expressions, _ := at(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", term,
 				"matchExpressions").([]any)
 			needs := 1
@@ -94,8 +95,8 @@ func TestPodSettings(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicyValues: the agents and contiv-ksr have one limit of sets, and agents with the kernel's dataplane let policy judge INVALID packets; by
-// default no program has a flag about it.
+// TestNetworkPolicyValues checks that the agents and contiv-ksr have the same limit of sets, and that agents with the kernel's dataplane apply policy
+// to INVALID packets; by default no program has a flag for either.
 func TestNetworkPolicyValues(t *testing.T) {
 	t.Parallel()
 	const relay, windows = "kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}\n", "windows: {enabled: true}\ncontivConf: {vxlanVNI: 4096}\n"
@@ -125,11 +126,11 @@ func TestNetworkPolicyValues(t *testing.T) {
 	}
 }
 
-// alert is one of files/alerts.yaml.
+// alert is an alert of files/alerts.yaml.
 type alert struct{ Alert, Expr, For, Severity, Summary, Runbook string }
 
-// TestAlerts: each alert is in the rule and in docs/metrics.md with the same link, which leads to a heading that exists; the metrics that it
-// asks for are in the code.
+// TestAlerts checks that each alert is in the rule and in docs/metrics.md with the same link, which leads to an existing heading, and that the code
+// has the metrics that the alert uses.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("contiv-vpp/files/alerts.yaml")
@@ -173,7 +174,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// productStrings is the product's code.
+// productStrings returns the product's code.
 func productStrings(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -193,7 +194,7 @@ func productStrings(t *testing.T) string {
 	return all.String()
 }
 
-// TestKustomization: what it names is there.
+// TestKustomization checks that the files that it names exist.
 func TestKustomization(t *testing.T) {
 	text, err := os.ReadFile("kustomization.yaml")
 	if err != nil {
@@ -210,7 +211,7 @@ func TestKustomization(t *testing.T) {
 	}
 }
 
-// TestHelmTest: what `helm test` runs has a command and flags that exist, is confined, and is no part of the manifests.
+// TestHelmTest checks that `helm test` runs an existing command with existing flags, that it is confined, and that it is not part of the manifests.
 func TestHelmTest(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]string{"default": "", "remote": "agent: {remote: {enabled: true}}"} {
@@ -235,8 +236,8 @@ func TestHelmTest(t *testing.T) {
 	}
 }
 
-// TestAdmissionPolicyInAnyNamespace: the text of the policy names no namespace, so it also holds where a tool such as kustomize has moved
-// the manifests to another one, and it is about our service account only.
+// TestAdmissionPolicyInAnyNamespace checks that the text of the policy names no namespace, so that it also works after a tool such as kustomize has
+// moved the manifests to another one, and that it applies only to our service account.
 func TestAdmissionPolicyInAnyNamespace(t *testing.T) {
 	t.Parallel()
 	manifest, err := os.ReadFile("contiv-vpp.yaml")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestWindowsNodes: Windows nodes get host-process containers with paths of Windows, and Linux nodes' pods stay on Linux nodes.
+// TestWindowsNodes checks that Windows nodes get host-process containers with paths of Windows, and that the pods of Linux
+// nodes stay on Linux nodes.
 func TestWindowsNodes(t *testing.T) {
 	t.Parallel()
 	if strings.Contains(rendered(t, ""), "contiv-agent-windows") {
@@ -53,7 +54,7 @@ func TestWindowsNodes(t *testing.T) {
 	}
 }
 
-// TestWindowsNeeds: what Windows nodes cannot do without is said before anything reaches the cluster.
+// TestWindowsNeeds checks that missing values that Windows nodes need are reported before anything is installed in the cluster.
 func TestWindowsNeeds(t *testing.T) {
 	t.Parallel()
 	const server = "kubernetes: {server: 'https://192.0.2.1:6443'}, windows: {enabled: true"

@@ -26,12 +26,13 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// repositoryIP is where pkgs.k8s.io is in the test.
+// repositoryIP is the address of pkgs.k8s.io in the test.
 const repositoryIP = "127.0.83.83"
 
-// TestOnDebian runs the script in a Debian 12 that mmdebstrap has just made: apt, curl, containerd and ctr are the real ones.
-// Of the network only pkgs.k8s.io has a stand-in, with a certificate and a signed repository; of the machine, what would
-// change this one: swap, modules, sysctl, services. It takes minutes and Debian's archive, so it runs when it is asked to.
+// TestOnDebian runs the script in a new Debian 12 from mmdebstrap: apt, curl, containerd and ctr are the real ones. Of the
+// network only pkgs.k8s.io is replaced, by a server with a certificate and a signed repository; of the machine, the commands
+// that would change this machine are replaced: swap, modules, sysctl, services. It takes minutes and needs Debian's archive,
+// so it runs only on request.
 func TestOnDebian(t *testing.T) {
 	if os.Getenv("CONTIV_PROVISION") == "" {
 		t.Skip("provisioning a fresh Debian: set CONTIV_PROVISION=1 (root, mmdebstrap, gpg, network; about two minutes)")
@@ -44,7 +45,7 @@ func TestOnDebian(t *testing.T) {
 	m.has("kubelet's flags", m.read("etc/default/kubelet"), "--node-ip=127.0.0.1")
 	m.has("calls", m.read("calls"), "modprobe vfio-pci", "swapoff -a", "sysctl -q --system", "systemctl restart containerd",
 		"kubeadm init --apiserver-advertise-address=127.0.0.1", "kubectl apply -f /etc/contiv-vpp.yaml", "kubectl label node")
-	// What containerd itself says that it runs with.
+	// The configuration that containerd itself reports.
 	m.has("containerd", m.read("var/tmp/containerd.dump"), "SystemdCgroup = true", `bin_dir = "/opt/cni/bin"`)
 	m.has("images", m.read("var/tmp/images"), "docker.io/contiv/agent:")
 	m.has("held packages", m.read("var/tmp/held"), "kubeadm", "kubectl", "kubelet")
@@ -79,7 +80,7 @@ func newDebian(t *testing.T) *debian {
 	for _, name := range []string{"swapoff", "modprobe", "sysctl"} {
 		d.write("usr/local/sbin/"+name, "#!/bin/sh\necho \""+name+" $*\" >>/calls\n", 0o755)
 	}
-	// systemd does not run here; this is what it would do.
+	// systemd does not run here; this script does its work.
 	d.write("usr/local/sbin/systemctl", `#!/bin/sh
 echo "systemctl $*" >>/calls
 [ "$*" = "restart containerd" ] || exit 1
@@ -98,7 +99,7 @@ exit 1
 	return d
 }
 
-// image is one of `make images`, if there is one, else the smallest that there can be.
+// image provides an image of `make images`, if there is one, otherwise a minimal one.
 func (d *debian) image() {
 	d.t.Helper()
 	if archive, err := os.ReadFile("../bin/images/agent.tar"); err == nil {
@@ -146,7 +147,7 @@ func (d *debian) run(name string, args ...string) []byte {
 	return out
 }
 
-// provision runs the script in the root, with processes and mounts of its own, and returns its calls of stand-ins.
+// provision runs the script in the root, with its own processes and mounts, and returns its calls of replaced commands.
 func (d *debian) provision(env ...string) (calls string) {
 	d.t.Helper()
 	_ = os.Remove(filepath.Join(d.root, "calls"))
@@ -171,7 +172,7 @@ chroot "$0" sh -euc '/contiv/provision.sh; ctr -n k8s.io images list -q >/var/tm
 	return string(d.read(filepath.Join(d.root, "calls")))
 }
 
-// certificate makes one for pkgs.k8s.io, which the root trusts as soon as it has ca-certificates.
+// certificate makes a certificate for pkgs.k8s.io, which the root trusts as soon as it has ca-certificates.
 func (d *debian) certificate() {
 	d.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -191,7 +192,7 @@ func (d *debian) certificate() {
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.cert})), 0o644)
 }
 
-// repository serves pkgs.k8s.io: a signed repository with packages whose programs write down that they were called.
+// repository serves pkgs.k8s.io: a signed repository with packages whose programs record their calls.
 func (d *debian) repository() {
 	d.t.Helper()
 	files := map[string][]byte{}
@@ -235,7 +236,7 @@ func (d *debian) repository() {
 	d.t.Cleanup(server.Close)
 }
 
-// packed is a Debian package with one program.
+// packed returns a Debian package with one program.
 func (d *debian) packed(name, program string) []byte {
 	d.t.Helper()
 	dir := filepath.Join(d.work, name)

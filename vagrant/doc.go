@@ -1,2 +1,3 @@
-// Package vagrant holds the Vagrantfile of a cluster for trials and its provisioning script, which the tests here run dry.
+// Package vagrant holds the Vagrantfile of a trial cluster and its provisioning script; the tests here do a dry run of the
+// script.
 package vagrant

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
 
-// machine is one whose commands only write down that they were called.
+// machine is a machine whose commands only record their calls.
 type machine struct {
 	t    *testing.T
 	root string
@@ -51,7 +51,7 @@ func (m *machine) stub(name, body string) {
 // provision runs the script and returns the calls of this run.
 func (m *machine) provision(env ...string) (calls string, err error) {
 	m.t.Helper()
-	_ = os.Remove(filepath.Join(m.root, "calls")) // of the run before
+	_ = os.Remove(filepath.Join(m.root, "calls")) // calls of the previous run
 	repo, err := filepath.Abs("..")
 	if err != nil {
 		m.t.Fatal(err)
@@ -85,8 +85,8 @@ func (m *machine) has(what, text string, wants ...string) {
 	}
 }
 
-// TestControlPlane: the first node gets a cluster without kube-proxy and the manifests, whose pods know the API server's own
-// address; a second run makes no second cluster.
+// TestControlPlane checks that the first node gets a cluster without kube-proxy and the manifests, whose pods use the API
+// server's own address; a second run makes no second cluster.
 func TestControlPlane(t *testing.T) {
 	m := newMachine(t)
 	calls, err := m.provision("ROLE=control-plane", "DATAPLANE=vpp")
@@ -124,7 +124,7 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// applied are the objects of the last kubectl apply.
+// applied returns the objects of the last kubectl apply.
 func (m *machine) applied() []map[string]any {
 	m.t.Helper()
 	var all []map[string]any
@@ -139,8 +139,8 @@ func (m *machine) applied() []map[string]any {
 	}
 }
 
-// TestNodesUseThePrivateNetwork: machines reach each other by the NIC with the node's address, not by that of the default
-// route; VPP shares it, with an address of its own; the rest of contiv.conf is the chart's.
+// TestNodesUseThePrivateNetwork checks that machines reach each other by the NIC with the node's address, not by that of the
+// default route; VPP shares the NIC, with its own address; the rest of contiv.conf is the chart's.
 func TestNodesUseThePrivateNetwork(t *testing.T) {
 	for dataplane, want := range map[string][]string{
 		"linux": {"eth1 []", "eth1 []"},
@@ -173,7 +173,7 @@ func TestNodesUseThePrivateNetwork(t *testing.T) {
 	}
 }
 
-// TestWorker joins once, and loads no drivers for VPP on Linux.
+// TestWorker checks that a worker joins once, and loads no drivers for VPP on Linux.
 func TestWorker(t *testing.T) {
 	m := newMachine(t)
 	calls, err := m.provision("ROLE=worker", "NODE_IP=192.0.2.12")
@@ -191,7 +191,8 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestFaults: a wrong role ends before anything is touched; a step that fails ends the script.
+// TestFaults checks that a wrong role ends the script before anything is changed, and that a step that fails ends the
+// script.
 func TestFaults(t *testing.T) {
 	m := newMachine(t)
 	for _, env := range [][]string{{"ROLE=master"}, {"ROLE=worker", "DATAPLANE=ovs"}, {"ROLE=worker", "NODE_IP="}} {
@@ -209,7 +210,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestShellcheck: the script has no construct that shellcheck reports.
+// TestShellcheck checks the script with shellcheck.
 func TestShellcheck(t *testing.T) {
 	bin, err := exec.LookPath("shellcheck")
 	if err != nil {
@@ -220,7 +221,8 @@ func TestShellcheck(t *testing.T) {
 	}
 }
 
-// TestVagrantfile: Vagrant takes the file with every number of machines, and refuses numbers that it has no addresses for.
+// TestVagrantfile checks that Vagrant accepts the file with every valid number of machines, and rejects numbers for which it
+// has no addresses.
 func TestVagrantfile(t *testing.T) {
 	bin, err := exec.LookPath("vagrant")
 	if err != nil {

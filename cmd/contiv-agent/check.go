@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	maxNodeName   = 253 // of Kubernetes
-	maxSocketPath = 107 // of sockaddr_un
+	maxNodeName   = 253 // the limit of Kubernetes
+	maxSocketPath = 107 // the limit of sockaddr_un
 )
 
-// defaultNodeName is what kubelet calls the node by default.
+// defaultNodeName returns the name that kubelet gives the node by default.
 func defaultNodeName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -22,13 +22,13 @@ func defaultNodeName() (string, error) {
 	return strings.ToLower(strings.TrimSpace(name)), nil
 }
 
-// check finds what would only show when half of the agent is there.
+// check finds errors that would otherwise appear only after half of the agent has started.
 func (o *options) check() error {
 	return errors.Join(checkNodeName(o.nodeName), checkSocket("cni-socket", o.cniSocket),
 		checkSocket("run-dir", filepath.Join(o.runDir, restSocket)), o.checkPlatform())
 }
 
-// checkNodeName: the name is part of keys and of paths.
+// checkNodeName rejects names that cannot be a part of keys and of paths.
 func checkNodeName(name string) error {
 	alnum := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 	ok := name != "" && len(name) <= maxNodeName && alnum(name[0]) && alnum(name[len(name)-1])

@@ -8,7 +8,7 @@ import (
 
 func (o *platformOptions) checkPlatform() error { return o.nat.check() }
 
-// check refuses what VPP, which counts whole seconds without a sign, would take for something else.
+// check rejects timeouts that VPP would misread: VPP takes them as unsigned whole seconds.
 func (o *natOptions) check() error {
 	var errs []error
 	for _, t := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestOptionsThatCannotWork are reported at once and by their flag, before anything is made.
+// TestOptionsThatCannotWork: options that cannot work are reported at once with their flag, before anything is made.
 func TestOptionsThatCannotWork(t *testing.T) {
 	long := strings.Repeat("x", 254)
 	for _, tc := range []struct {
@@ -47,7 +47,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestNodeNameOfTheHost: without --node-name it is what kubelet makes of the host's name.
+// TestNodeNameOfTheHost: without --node-name the node name is derived from the host name, as in kubelet.
 func TestNodeNameOfTheHost(t *testing.T) {
 	o := validOptions(t)
 	o.nodeName = ""
@@ -64,7 +64,7 @@ func validOptions(t *testing.T) *options {
 	return o
 }
 
-// TestConntrackInvalidFlag: the flag reaches the rules of the Linux driver; by default they drop what is INVALID.
+// TestConntrackInvalidFlag: the flag reaches the rules of the Linux driver; by default the rules drop packets in the state INVALID.
 func TestConntrackInvalidFlag(t *testing.T) {
 	for _, args := range [][]string{nil, {"--disable-conntrack-invalid-check"}} {
 		o := defaultOptions()

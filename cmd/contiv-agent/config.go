@@ -13,7 +13,7 @@ import (
 	controllerfile "contiv.dev/vswitch/plugins/controller/conffile"
 )
 
-// loadConfig reads contiv.conf, and refuses what this node cannot be: nothing has been claimed or programmed yet.
+// loadConfig reads contiv.conf, and rejects a configuration that does not fit this node. At this point nothing has been claimed or programmed.
 func (a *agent) loadConfig(ctx context.Context) error {
 	env := contivconf.Env{
 		NodeName: a.opts.nodeName,
@@ -44,7 +44,7 @@ func (a *agent) loadConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.opts.dataplane != dataplaneFake { // of which no packet leaves
+	if a.opts.dataplane != dataplaneFake { // the fake sends no packets
 		if err := conf.CheckHost(networks); err != nil {
 			return fmt.Errorf("%s does not fit this node:\n%w", name, err)
 		}
@@ -55,15 +55,15 @@ func (a *agent) loadConfig(ctx context.Context) error {
 	return nil
 }
 
-// warnOfInterconnect: the nodes' addresses on VPP are in the network of a NIC that is not VPP's. That is fine where both are on
-// one wire; where they are not, pods cannot reach the neighbours of that NIC.
+// warnOfInterconnect warns if the nodes' addresses on VPP are in the network of a NIC that is not VPP's. This works if both NICs are on the
+// same network; otherwise pods cannot reach the neighbours of that NIC.
 func (a *agent) warnOfInterconnect(conf *contivconf.Config, networks []contivconf.HostNetwork) {
 	if a.opts.dataplane != dataplaneVPP || conf.Node().Uplink.StandAlone {
 		return
 	}
 	uplink := deviceOf(conf.Node().MainVPPInterface.InterfaceName)
 	if uplink == "" && conf.Node().Uplink.Selects() {
-		return // it is not known yet
+		return // the uplink is not known yet
 	}
 	if cidr, nic, found := conf.InterconnectOf(networks, uplink); found {
 		a.log.Warn("nodeInterconnectCIDR overlaps with the network of another NIC: unless VPP's NIC is on the same network, pods cannot reach "+
@@ -72,7 +72,7 @@ func (a *agent) warnOfInterconnect(conf *contivconf.Config, networks []contivcon
 	}
 }
 
-// loadControllerConfig reads controller.conf. What other parts of the agent use of it is handed to them.
+// loadControllerConfig reads controller.conf. Other parts of the agent get the settings that they use from a.control.
 func (a *agent) loadControllerConfig() (err error) {
 	a.control = controller.DefaultConfig()
 	if a.opts.controllerConfig != "" {
@@ -84,17 +84,17 @@ func (a *agent) loadControllerConfig() (err error) {
 	return nil
 }
 
-// maxRetryDelay is how far the delay between retries of a value grows.
+// maxRetryDelay is the longest delay between retries of a value.
 const maxRetryDelay = time.Minute
 
-// retryPolicy is what controller.conf says of values that failed.
+// retryPolicy converts the retry settings of controller.conf to the scheduler's.
 func retryPolicy(c controller.RetryConfig) scheduler.RetryPolicy {
 	p := scheduler.RetryPolicy{First: time.Duration(c.DelayRetry), Attempts: c.MaxRetryAttempts}
 	if p.Max = p.First; c.EnableExpBackoffRetry {
 		p.Max = max(p.First, maxRetryDelay)
 	}
 	if p.Attempts == 0 {
-		p.Attempts = -1 // contiv's 0 is no limit
+		p.Attempts = -1 // contiv's 0 means no limit
 	}
 	return p
 }

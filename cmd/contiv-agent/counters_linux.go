@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// linkCounters are those of the devices of pods, of the overlay and of the main interface.
+// linkCounters returns the counters of the devices of pods, of the overlay and of the main interface.
 func (a *agent) linkCounters() ([]statscollector.Counters, error) {
 	links, err := listLinks()
 	if err != nil {
@@ -26,11 +26,11 @@ func (a *agent) linkCounters() ([]statscollector.Counters, error) {
 	return countersOf(links, pods, main), nil
 }
 
-// listTries is how often is listed what changes meanwhile.
+// listTries is how often a list is tried again that changed while it was read.
 const listTries = 5
 
-// listLinks lists the links of the agent's network namespace. Where pods come and go all the time, a list that may lack one of
-// them is used: without any there would be no counters at all.
+// listLinks lists the links of the agent's network namespace. Where pods are added and removed all the time, it returns a list that may lack a
+// link: otherwise there would be no counters at all.
 func listLinks() (links []netlink.Link, err error) {
 	for range listTries {
 		if links, err = netlink.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -40,19 +40,19 @@ func listLinks() (links []netlink.Link, err error) {
 	return links, nil
 }
 
-// uplinkName is the main interface: the configured one, or that with the default route; empty if there is none.
+// uplinkName returns the main interface: the configured one, or the one with the default route; empty if there is none.
 func uplinkName(configured string, nic func(name string) (ipnet.NIC, error)) string {
 	if configured != "" {
 		return configured
 	}
 	found, err := nic("")
 	if err != nil {
-		return "" // the counters of pods are there without it
+		return "" // the counters of pods do not need it
 	}
 	return found.Name
 }
 
-// countersOf picks the links that count.
+// countersOf selects the links whose counters are exported.
 func countersOf(links []netlink.Link, pods map[string]diag.Pod, main string) []statscollector.Counters {
 	var out []statscollector.Counters
 	for _, l := range links {

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// TestCountersWhilePodsComeAndGo: a list of links during which one is made or removed is not whole, and is no failure either.
+// TestCountersWhilePodsComeAndGo: a list of links is incomplete if a link is added or removed while it is read. This is not an error.
 func TestCountersWhilePodsComeAndGo(t *testing.T) {
 	const there = 50
 	ready, fd := make(chan error, 1), make(chan int, 1)
@@ -23,7 +23,7 @@ func TestCountersWhilePodsComeAndGo(t *testing.T) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel()
-	work.Go(func() { // links come and go in a namespace that ends with this thread
+	work.Go(func() { // links are added and removed in a namespace that ends with this thread
 		runtime.LockOSThread()
 		ns := -1
 		err := unix.Unshare(unix.CLONE_NEWNET)
@@ -73,7 +73,8 @@ func TestCountersWhilePodsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestKernelCounters: pods, the overlay and the uplink count, whether configured or found by the default route; others do not.
+// TestKernelCounters: the counters of pods, of the overlay and of the uplink are exported, whether the uplink is configured or found by the
+// default route; others are not.
 func TestKernelCounters(t *testing.T) {
 	link := func(name string, rx uint64) netlink.Link {
 		return &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: name, Statistics: &netlink.LinkStatistics{RxPackets: rx}}}
@@ -88,7 +89,7 @@ func TestKernelCounters(t *testing.T) {
 			if name != "" {
 				return ipnet.NIC{Name: name}, nil
 			}
-			return ipnet.NIC{Name: "eth0"}, nil // has the default route
+			return ipnet.NIC{Name: "eth0"}, nil // eth0 has the default route
 		})
 		got := ""
 		for _, c := range countersOf(links, pods, main) {

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// dataplane is the scheduler and what it programs.
+// dataplane is the scheduler and the dataplane that it programs.
 type dataplane struct {
 	parts
 	scheduler *scheduler.Scheduler
@@ -35,7 +35,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 	}
 	d.scheduler = scheduler.New(scheduler.Config{
 		Backends: d.backends, Jobs: a.jobs, Decode: decodeValue, Retry: retryPolicy(a.control.RetryConfig),
-		// What was retried without result may need something that only a look at the whole dataplane finds.
+		// Values whose retries all failed may need something that only a full comparison with the dataplane finds.
 		Report: func(_ *txn.Record, err *txn.Error) {
 			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
 				a.log.Warn("repair of the dataplane not queued", "error", err)
@@ -49,7 +49,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 	return d, a.registry.Register(schedulerCollector{d.scheduler})
 }
 
-// decodeValue reads a northbound value of a dry run.
+// decodeValue decodes a northbound value of a dry run.
 func decodeValue(key string, data []byte) (proto.Message, error) {
 	msg, err := nb.New(key)
 	if err != nil {
@@ -58,7 +58,7 @@ func decodeValue(key string, data []byte) (proto.Message, error) {
 	return msg, nb.UnmarshalJSON(data, msg)
 }
 
-// start connects; whenever what moves the packets is a new one, or one whose state is in doubt, the controller repairs it.
+// start connects to the dataplane. Whenever the dataplane is a new instance, or its state is in doubt, the controller repairs it.
 func (d *dataplane) start(a *agent) error {
 	if err := d.open(); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (d *dataplane) start(a *agent) error {
 	return nil
 }
 
-// check reports which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them may have
-// been changed by another program since.
+// check returns which of the values are not in the dataplane as they should be. It reads the dataplane: another program may have changed the
+// values since the scheduler wrote them.
 func (d *dataplane) check(ctx context.Context, keys []string) error {
 	var errs []error
 	for _, key := range keys {

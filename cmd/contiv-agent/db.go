@@ -16,7 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// relaySaveDelay is how late the relayed state of Kubernetes may reach the local copy, as when it comes from the API server.
+// relaySaveDelay is the longest time until relayed state of Kubernetes reaches the local copy; it is the same as for state from the API
+// server.
 const relaySaveDelay = 500 * time.Millisecond
 
 // clusterDB is the cluster database, the node's own copy of it, and the watcher that turns both into events.
@@ -24,7 +25,7 @@ type clusterDB struct {
 	*clusterdb.DB
 	local   *clusterdb.LocalCopy
 	watcher *clusterdb.Watcher
-	before  map[string][]byte // what the local copy had at start
+	before  map[string][]byte // content of the local copy at start
 }
 
 func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*clusterDB, error) {
@@ -48,7 +49,7 @@ func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*cluster
 	if err != nil {
 		log.Warn("the local copy of the cluster state cannot be read", "error", err)
 	}
-	kinds, ignore := resources(), relay.KeyPrefix // others may relay
+	kinds, ignore := resources(), relay.KeyPrefix // keys that contiv-ksr may have relayed for other agents
 	if a.opts.kubernetes.mode == kubernetesRelay {
 		kinds, ignore = append(kinds, relay.Resources()...), ""
 	}
@@ -58,7 +59,7 @@ func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*cluster
 	})}, nil
 }
 
-// resources are the kinds of shared state that plugins are informed about.
+// resources returns the kinds of shared state whose changes become events for plugins.
 func resources() []clusterdb.Resource {
 	return []clusterdb.Resource{{
 		Keyword: "allocatedIDs", KeyPrefix: "allocatedIDs/", New: func() proto.Message { return &vppnode.VppNode{} },
@@ -67,8 +68,8 @@ func resources() []clusterdb.Resource {
 	}}
 }
 
-// start begins to watch; the first snapshot is the start-up resync.
+// start starts watching; the first snapshot causes the start-up resync.
 func (d *clusterDB) start(jobs *lifecycle.Group) { jobs.Go("cluster database", d.watcher.Run) }
 
-// Close ends the client, and etcd if it is embedded.
+// Close closes the client, and etcd if it is embedded.
 func (d *clusterDB) Close() error { return errors.Join(d.DB.Close(), d.local.Close()) }

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// diagOptions are for users that look for faults.
+// diagOptions holds the flags for troubleshooting.
 type diagOptions struct {
 	cliWrite bool
 	caFile   string
@@ -64,7 +64,7 @@ func (a *agent) registerDiagnosis() error {
 	return errors.Join(a.countNAT(), a.registry.Register(interfaces), a.registry.Register(nodeCollector{a.ipam.Usage, a.db.Connected}))
 }
 
-// measureProgramming measures how long services take to the dataplane.
+// measureProgramming measures the time from a service event until the dataplane has the service.
 func (a *agent) measureProgramming() (func(api.Event, time.Time, time.Time, error), error) {
 	p, err := statscollector.NewProgramming(a.registry, time.Now())
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *agent) measureProgramming() (func(api.Event, time.Time, time.Time, erro
 	return p.EventHandled, nil
 }
 
-// configuration is how this agent was started, for a support bundle.
+// configuration returns the arguments and files that this agent was started with, for a support bundle.
 func (a *agent) configuration() (diag.Configuration, error) {
 	c := diag.Configuration{Arguments: os.Args[1:], Files: map[string]string{}}
 	for name, file := range map[string]string{"contiv.conf": a.opts.config, "controller.conf": a.opts.controllerConfig} {
@@ -89,14 +89,14 @@ func (a *agent) configuration() (diag.Configuration, error) {
 	return c, nil
 }
 
-// diagPods are the current attachments.
+// diagPods returns the current attachments.
 func (a *agent) diagPods() []diag.Pod {
 	var devices map[string]string
 	if a.dataplane.devices != nil {
 		devices = a.dataplane.devices()
 	}
 	var out []diag.Pod
-	for _, at := range slices.Backward(a.pods.LocalAttachments()) { // the newest of a pod first
+	for _, at := range slices.Backward(a.pods.LocalAttachments()) { // the newest attachment of a pod comes first
 		p := diag.Pod{Namespace: at.Pod.Namespace, Name: at.Pod.Name, Netns: at.Netns,
 			Device: devices[at.Pod.Namespace+"/"+at.Pod.Name]}
 		for _, prefix := range at.Addresses {
@@ -107,7 +107,7 @@ func (a *agent) diagPods() []diag.Pod {
 	return out
 }
 
-// checkAll compares everything that is programmed with what is in the dataplane.
+// checkAll compares all values of the scheduler with the dataplane.
 func (d *dataplane) checkAll(ctx context.Context) (diag.CheckReply, error) {
 	var keys []string
 	for _, v := range d.scheduler.Status(scheduler.Filter{}) {

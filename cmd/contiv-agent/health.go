@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// alive says why the agent has to be replaced.
+// alive returns why the agent must be restarted, or nil.
 func (a *agent) alive() error {
 	if ok, reason := a.controller.Healthy(); !ok {
 		return errors.New(reason)
@@ -18,7 +18,7 @@ func (a *agent) alive() error {
 	return nil
 }
 
-// ready says why pods cannot be served. contiv-cni can connect when it says nil.
+// ready returns why pods cannot be served. contiv-cni can connect when it returns nil.
 func (a *agent) ready() error {
 	if ok, reason := a.controller.Ready(); !ok {
 		if !a.db.Connected() {
@@ -46,7 +46,7 @@ func (a *agent) ready() error {
 	return a.path.Ready()
 }
 
-// etcdName says which etcd an operator has to look at.
+// etcdName describes the etcd that an operator must check.
 func (a *agent) etcdName() string {
 	if len(a.opts.etcd.Endpoints) == 0 {
 		return "embedded, in " + a.opts.dataDir
@@ -54,7 +54,7 @@ func (a *agent) etcdName() string {
 	return strings.Join(a.opts.etcd.Endpoints, ", ")
 }
 
-// cniChecks are what CNI STATUS, CHECK and GC look at.
+// cniChecks returns the checks of CNI STATUS, CHECK and GC.
 func (a *agent) cniChecks() podmanager.Checks {
 	return podmanager.Checks{
 		Health: []podmanager.HealthCheck{
@@ -83,7 +83,7 @@ func (a *agent) cniChecks() podmanager.Checks {
 	}
 }
 
-// verifier answers CNI CHECK: are the values that belong to the attachment in the dataplane as they should be?
+// verifier serves CNI CHECK: it reports whether the dataplane has the attachment's values as they are desired.
 type verifier struct{ a *agent }
 
 // CheckAttachment implements podmanager.Verifier.

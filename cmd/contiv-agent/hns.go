@@ -29,7 +29,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 )
 
-// windowsNode is what the agent programs on Windows, and what it looks at.
+// windowsNode holds the interfaces by which the agent programs and observes a Windows node.
 type windowsNode struct {
 	v1     hns.API
 	v2     hcnAPI
@@ -37,14 +37,14 @@ type windowsNode struct {
 	host   hostMonitor
 }
 
-// hcnAPI is what the agent uses of version 2 of HNS.
+// hcnAPI is the subset of version 2 of HNS that the agent uses.
 type hcnAPI interface {
 	wiring.HCN
 	windataplane.RemoteSubnets
 }
 
-// hnsPlane is Windows' Host Network Service: networks, endpoints and load balancers are kinds of the scheduler (dataplane/windows/wiring);
-// policies and the overlay's routes are the in-process driver's (dataplane/windows).
+// hnsPlane is the dataplane of Windows' Host Network Service. Networks, endpoints and load balancers are kinds of the scheduler
+// (dataplane/windows/wiring); the in-process driver (dataplane/windows) programs policies and the overlay's routes.
 type hnsPlane struct {
 	node   windowsNode
 	driver *windataplane.WindowsDataplane
@@ -53,10 +53,10 @@ type hnsPlane struct {
 	health *health.HealthAggregator
 }
 
-// refreshHNS is how often the driver compares all rules with HNS.
+// refreshHNS is the interval at which the driver compares all rules with HNS.
 const refreshHNS = 90 * time.Second
 
-// minWindowsVNI is the least VNI that Windows takes for an overlay, maxWindowsVNI the greatest that its API has room for.
+// minWindowsVNI is the least VNI that Windows accepts for an overlay, maxWindowsVNI the greatest that its API can hold.
 const minWindowsVNI, maxWindowsVNI = 4096, 65535
 
 func newHNS(a *agent, node windowsNode) (parts, error) {
@@ -98,7 +98,7 @@ func newHNS(a *agent, node windowsNode) (parts, error) {
 	return m.parts(a), nil
 }
 
-// observed is the driver, whose messages about other nodes the wiring gets, too: load balancers need the nodes' addresses.
+// observed is the driver, and also passes its messages about other nodes to the wiring: load balancers need the nodes' addresses.
 type observed struct {
 	feed.Driver
 	plane *hnsPlane
@@ -110,8 +110,8 @@ func (o observed) SendMessage(msg any) error {
 	return o.Driver.SendMessage(msg)
 }
 
-// parts are what Windows' network service gives the agent. It counts nothing of endpoints, reports no drops, and pods' adapters have no names
-// on the host. What it cannot express of a policy is in the endpoint's status.
+// parts returns what Windows' network service gives the agent. It has no counters for endpoints and reports no drops, and pods' adapters have
+// no names on the host. The endpoint's status lists the parts of a policy that HNS cannot express.
 func (m *hnsPlane) parts(a *agent) parts {
 	return parts{
 		backends: []scheduler.Backend{m.feed, m.wiring}, kinds: m.register,
@@ -126,7 +126,7 @@ func (m *hnsPlane) parts(a *agent) parts {
 			return nil
 		},
 		jobs: []job{{"driver status", func(ctx context.Context) error {
-			release := context.AfterFunc(ctx, func() { // reports end when the driver does
+			release := context.AfterFunc(ctx, func() { // reports end with the driver
 				if err := m.close(); err != nil {
 					a.log.Warn("the Windows driver does not stop", "error", err)
 				}
@@ -139,7 +139,7 @@ func (m *hnsPlane) parts(a *agent) parts {
 	}
 }
 
-// checkWindowsIPv6 refuses what no Windows has. What this one has is checked when its network is made.
+// checkWindowsIPv6 rejects what no version of Windows supports. What this version supports is checked when its network is created.
 func checkWindowsIPv6(pods []netip.Prefix, overlay bool) error {
 	i := slices.IndexFunc(pods, func(p netip.Prefix) bool { return p.Addr().Is6() })
 	switch {
@@ -154,7 +154,7 @@ func checkWindowsIPv6(pods []netip.Prefix, overlay bool) error {
 	return nil
 }
 
-// hasIPv6 says whether pods have IPv6 addresses.
+// hasIPv6 reports whether pods have IPv6 addresses.
 func hasIPv6(conf contivconf.API) bool {
 	for _, p := range conf.IPAM().PodSubnetCIDR {
 		if p.Addr().Is6() {
@@ -164,28 +164,28 @@ func hasIPv6(conf contivconf.API) bool {
 	return false
 }
 
-// register adds the kinds.
+// register registers the descriptors.
 func (m *hnsPlane) register(s *scheduler.Scheduler) error {
 	return errors.Join(wiring.Register(s, m.wiring), feed.Register(s, m.feed))
 }
 
-// alive reports why the driver cannot be programmed.
+// alive returns why the driver cannot be programmed, or nil.
 func (m *hnsPlane) alive() error {
-	// Before it is in sync it waits for the first resync, which the controller reports.
+	// Before the driver is in sync, it waits for the first resync, which the controller reports.
 	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Windows driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
 	}
 	return nil
 }
 
-// close ends our side.
+// close closes the agent's side.
 func (m *hnsPlane) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), driverStop)
 	defer cancel()
 	return errors.Join(m.driver.Stop(ctx), m.wiring.Close())
 }
 
-// serveDump: GET /windows/dataplane is what HNS has.
+// serveDump serves GET /windows/dataplane: the objects that HNS has.
 func (m *hnsPlane) serveDump(w http.ResponseWriter, r *http.Request) {
 	dump, err := m.wiring.Snapshot(r.Context())
 	if err != nil {
@@ -195,5 +195,5 @@ func (m *hnsPlane) serveDump(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(dump) // the client is gone
+	_ = enc.Encode(dump) // fails only if the client has disconnected
 }

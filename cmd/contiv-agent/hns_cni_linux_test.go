@@ -19,8 +19,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// TestWindowsCheckAndGC: CHECK finds an endpoint that HNS has lost, GC removes what no runtime has any more, and an HNS that fails while a
-// pod is connected leaves nothing and lets the next ADD succeed.
+// TestWindowsCheckAndGC: CHECK finds an endpoint that HNS has lost, GC removes endpoints that no runtime has any more, and an HNS that fails
+// while a pod is being connected leaves nothing behind and lets the next ADD succeed.
 func TestWindowsCheckAndGC(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	r := c.windowsNode(1)
@@ -65,15 +65,15 @@ func TestWindowsCheckAndGC(t *testing.T) {
 	}
 }
 
-// podEndpoints are those in a namespace that a runtime has made.
+// podEndpoints returns the endpoints in namespaces that a runtime has made.
 func (r *windowsRig) podEndpoints() []hcn.Endpoint {
 	list, err := r.host.V2().ListEndpoints()
 	r.c.must(err)
 	return slices.DeleteFunc(list, func(e hcn.Endpoint) bool { return e.Flags&hcn.FlagRemote != 0 })
 }
 
-// TestWindowsServices: UDP, external addresses and both traffic policies, from Kubernetes' objects to HNS; and a pod is closed while HNS does
-// not take its rules.
+// TestWindowsServices: UDP, external addresses and both traffic policies, from Kubernetes' objects to HNS. A pod is closed while HNS rejects
+// its rules.
 func TestWindowsServices(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	r := c.windowsNode(1)
@@ -97,7 +97,7 @@ func TestWindowsServices(t *testing.T) {
 	slices.Sort(both)
 	expect("10.96.0.53", a.String())
 	expect("203.0.113.7", both...)
-	// Rules that HNS does not take: the endpoint stays as it was made.
+	// HNS rejects the rules: the endpoint stays as it was created.
 	r.host.Hook(func(call hnsmem.Call) error {
 		if call.Op == "ApplyACLs" {
 			return errors.New("no luck")
@@ -127,6 +127,6 @@ func TestWindowsServices(t *testing.T) {
 	})
 	r.host.Hook(nil)
 	if err := <-work; err != nil {
-		t.Logf("ADD: %v", err) // it may have given up before HNS took the rules
+		t.Logf("ADD: %v", err) // ADD may have failed before HNS accepted the rules
 	}
 }

@@ -22,11 +22,12 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// dualPods are two families of pods and services.
+// dualPods is a configuration with two families of pods and services.
 const dualPods = "ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n" +
 	"  serviceCIDR: 10.96.0.0/12,fd10:96::/108\n  nodeInterconnectCIDR: 192.0.2.0/24,fd00:2::/64\n"
 
-// TestWindowsDualStack: with an L2 bridge a pod has both families by CNI: addresses, gateways, the node's routes, services and policy.
+// TestWindowsDualStack: on an L2 bridge a pod that is connected by CNI has both families: addresses, gateways, the node's routes, services and
+// policy.
 func TestWindowsDualStack(t *testing.T) {
 	c := newWindowsCluster(t, "nooverlay\n"+dualPods)
 	c.ipv6 = "fd00:2::"
@@ -67,7 +68,7 @@ func TestWindowsDualStack(t *testing.T) {
 		return err
 	})
 
-	// A policy by an IPv6 block.
+	// A policy with an IPv6 block.
 	from := func(text string) hnsmem.Packet {
 		return hnsmem.Packet{Protocol: 6, Local: pod[1], Remote: netip.MustParseAddr(text), LocalPort: 8080, RemotePort: 40000}
 	}
@@ -85,7 +86,7 @@ func TestWindowsDualStack(t *testing.T) {
 	})
 }
 
-// TestWindowsIPv6Refused: what Windows has no IPv6 for is refused by name, with what to do.
+// TestWindowsIPv6Refused: configurations with IPv6 that Windows does not support are rejected by name, with the fix.
 func TestWindowsIPv6Refused(t *testing.T) {
 	six := strings.NewReplacer("10.1.0.0/16,", "", "24,64", "64", "10.96.0.0/12,", "", "192.0.2.0/24,", "").Replace(dualPods)
 	for config, want := range map[string]string{
@@ -99,7 +100,7 @@ func TestWindowsIPv6Refused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", config, err, want)
 		}
 	}
-	// A Windows without IPv6: the pod is not connected, and the reason says what to do.
+	// A Windows without IPv6: the pod is not connected, and the reason contains the fix.
 	c := newWindowsCluster(t, "nooverlay\n"+dualPods)
 	c.ipv6 = "fd00:2::"
 	r := c.windowsNode(1)

@@ -24,19 +24,19 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// grave is where an agent may end: at a write to HNS, which is not made, or is made and the agent does not get the answer. From there on nothing that the
-// agent does counts: its calls do nothing, and the next agent has the files as they were.
+// grave is the point at which an agent ends: a write to HNS, which is either not made, or made without an answer to the agent. From then on
+// the agent has no effect: its calls do nothing, and the next agent gets the files as they were.
 type grave struct {
 	r    *windowsRig
 	dead chan struct{}
-	free chan struct{} // closed when the test has done with the agent
+	free chan struct{} // closed when the test does not need the agent any more
 
 	mu     sync.Mutex
-	at     int // the write; 0: the agent does not end
+	at     int // number of the write; 0: the agent does not end
 	made   bool
 	writes int
 	over   bool
-	home   string // of the files as they were
+	home   string // directory with the files as they were
 }
 
 var errKilled = errors.New("the agent was killed")
@@ -45,7 +45,7 @@ func newGrave(r *windowsRig) *grave {
 	return &grave{r: r, dead: make(chan struct{}), free: make(chan struct{})}
 }
 
-// dig makes the agent that runs end at its n-th write from now on.
+// dig makes the running agent end at its n-th write from now on.
 func (g *grave) dig(n int, made bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +58,7 @@ func (g *grave) killed() bool {
 	return g.over
 }
 
-// client is what the agent has of HNS.
+// client is the agent's client of HNS.
 func (g *grave) client() *hnsmem.Client {
 	return &hnsmem.Client{Before: func(c hnsmem.Call) error {
 		if g.ends(c, false) {
@@ -73,7 +73,7 @@ func (g *grave) client() *hnsmem.Client {
 	}}
 }
 
-// ends says whether the agent has ended, or ends here.
+// ends reports whether the agent has ended, or ends at this call.
 func (g *grave) ends(c hnsmem.Call, made bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,8 @@ func (g *grave) ends(c hnsmem.Call, made bool) bool {
 	return true
 }
 
-// next starts another agent, which has the files of the moment when the one before was killed. It says whether that one was.
+// next starts another agent, which gets the files from the moment when the previous one was killed. It reports whether the previous one was
+// killed.
 func (r *windowsRig) next() (killed bool) {
 	g := r.grave
 	if killed = g.killed(); killed {
@@ -108,7 +109,7 @@ func (r *windowsRig) next() (killed bool) {
 	return killed
 }
 
-// copyFiles copies regular files: sockets go with the process.
+// copyFiles copies regular files: sockets end with the process.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -121,7 +122,7 @@ func copyFiles(t *testing.T, from, to string) {
 		}
 		raw, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // renamed meanwhile
+			return nil // the file was renamed meanwhile
 		}
 		return errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o700), os.WriteFile(filepath.Join(to, rel), raw, 0o600))
 	})
@@ -130,7 +131,7 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// world is all that HNS has, without IDs, and with the address of one pod replaced by its name.
+// world returns the state of HNS, without IDs, and with the address of one pod replaced by its name.
 func (r *windowsRig) world(pod netip.Addr) string {
 	endpoints, err := r.host.V2().ListEndpoints()
 	r.c.must(err)
@@ -173,7 +174,7 @@ func sortedPolicies[T any](list []T) []string {
 	return out
 }
 
-// same waits until HNS has what is wanted.
+// same waits until HNS has the wanted state.
 func (r *windowsRig) same(what, want string, pod netip.Addr) {
 	r.c.t.Helper()
 	r.c.eventually(what, func() error {
@@ -184,8 +185,8 @@ func (r *windowsRig) same(what, want string, pod netip.Addr) {
 	})
 }
 
-// atEachWrite runs a change again and again, and kills the agent before and after each of its writes to HNS. begin starts the change, end waits until it
-// is done, by the agent or by the next one, and undo takes it back.
+// atEachWrite repeats a change, and kills the agent before and after each of its writes to HNS. begin starts the change, end waits until the
+// agent or the next one has completed it, and undo reverts it.
 func (r *windowsRig) atEachWrite(begin func(), end func(what string), undo func(what string)) (writes int) {
 	for _, made := range []bool{true, false} {
 		for n := 1; ; n++ {
@@ -201,7 +202,7 @@ func (r *windowsRig) atEachWrite(begin func(), end func(what string), undo func(
 			select {
 			case <-g.dead:
 			case <-settled:
-				select { // what the change leads to may come later
+				select { // effects of the change may come later
 				case <-g.dead:
 				case <-time.After(700 * time.Millisecond):
 				}
@@ -219,8 +220,8 @@ func (r *windowsRig) atEachWrite(begin func(), end func(what string), undo func(
 	return writes
 }
 
-// TestWindowsKilledAtEachWrite: an agent that is killed before or after any write of an ADD, of a change of services, and of a policy, leaves nothing
-// that the next one does not complete: HNS ends as if there had been one agent.
+// TestWindowsKilledAtEachWrite: if an agent is killed before or after any write of an ADD, of a change of services, or of a policy, the next
+// one completes everything: HNS ends in the same state as with one agent.
 func TestWindowsKilledAtEachWrite(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	c.linuxNode(9, "192.0.2.9/24")

@@ -31,7 +31,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// memoryRoutes are routes of a node that does not exist.
+// memoryRoutes holds the routes of a simulated node.
 type memoryRoutes struct {
 	mu   sync.Mutex
 	list []wiring.HostRoute
@@ -57,16 +57,16 @@ func (m *memoryRoutes) Remove(r wiring.HostRoute) error {
 	return nil
 }
 
-// windowsCluster are Windows nodes, each an agent with an HNS in memory. A Linux node is a record in etcd (linuxNode), or an agent that is
-// a process (mixedCluster).
+// windowsCluster is a set of Windows nodes, each an agent with an HNS in memory. A Linux node is a record in etcd (linuxNode), or an agent in
+// its own process (mixedCluster).
 type windowsCluster struct {
 	t       *testing.T
 	api     *kubeapi.Server
 	dir     string
 	etcd    string
 	config  string
-	network [3]byte // that connects nodes, a /24
-	ipv6    string  // the same, before the node's number; empty: none
+	network [3]byte // prefix of the nodes' network, a /24
+	ipv6    string  // the same for IPv6, up to the node's number; empty: none
 }
 
 // windowsRig is one Windows node.
@@ -78,8 +78,8 @@ type windowsRig struct {
 	nics   []netip.Prefix
 	agent  *agent
 	stop   func()
-	home   string // of the node's files
-	grave  *grave // of the agent that runs
+	home   string // directory of the node's files
+	grave  *grave // of the running agent
 }
 
 func newWindowsCluster(t *testing.T, transport string) *windowsCluster {
@@ -92,7 +92,7 @@ func newWindowsCluster(t *testing.T, transport string) *windowsCluster {
 	return c
 }
 
-// newWindowsAPI is a cluster that has an API server and no etcd yet.
+// newWindowsAPI returns a cluster that has an API server and no etcd yet.
 func newWindowsAPI(t *testing.T, config string) *windowsCluster {
 	c := &windowsCluster{t: t, api: kubeapi.New(), dir: t.TempDir(), network: [3]byte{192, 0, 2}}
 	t.Cleanup(c.api.Close)
@@ -112,7 +112,7 @@ func (c *windowsCluster) must(err error) {
 	}
 }
 
-// linuxNode publishes a node as its agent does.
+// linuxNode publishes a node in the same way as its agent.
 func (c *windowsCluster) linuxNode(id uint32, addresses ...string) {
 	db, err := clusterdb.Open(c.t.Context(), clusterdb.Config{Endpoints: []string{c.etcd}}, slog.New(slog.DiscardHandler))
 	c.must(err)
@@ -134,14 +134,14 @@ func (c *windowsCluster) windowsNode(i int) *windowsRig {
 	return r
 }
 
-// start starts the agent, which stops with the test, or by stop, and waits until it is ready.
+// start starts the agent and waits until it is ready. The agent stops with the test, or by stop.
 func (r *windowsRig) start() {
 	r.c.t.Helper()
 	r.c.must(r.launch())
 	r.c.eventually(r.name+" is ready", func() error { return r.agent.ready() })
 }
 
-// launch is start, for an agent that does not become ready, or fails.
+// launch starts an agent without waiting, for agents that do not become ready, or fail.
 func (r *windowsRig) launch() error {
 	if r.home == "" {
 		r.home = filepath.Join(r.c.dir, r.name)
@@ -206,14 +206,14 @@ func (r *windowsRig) cni(command cniapi.Command, pod, namespace string) (*cniapi
 	})
 }
 
-// add connects a pod as containerd does: with the GUID of a namespace. It gives the pod's first address.
+// add connects a pod in the way of containerd, with the GUID of a namespace. It returns the pod's first address.
 func (r *windowsRig) add(pod string) (netip.Addr, string) {
 	r.c.t.Helper()
 	addrs, ns := r.addAll(pod)
 	return addrs[0], ns
 }
 
-// addAll is add, with all addresses.
+// addAll is add for all addresses of the pod.
 func (r *windowsRig) addAll(pod string) (addrs []netip.Addr, namespace string) {
 	r.c.t.Helper()
 	r.c.must(r.c.api.Put(kubeapi.Pod(r.name, pod, nil)))
@@ -227,7 +227,7 @@ func (r *windowsRig) addAll(pod string) (addrs []netip.Addr, namespace string) {
 	return addrs, ns.ID
 }
 
-// writes are the calls since the last look that change something.
+// writes returns the calls since the last time that change something.
 func (r *windowsRig) writes() (out []hnsmem.Call) {
 	for _, c := range r.host.Calls() {
 		if c.Writes() {
@@ -249,7 +249,7 @@ func (r *windowsRig) endpointOf(addr netip.Addr) (found hcn.Endpoint) {
 	return found
 }
 
-// balancer is the load balancer of a port, and the addresses that it leads to.
+// balancer returns the load balancer of a port, and the addresses of its backends.
 func (r *windowsRig) balancer(vip string, port uint16) (lb hcn.LoadBalancer, to []string, err error) {
 	list, err := r.host.V2().ListLoadBalancers()
 	r.c.must(err)
@@ -270,8 +270,8 @@ func (r *windowsRig) balancer(vip string, port uint16) (lb hcn.LoadBalancer, to 
 	return lb, nil, fmt.Errorf("%s: no load balancer %q port %d among %+v", r.name, vip, port, list)
 }
 
-// TestWindowsNodes: two Windows nodes and a Linux one. Pods are connected by CNI, a service leads to backends of all nodes, a policy keeps
-// other sources out, a restart writes nothing, and a pod that goes leaves nothing.
+// TestWindowsNodes: two Windows nodes and a Linux one. Pods are connected by CNI, a service has backends on all nodes, a policy blocks other
+// sources, a restart writes nothing, and a pod that is removed leaves nothing behind.
 func TestWindowsNodes(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	c.linuxNode(9, "192.0.2.9/24")
@@ -287,7 +287,7 @@ func TestWindowsNodes(t *testing.T) {
 		!slices.Contains(nat[0].Exceptions, "10.1.0.0/16") || !slices.Contains(nat[0].Exceptions, "10.96.0.0/12") {
 		t.Errorf("endpoint of a: %+v, NAT %+v", e, nat)
 	}
-	// The overlay leads to both other nodes, by the MAC addresses that they have themselves.
+	// The overlay has routes to both other nodes, with the MAC addresses that those nodes use.
 	c.eventually("routes to the other nodes", func() error {
 		n, _ := one.host.Network("contiv")
 		list, err := hcn.SettingsOf[hcn.RemoteSubnetSettings](n.Policies, hcn.TypeRemoteSubnet)
@@ -347,7 +347,7 @@ func (c *windowsCluster) service(r *windowsRig, a, b netip.Addr) {
 		}
 		return err
 	})
-	// One more backend changes what leads to it, and nothing else.
+	// One more backend changes the load balancer, and nothing else.
 	r.writes()
 	c.must(c.api.Put(kubeapi.Slice(svc, discoveryv1.AddressTypeIPv4, 8080, kubeapi.Endpoint("win-1", a), kubeapi.Endpoint("win-2", b))))
 	c.eventually("one backend less", func() error {
@@ -379,10 +379,11 @@ func (c *windowsCluster) policy(r *windowsRig, a, b netip.Addr) {
 	c.eventually("open again", allowed(true))
 }
 
-// restart: an agent that starts again finds all as it should be, and writes nothing; nor does a look at everything.
+// restart checks that an agent that starts again finds all objects as desired and writes nothing, and that a full comparison writes nothing
+// either.
 func (c *windowsCluster) restart(r *windowsRig, a netip.Addr, namespace string) {
 	id := r.endpointOf(a).ID
-	time.Sleep(200 * time.Millisecond) // what was under way has ended
+	time.Sleep(200 * time.Millisecond) // operations in progress have ended
 	r.writes()
 	r.stop()
 	r.start()
@@ -395,7 +396,7 @@ func (c *windowsCluster) restart(r *windowsRig, a netip.Addr, namespace string) 
 	if now := r.endpointOf(a).ID; now != id {
 		c.t.Errorf("the endpoint of a was %s and is %s", id, now)
 	}
-	// Another program removes the endpoint: a resync brings it back.
+	// Another program removes the endpoint: a resync makes it again.
 	r.host.Vanish(id)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -407,7 +408,7 @@ func (c *windowsCluster) restart(r *windowsRig, a netip.Addr, namespace string) 
 	}
 }
 
-// TestWindowsL2Bridge: without an overlay the node itself has routes to the others' pods, and the pods' gateway.
+// TestWindowsL2Bridge: without an overlay the node itself has routes to the others' pods, and has the address of the pods' gateway.
 func TestWindowsL2Bridge(t *testing.T) {
 	c := newWindowsCluster(t, "nooverlay")
 	c.linuxNode(9, "192.0.2.9/24")

@@ -30,8 +30,7 @@ import (
 )
 
 // mixedCluster is a Linux node, whose agent is a process with the kernel's own dataplane in a network namespace, and two Windows nodes. The
-// network that connects them is real: at its bridge are the addresses of the Windows nodes, where this test is what their virtual switches
-// would be.
+// network between them is real: its bridge has the addresses of the Windows nodes, where this test simulates their virtual switches.
 type mixedCluster struct {
 	*windowsCluster
 	ctx      context.Context
@@ -42,7 +41,7 @@ type mixedCluster struct {
 	tunnels  map[string]net.PacketConn // the VXLAN sockets of Windows nodes, by name
 }
 
-// udpPort is what forged packets are for.
+// udpPort is the destination port of forged packets.
 const udpPort = 9
 
 func newMixedCluster(t *testing.T, transport string) *mixedCluster {
@@ -111,7 +110,7 @@ func (c *mixedCluster) pod(name string, labels map[string]string) *testbed.Pod {
 	return p
 }
 
-// label says in Kubernetes what a pod's address and its labels are.
+// label sets a pod's address and its labels in Kubernetes.
 func (c *mixedCluster) label(node, name string, addr netip.Addr, labels map[string]string) {
 	c.t.Helper()
 	pod := kubeapi.Pod(node, name, []netip.Addr{addr})
@@ -139,7 +138,7 @@ func (c *mixedCluster) listen(ns *testbed.Namespace, at string) net.PacketConn {
 	return conn
 }
 
-// overlayOf is what HNS says of a Windows node's overlay: the MAC address of its router, and how it reaches others, by subnet.
+// overlayOf returns the overlay of a Windows node in HNS: the MAC address of its router, and its remote subnets.
 func (r *windowsRig) overlayOf() (mac string, to map[string]hcn.RemoteSubnetSettings) {
 	n, ok := r.host.Network("contiv")
 	if !ok {
@@ -159,7 +158,7 @@ func (r *windowsRig) overlayOf() (mac string, to map[string]hcn.RemoteSubnetSett
 	return mac, to
 }
 
-// wayTo is the remote subnet that an address is in.
+// wayTo returns the remote subnet that contains an address.
 func (r *windowsRig) wayTo(a netip.Addr) (way hcn.RemoteSubnetSettings, ok bool) {
 	_, to := r.overlayOf()
 	for dst, s := range to {
@@ -170,8 +169,8 @@ func (r *windowsRig) wayTo(a netip.Addr) (way hcn.RemoteSubnetSettings, ok bool)
 	return way, false
 }
 
-// TestWindowsAndLinux: pods of a Linux node and of two Windows nodes, each by its own agent and CNI ADD. What HNS has is compared with the
-// Linux node's device, pods and packets, in both directions: routes, services, policies.
+// TestWindowsAndLinux: pods of a Linux node and of two Windows nodes, each connected by its own agent and CNI ADD. The state of HNS is
+// compared with the Linux node's device, pods and packets, in both directions: routes, services, policies.
 func TestWindowsAndLinux(t *testing.T) {
 	c := newMixedCluster(t, "vxlan")
 	for _, r := range []*windowsRig{c.one, c.two} {
@@ -197,7 +196,7 @@ func TestWindowsAndLinux(t *testing.T) {
 	c.sameService(map[string]netip.Addr{c.one.name: a, c.two.name: b, c.linux.Name: addrM}, l, inM)
 }
 
-// sameTunnel: HNS of both Windows nodes reaches the Linux node by the VNI, port and MAC address that its kernel's device has.
+// sameTunnel checks that HNS of both Windows nodes reaches the Linux node by the VNI, port and MAC address of its kernel's device.
 func (c *mixedCluster) sameTunnel(pod netip.Addr) {
 	c.t.Helper()
 	var links []struct {
@@ -231,8 +230,8 @@ func (c *mixedCluster) sameTunnel(pod netip.Addr) {
 	}
 }
 
-// fromWindows sends a packet as a Windows node's virtual switch would, by what its HNS has been given, and waits until a pod of the Linux
-// node receives it.
+// fromWindows sends a packet like a Windows node's virtual switch, with the settings in its HNS, and waits until a pod of the Linux node
+// receives it.
 func (c *mixedCluster) fromWindows(r *windowsRig, src, dst netip.Addr, at net.PacketConn) {
 	c.t.Helper()
 	c.eventually(fmt.Sprintf("packet from %s to %s", src, dst), func() error {
@@ -265,7 +264,7 @@ func (c *mixedCluster) inject(r *windowsRig, src, dst netip.Addr) error {
 	return err
 }
 
-// receive gives the sender of the next packet.
+// receive returns the sender of the next packet.
 func receive(at net.PacketConn, within time.Duration) (netip.Addr, error) {
 	if err := at.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return netip.Addr{}, err
@@ -305,7 +304,7 @@ func (c *mixedCluster) arrived(r *windowsRig, within time.Duration) (p tunnelled
 	return p, nil
 }
 
-// send sends one packet from a pod of the Linux node, from a port of its own.
+// send sends one packet from a pod of the Linux node, from its own port.
 func (c *mixedCluster) send(pod *testbed.Pod, dst netip.Addr, port uint16) error {
 	return pod.Do(func() error {
 		conn, err := net.Dial("udp4", netip.AddrPortFrom(dst, port).String())
@@ -318,8 +317,8 @@ func (c *mixedCluster) send(pod *testbed.Pod, dst netip.Addr, port uint16) error
 	})
 }
 
-// toWindows: what a pod of the Linux node sends reaches the node of a Windows pod, for the MAC address of the router that its HNS was given,
-// and HNS lets it pass.
+// toWindows checks that packets from a pod of the Linux node reach the node of a Windows pod, with the MAC address of the router in its HNS,
+// and that HNS allows them.
 func (c *mixedCluster) toWindows(pod *testbed.Pod, src netip.Addr, r *windowsRig, dst netip.Addr) {
 	c.t.Helper()
 	own, _ := r.overlayOf()
@@ -337,7 +336,7 @@ func (c *mixedCluster) toWindows(pod *testbed.Pod, src netip.Addr, r *windowsRig
 	c.eventually(fmt.Sprintf("HNS lets %s pass to %s", src, dst), func() error { return r.allows(dst, src, true) })
 }
 
-// allows asks HNS's rules of a pod about a packet.
+// allows checks whether HNS's rules of a pod allow a packet.
 func (r *windowsRig) allows(pod, from netip.Addr, want bool) error {
 	p := hnsmem.Packet{Protocol: 17, Local: pod, Remote: from, LocalPort: udpPort, RemotePort: 40000}
 	if got, err := r.host.Allowed(r.endpointOf(pod).ID, hns.In, p); err != nil || got != want {
@@ -354,13 +353,13 @@ func fromClients(name, os string) *networkingv1.NetworkPolicy {
 			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &clients}}}}}}
 }
 
-// policyOnLinux: the Linux node lets the Windows pod in that its policy selects, and not the other one.
+// policyOnLinux checks that the Linux node allows packets of the Windows pod that its policy selects, and not those of the other one.
 func (c *mixedCluster) policyOnLinux(client, other, dst netip.Addr, at net.PacketConn) {
 	c.t.Helper()
 	p := fromClients("linux", "linux")
 	c.must(c.api.Put(p))
 	c.eventually("the Linux node's policy", func() error {
-		// The packets take one way: those of the other pod would come first.
+		// The packets take the same path: those of the other pod would arrive first.
 		for range 3 {
 			if err := c.inject(c.two, other, dst); err != nil {
 				return err
@@ -387,7 +386,7 @@ func (c *mixedCluster) policyOnLinux(client, other, dst netip.Addr, at net.Packe
 	c.must(c.api.Delete(p))
 }
 
-// policyOnWindows: HNS lets the Linux node's pod in that the policy selects, and not the other one.
+// policyOnWindows checks that HNS allows packets of the Linux node's pod that the policy selects, and not those of the other one.
 func (c *mixedCluster) policyOnWindows(pod, client, other netip.Addr) {
 	c.t.Helper()
 	p := fromClients("windows", "windows")
@@ -399,7 +398,7 @@ func (c *mixedCluster) policyOnWindows(pod, client, other netip.Addr) {
 	c.eventually("no policy any more", func() error { return c.one.allows(pod, other, true) })
 }
 
-// providers says which backend on another node a Windows node does not reach by the address of that node.
+// providers returns an error for each backend on another node that a Windows node does not reach by the address of that node.
 func (c *mixedCluster) providers(r *windowsRig, pods map[string]netip.Addr) error {
 	at := map[string]netip.Addr{c.one.name: c.one.nics[0].Addr(), c.two.name: c.two.nics[0].Addr(), c.linux.Name: c.linuxIP}
 	list, err := r.host.V2().ListEndpoints()
@@ -417,7 +416,8 @@ func (c *mixedCluster) providers(r *windowsRig, pods map[string]netip.Addr) erro
 	return err
 }
 
-// sameService: HNS's load balancers lead to the pods that the Linux node's packets to the service reach; also when one is gone.
+// sameService checks that HNS's load balancers have the same backends that the Linux node's packets to the service reach, also after one is
+// removed.
 func (c *mixedCluster) sameService(pods map[string]netip.Addr, client *testbed.Pod, local net.PacketConn) {
 	c.t.Helper()
 	const vip = "10.96.0.9"
@@ -473,7 +473,7 @@ func (c *mixedCluster) sameService(pods map[string]netip.Addr, client *testbed.P
 			return nil
 		})
 	}
-	// HNS keeps nothing of a backend that no service has.
+	// HNS has no endpoint of a backend that no service has.
 	for _, r := range []*windowsRig{c.one, c.two} {
 		c.eventually("remote endpoints of "+r.name, func() error {
 			list, err := r.host.V2().ListEndpoints()
@@ -485,7 +485,7 @@ func (c *mixedCluster) sameService(pods map[string]netip.Addr, client *testbed.P
 				}
 			}
 			var want []string
-			if r != c.one { // the pod that is left is the first node's own
+			if r != c.one { // the remaining pod is on the first node itself
 				want = []string{pods[c.one.name].String()}
 			}
 			if !slices.Equal(remote, want) {
@@ -496,8 +496,8 @@ func (c *mixedCluster) sameService(pods map[string]netip.Addr, client *testbed.P
 	}
 }
 
-// TestWindowsAndLinuxBridge: without an overlay the Linux node's kernel sends to a Windows pod by its node's address, and the Windows node
-// has the route back.
+// TestWindowsAndLinuxBridge: without an overlay the Linux node's kernel sends to a Windows pod by its node's address, and the Windows node has
+// the route back.
 func TestWindowsAndLinuxBridge(t *testing.T) {
 	c := newMixedCluster(t, "nooverlay")
 	a := c.windowsPod(c.one, "a", nil)

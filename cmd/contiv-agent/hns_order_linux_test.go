@@ -22,7 +22,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// request is a CNI request for a container of a pod, which is not named as the pod is.
+// request sends a CNI request for a container of a pod; their names differ.
 func (r *windowsRig) request(command cniapi.Command, container, pod, namespace string, valid ...string) (*cniapi.Result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -39,14 +39,14 @@ func (r *windowsRig) request(command cniapi.Command, container, pod, namespace s
 	return client.Do(ctx, req)
 }
 
-// namespace is one that a container runtime makes.
+// namespace makes a namespace in the way of a container runtime.
 func (r *windowsRig) namespace() string {
 	ns, err := r.host.V2().CreateNamespace(hcn.Namespace{Type: hcn.NamespaceGuest})
 	r.c.must(err)
 	return ns.ID
 }
 
-// pods are the endpoints of pods by their namespaces.
+// pods maps namespaces to the endpoints of pods.
 func (r *windowsRig) pods() map[string]hcn.Endpoint {
 	out := map[string]hcn.Endpoint{}
 	for _, e := range r.podEndpoints() {
@@ -58,7 +58,7 @@ func (r *windowsRig) pods() map[string]hcn.Endpoint {
 }
 
 // TestWindowsCNIOrder: requests that a runtime repeats, sends too early or sends late do no harm: ADD twice, DEL before ADD and twice, GC of
-// another network, and a pod that follows another of its name before that one's DEL.
+// another network, and a new pod with the name of a previous one before the DEL of the previous one.
 func TestWindowsCNIOrder(t *testing.T) {
 	c := newWindowsCluster(t, "nooverlay")
 	r := c.windowsNode(1)
@@ -77,7 +77,7 @@ func TestWindowsCNIOrder(t *testing.T) {
 	if _, err := r.request(cniapi.GC, "", "", "another network"); err != nil || len(r.pods()) != 1 {
 		t.Errorf("GC of another network: %v, HNS has %+v", err, r.pods())
 	}
-	// The pod is made again with its name before its old container has gone.
+	// The pod is made again with its name before its old container is removed.
 	two, err := r.request(cniapi.Add, "c2", "a", second)
 	c.must(err)
 	if two.IPs[0].Address == one.IPs[0].Address || len(r.pods()) != 2 {
@@ -102,7 +102,8 @@ func TestWindowsCNIOrder(t *testing.T) {
 	}
 }
 
-// TestWindowsNodeAddressChanges: a node that comes back with another address keeps its pods' endpoints, and the other nodes send to the new one.
+// TestWindowsNodeAddressChanges: a node that restarts with another address keeps its pods' endpoints, and the other nodes send to the new
+// address.
 func TestWindowsNodeAddressChanges(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	one, two := c.windowsNode(1), c.windowsNode(2)
@@ -131,8 +132,8 @@ func TestWindowsNodeAddressChanges(t *testing.T) {
 	}
 }
 
-// TestWindowsServiceGoesWhileAgentIsDown: a service and its pods that go while the agent does not run leave no load balancer, also where HNS keeps
-// load balancers whose endpoints have gone.
+// TestWindowsServiceGoesWhileAgentIsDown: a service and its pods that are removed while the agent does not run leave no load balancer, even if
+// HNS keeps load balancers whose endpoints have been removed.
 func TestWindowsServiceGoesWhileAgentIsDown(t *testing.T) {
 	c := newWindowsCluster(t, "nooverlay")
 	r := c.windowsNode(1)
@@ -155,7 +156,7 @@ func TestWindowsServiceGoesWhileAgentIsDown(t *testing.T) {
 	})
 }
 
-// TestWindowsRestartWithinAWrite: an agent that stops while HNS does not take a pod's new rules writes them when it starts again.
+// TestWindowsRestartWithinAWrite: an agent that stops while HNS rejects a pod's new rules writes them when it starts again.
 func TestWindowsRestartWithinAWrite(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	r := c.windowsNode(1)

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// kernelHost is what the kernel reports the host. It implements hostMonitor and nicMonitor.
+// kernelHost reads the host's network from the kernel. It implements hostMonitor and nicMonitor.
 type kernelHost struct{ monitor *links.HostMonitor }
 
 func newKernelHost(log *slog.Logger) kernelHost { return kernelHost{links.NewHostMonitor(log)} }

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// polledHost looks at the host's interfaces every few seconds, by what Go's standard library supports on every system. It implements
+// polledHost polls the host's interfaces every few seconds with functions of Go's standard library, which work on every system. It implements
 // hostMonitor.
 type polledHost struct {
 	interfaces func() ([]hostInterface, error)
@@ -24,7 +24,7 @@ type hostInterface struct {
 	Name      string
 	MTU       int
 	Addresses []netip.Prefix
-	// Default: the host reaches the outside by it.
+	// Default: the host's default route leaves by this interface.
 	Default bool
 }
 
@@ -69,7 +69,7 @@ func (h polledHost) Watch(ctx context.Context, report func()) error {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	for {
-		if list, err := h.interfaces(); err == nil { // else the next look reports it
+		if list, err := h.interfaces(); err == nil { // after an error, the next poll reports the change
 			if now := describe(list); first || now != last {
 				last, first = now, false
 				report()
@@ -83,7 +83,7 @@ func (h polledHost) Watch(ctx context.Context, report func()) error {
 	}
 }
 
-// describe is the same text while nothing has changed.
+// describe returns a text that stays the same as long as the interfaces do.
 func describe(list []hostInterface) string {
 	lines := make([]string, len(list))
 	for i, ifc := range list {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// hostPollInterval is how late a new address of the host may be noticed.
+// hostPollInterval is the longest time until a new address of the host is noticed.
 const hostPollInterval = 10 * time.Second
 
 func newPolledHost() polledHost {
 	return polledHost{interfaces: listInterfaces, every: hostPollInterval}
 }
 
-// listInterfaces lists those that are up, without loopback and without link-local addresses.
+// listInterfaces lists the interfaces that are up, without loopback and without link-local addresses.
 func listInterfaces() ([]hostInterface, error) {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -29,7 +29,7 @@ func listInterfaces() ([]hostInterface, error) {
 		}
 		addrs, err := i.Addrs()
 		if err != nil {
-			continue // it has gone since
+			continue // it was removed since
 		}
 		h := hostInterface{Name: i.Name, MTU: i.MTU}
 		for _, a := range addrs {
@@ -47,7 +47,8 @@ func listInterfaces() ([]hostInterface, error) {
 	return out, nil
 }
 
-// sourceAddresses are those that the host would have towards the outside. A UDP socket that is connected sends nothing.
+// sourceAddresses returns the source addresses, one per family, that the host uses towards the outside. Connecting a UDP socket sends no
+// packet.
 func sourceAddresses() []netip.Addr {
 	var out []netip.Addr
 	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // RFC 5737, RFC 3849: addresses for documentation

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/links"
 )
 
-// hostKernel programs the pods' and the host's links by netlink, beside VPP and beside the host's own stack.
+// hostKernel programs the pods' and the host's links by netlink. VPP and the host's own stack both need it.
 type hostKernel struct {
 	backend *links.Backend
 	janitor *links.Janitor

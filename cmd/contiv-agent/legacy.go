@@ -2,12 +2,12 @@ package main
 
 import "strings"
 
-// contivFlags are flags of contiv's agent, as its documentation writes them (-contiv-config=PATH), with our names.
+// contivFlags maps flags of contiv's agent, as its documentation writes them (-contiv-config=PATH), to our names.
 func contivFlags() map[string]string {
 	return map[string]string{"contiv-config": "config", "controller-config": "controller-config"}
 }
 
-// contivArgs translates arguments that are written as for contiv's agent.
+// contivArgs translates arguments in the style of contiv's agent.
 func contivArgs(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i, arg := range args {

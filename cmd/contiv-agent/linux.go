@@ -35,19 +35,19 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 )
 
-// linuxPlane is the host's own stack, programmed by the in-process driver.
+// linuxPlane is the dataplane of the host's own network stack, programmed by the in-process driver.
 type linuxPlane struct {
 	driver *intdataplane.InternalDataplane
 	feed   *feed.Feed
 	health *health.HealthAggregator
 	ipv6   bool
 	kernel *hostKernel
-	// reports: the kernel reports what policies drop
+	// reports: the kernel reports the packets that policies drop.
 	reports bool
-	writes  atomic.Int64 // of the last look
+	writes  atomic.Int64 // the driver's count at the last successful query
 }
 
-// linuxNames are the prefixes of the driver's chains and metrics, and of what its rules log. Empty ones stand for Felix's.
+// linuxNames holds the prefixes of the driver's chains, its metrics and its rules' log messages. Empty ones mean Felix's.
 type linuxNames struct{ chains, metrics, logs string }
 
 func linuxNamesOf(o *options) linuxNames {
@@ -63,7 +63,7 @@ func newLinux(a *agent) (parts, error) {
 	m := &linuxPlane{health: health.NewHealthAggregator(), ipv6: err == nil, kernel: newHostKernel(a.log), reports: a.reportsDenied()}
 	m.driver, err = intdataplane.New(intdataplane.Config{
 		IPv6Enabled: m.ipv6, HealthAggregator: m.health,
-		// A pod's source address is checked by our own rules, whatever the host's setting.
+		// Our own rules check a pod's source address, whatever the host's setting.
 		IgnoreLooseRPF:                 true,
 		IPSetsRefreshInterval:          90 * time.Second,
 		RouteRefreshInterval:           90 * time.Second,
@@ -80,19 +80,19 @@ func newLinux(a *agent) (parts, error) {
 	return m.parts(a), nil
 }
 
-// linuxRules is how the driver filters.
+// linuxRules returns the configuration of the driver's packet filter.
 func linuxRules(o *options, vni int, reports bool) rules.Config {
 	names := linuxNamesOf(o)
 	return rules.Config{
 		Hostname: o.nodeName, WorkloadIfacePrefixes: []string{ipnet.WorkloadIfPrefix}, Backend: o.filter,
-		// Pods reach their node, as they do with VPP; the node's own firewall is its administrator's matter.
+		// Pods can reach their node, as with VPP; the node's own firewall is left to its administrator.
 		EndpointToHostAction: "ACCEPT", NodeAndSelfExempt: true, VXLANEnabled: true, VXLANVNI: vni, ReportDenied: reports,
 		TiersForNode: []string{policymodel.TierAdmin, policymodel.TierBaseline},
 		ChainPrefix:  names.chains, IptablesLogPrefix: names.logs, DisableConntrackInvalid: o.invalidPass,
 	}
 }
 
-// parts are what the host's own stack gives the agent.
+// parts returns what the host's own stack gives the agent.
 func (m *linuxPlane) parts(a *agent) parts {
 	p := parts{
 		backends: []scheduler.Backend{m.feed, m.kernel.backend}, kinds: m.register,
@@ -108,7 +108,7 @@ func (m *linuxPlane) parts(a *agent) parts {
 		devices: m.devices,
 		open:    m.open,
 		jobs: []job{{"netlink janitor", m.kernel.janitor.Run}, {"driver status", func(ctx context.Context) error {
-			// Reports end when the driver does.
+			// The status reports end with the driver.
 			release := context.AfterFunc(ctx, func() {
 				if err := m.stop(); err != nil {
 					a.log.Warn("the Linux driver does not stop", "error", err)
@@ -129,7 +129,7 @@ func (m *linuxPlane) parts(a *agent) parts {
 	return p
 }
 
-// register adds the kinds.
+// register registers the descriptors.
 func (m *linuxPlane) register(s *scheduler.Scheduler) error {
 	if err := feed.Register(s, m.feed); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (m *linuxPlane) register(s *scheduler.Scheduler) error {
 	return links.Register(s, links.Deps{Backend: m.kernel.backend, Janitor: m.kernel.janitor})
 }
 
-// hostConnections are those of the agent's own network namespace.
+// hostConnections lists the connections of the agent's own network namespace.
 func hostConnections(ctx context.Context) ([]policy.Connection, error) {
 	all, err := conntrack.List(ctx, nil, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6)
 	out := make([]policy.Connection, len(all))
@@ -155,7 +155,7 @@ func (kernelReports) WatchDenied(ctx context.Context, each func(denied.Flow)) er
 	return intdataplane.WatchDenied(ctx, each)
 }
 
-// reportsDenied reports whether the kernel reports what policies drop.
+// reportsDenied reports whether the kernel reports the packets that policies drop.
 func (a *agent) reportsDenied() bool {
 	err := intdataplane.ReportsSupported()
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *agent) reportsDenied() bool {
 	return err == nil
 }
 
-// open starts the driver. A node forwards; the kernel does not by default.
+// open enables forwarding, which is off by default in the kernel, and starts the driver.
 func (m *linuxPlane) open() error {
 	if err := m.forward(); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (m *linuxPlane) open() error {
 	return nil
 }
 
-// forward writes only what is not so already: writing has side effects on other parameters.
+// forward writes only the parameters that are not 1 yet: writing them has side effects on other parameters.
 func (m *linuxPlane) forward() error {
 	w := sysctl.Writer{}
 	keys := []string{"net/ipv4/ip_forward"}
@@ -191,29 +191,29 @@ func (m *linuxPlane) forward() error {
 	return nil
 }
 
-// alive reports why the driver cannot be programmed.
+// alive returns why the driver cannot be programmed, or nil.
 func (m *linuxPlane) alive() error {
-	// Before it is in sync it waits for the first resync, which the controller reports.
+	// Before the driver is in sync, it waits for the first resync, which the controller reports.
 	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Linux driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
 	}
 	return nil
 }
 
-// close ends our side.
+// close closes the agent's side.
 func (m *linuxPlane) close() error {
 	defer m.kernel.backend.Close()
 	return m.stop()
 }
 
-// stop ends the driver. An apply that takes longer is cut off; the next agent's first one completes it.
+// stop ends the driver. An apply that exceeds driverStop is cut off; the first apply of the next agent completes it.
 func (m *linuxPlane) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), driverStop)
 	defer cancel()
 	return m.driver.Stop(ctx)
 }
 
-// countWrites is the driver's count, or that of the last look while the driver is stopped.
+// countWrites returns the driver's count of writes, or the last count read while the driver is stopped.
 func (m *linuxPlane) countWrites() float64 {
 	if dump, err := m.driver.Dump(); err == nil {
 		m.writes.Store(int64(dump.Writes))
@@ -230,5 +230,5 @@ func (m *linuxPlane) serveDump(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(dump) // the client is gone
+	_ = enc.Encode(dump) // fails only if the client has disconnected
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// devices are those of workload endpoints.
+// devices returns the devices of workload endpoints.
 func (m *linuxPlane) devices() map[string]string {
 	out := map[string]string{}
 	dump, err := m.driver.Dump()

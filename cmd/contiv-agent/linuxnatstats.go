@@ -16,12 +16,12 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// trackedBy says where the kernel counts translated connections.
+// trackedBy sets the sources of the kernel's counts of translated connections.
 func trackedBy(s *statscollector.NATSource) {
 	s.Total, s.ByAddress, s.ByFrontend = trackedConnections, translatedConnections, connectionsByService
 }
 
-// connectionCount is how many connections the kernel tracks.
+// connectionCount is the file with the number of connections that the kernel tracks.
 const connectionCount = "/proc/sys/net/netfilter/nf_conntrack_count"
 
 func trackedConnections() (int, error) {
@@ -39,7 +39,7 @@ func trackedConnections() (int, error) {
 	return n, nil
 }
 
-// accounting reports whether the kernel counts the packets of each connection.
+// accounting is the file that shows whether the kernel counts the packets of each connection.
 const accounting = "/proc/sys/net/netfilter/nf_conntrack_acct"
 
 func connectionsByService(ctx context.Context) (map[statscollector.Frontend]statscollector.Flows, bool, error) {

@@ -16,14 +16,14 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
-// linuxPath is the data path through the host's own stack: of its links, only the device is looked at.
+// linuxPath is the data path through the host's own stack. Of its links, only the device is checked.
 type linuxPath struct {
 	a      *agent
 	uplink string
 	found  time.Time
 }
 
-// uplinkEvery is how often is looked which device has the default route.
+// uplinkEvery is the interval between look-ups of the device that has the default route.
 const uplinkEvery = 30 * time.Second
 
 // Programmed implements pathwatch.Dataplane.
@@ -46,15 +46,15 @@ func (p *linuxPath) Links(context.Context) (uplink, host *pathwatch.Link, err er
 	}
 	link := &pathwatch.Link{}
 	readDevice(link, p.uplink)
-	// The kernel takes what comes, and sends what it has.
+	// The kernel processes all packets that arrive and sends all that it has, so the counters are equal.
 	link.Taken, link.Offered, link.Counts = link.Brought, link.Sent, false
 	return link, nil, nil
 }
 
-// connectionMax is how many connections the kernel may track.
+// connectionMax is the file with the number of connections that the kernel may track.
 const connectionMax = "/proc/sys/net/netfilter/nf_conntrack_max"
 
-// tracked are the connections that the kernel tracks.
+// tracked reports the connections that the kernel tracks.
 type tracked struct{}
 
 // Sessions implements pathwatch.SessionTable.
@@ -71,7 +71,7 @@ func (tracked) Sessions() pathwatch.Sessions {
 	return pathwatch.Sessions{Used: uint64(used), Limit: limit}
 }
 
-// readDevice reads the kernel's data of the device of a link. It returns how many frames the device could not send.
+// readDevice reads the kernel's data about the device of a link. It returns the number of frames that the device could not send.
 func readDevice(link *pathwatch.Link, dev string) (dropped uint64) {
 	link.Device = dev
 	l, err := netlink.LinkByName(dev)
@@ -82,7 +82,7 @@ func readDevice(link *pathwatch.Link, dev string) (dropped uint64) {
 	}
 	attrs := l.Attrs()
 	link.Present = attrs.Flags&net.FlagUp != 0
-	// A device that does not tell its state has a carrier.
+	// A device that does not report its state counts as having a carrier.
 	link.Carrier = attrs.OperState != netlink.OperDown && attrs.OperState != netlink.OperLowerLayerDown
 	if n := attrs.Statistics; n != nil {
 		link.Counts, link.Sent, link.Brought = true, n.TxPackets, n.RxPackets

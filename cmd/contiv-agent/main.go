@@ -1,6 +1,6 @@
 // Command contiv-agent is the node agent: it wires pods, connects nodes and programs the dataplane.
 //
-// main.go has the command; wire.go is the list of what the agent is made of, in order.
+// main.go has the command; wire.go lists the parts of the agent in the order of their construction.
 package main
 
 import (

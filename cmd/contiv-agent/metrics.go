@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// schedulerCollector exports what the scheduler did and what state its values are in.
+// schedulerCollector exports the operations of the scheduler and the states of its values.
 type schedulerCollector struct{ s *scheduler.Scheduler }
 
 var (

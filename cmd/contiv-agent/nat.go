@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
 )
 
-// natOptions are the limits of VPP's NAT; zeros are VPP's own.
+// natOptions holds the limits of VPP's NAT; 0 means VPP's default.
 type natOptions struct {
 	sessions                uint32
 	udp, tcp, opening, icmp time.Duration
@@ -25,8 +25,8 @@ func (o *natOptions) register(f *pflag.FlagSet) {
 		"(0: VPP's default)")
 	f.DurationVar(&o.udp, "nat-udp-timeout", 0, "idle time after which VPP may remove a UDP session (0: VPP's default)")
 	f.DurationVar(&o.tcp, "nat-tcp-timeout", 0, "the same for an established TCP connection")
-	// VPP's own 240 s would be in the way of clients that use a port again: an answer is known by backend, client and port, so
-	// that a closed connection to a service takes the answers of a new one directly to the same backend.
+	// VPP's default of 240 s would break clients that reuse a port: VPP finds the session of an answer by backend, client and port, so a closed
+	// connection to a service would take the answers of a new direct connection to the same backend.
 	f.DurationVar(&o.opening, "nat-tcp-transitory-timeout", 30*time.Second, "the same for a TCP connection that opens or closes")
 	f.DurationVar(&o.icmp, "nat-icmp-timeout", 0, "the same for pings")
 	f.DurationVar(&o.byPod, "nat-sessions-by-pod", 0, "count NAT sessions by pod for metrics, at most this often (0: not at "+
@@ -41,12 +41,12 @@ func (o *natOptions) settings() nat44.Settings {
 	}
 }
 
-// statsSocket is VPP's statistics socket: where its API socket is.
+// statsSocket returns VPP's statistics socket, which is beside its API socket.
 func statsSocket(apiSocket string) string {
 	return filepath.Join(filepath.Dir(apiSocket), "stats.sock")
 }
 
-// connectionCollector exports how full our plugin's tables are.
+// connectionCollector exports the usage of our plugin's tables.
 type connectionCollector struct{ statsSocket string }
 
 var (
@@ -63,7 +63,7 @@ func (c connectionCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- descConnRefused
 }
 
-// Collect implements prometheus.Collector. A VPP that is away, or without the plugin, has none.
+// Collect implements prometheus.Collector. While VPP is not connected, or without our plugin, it exports nothing.
 func (c connectionCollector) Collect(out chan<- prometheus.Metric) {
 	counters, err := vpp.ReadPathCounters(c.statsSocket)
 	if err != nil || counters.Connections == nil {
@@ -80,7 +80,7 @@ func (c connectionCollector) Collect(out chan<- prometheus.Metric) {
 	put(descConnRefused, prometheus.CounterValue, n.EndpointRefused, "endpoint")
 }
 
-// natCollector exports how many NAT sessions there are.
+// natCollector exports the number of NAT sessions.
 type natCollector struct{ sessions *nat44.Sessions }
 
 var (

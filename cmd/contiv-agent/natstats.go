@@ -20,7 +20,7 @@ func (a *agent) countNAT() error {
 	return a.registry.Register(n)
 }
 
-// podsByAddress are the pods of this node.
+// podsByAddress maps addresses to the pods of this node.
 func (a *agent) podsByAddress() map[netip.Addr]statscollector.PodName {
 	out := map[netip.Addr]statscollector.PodName{}
 	for _, at := range a.pods.LocalAttachments() {

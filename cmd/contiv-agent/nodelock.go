@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// takeOver is how long an agent that is about to stop is waited for.
+	// takeOver is how long an agent waits for the previous one, which may be about to stop.
 	takeOver   = 10 * time.Second
 	retryEvery = 50 * time.Millisecond
 )
 
-// errLocked says that another process has the lock.
+// errLocked means that another process holds the lock.
 var errLocked = errors.New("another process has it")
 
-// nodeLock is the right to program the network namespace that the agent is in. A second agent, with another run-dir, would know
-// nothing of the pods of the first one and remove them. The lock is on a file that only root can open, and goes with the process.
+// nodeLock is the right to program the network namespace of the agent. A second agent, with another run-dir, would not have the records of the
+// first one's pods and would remove them. The lock is on a file that only root can open, and is released when the process ends.
 type nodeLock struct{ file *os.File }
 
-// lockNode waits for the agent before. What moves no packets needs no lock.
+// lockNode waits for the previous agent to release the lock. A dataplane that moves no packets needs no lock.
 func lockNode(ctx context.Context, dataplane, path string, timeout time.Duration) (*nodeLock, error) {
 	if dataplane == dataplaneFake {
 		return &nodeLock{}, nil
@@ -51,7 +51,7 @@ func lockNode(ctx context.Context, dataplane, path string, timeout time.Duration
 	}
 }
 
-// holder is the process that has the lock, by its own word.
+// holder returns the process ID that the lock's holder has written into the file.
 func holder(path string) string {
 	text, err := os.ReadFile(path)
 	if pid := strings.TrimSpace(string(text)); err == nil && pid != "" {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nodeLockDir is the same whatever --run-dir is, and on a cluster the node's own (the chart mounts it). It has one file per
-// network namespace.
+// nodeLockDir does not depend on --run-dir; in a cluster it is the node's own directory (the chart mounts it). It has one file per network
+// namespace.
 const nodeLockDir = "/run/contiv"
 
-// nodeLockPath is the lock of the network namespace that this process is in.
+// nodeLockPath returns the path of the lock file for the network namespace of this process.
 func nodeLockPath() (string, error) {
 	info, err := os.Stat("/proc/self/ns/net")
 	if err != nil {
@@ -25,7 +25,7 @@ func nodeLockPath() (string, error) {
 	return filepath.Join(nodeLockDir, fmt.Sprintf("dataplane-%d.lock", inode)), nil
 }
 
-// privateDir makes a directory in which only root can put something.
+// privateDir makes a directory in which only root can create files.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -41,7 +41,7 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// tryLock locks the file; errLocked says that another process has it.
+// tryLock locks the file; errLocked means that another process holds the lock.
 func tryLock(path string) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
@@ -59,7 +59,7 @@ func tryLock(path string) (*os.File, error) {
 			return nil, errors.Join(err, file.Close())
 		}
 		if there, err := os.Stat(path); err != nil || !os.SameFile(mine, there) {
-			_ = file.Close() // the agent before has removed it since
+			_ = file.Close() // the previous agent has removed the file since
 			continue
 		}
 		if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
@@ -74,7 +74,7 @@ func writeAt(file *os.File, text string) error {
 	return err
 }
 
-// release lets the next agent have the node. The file goes before the lock does, so that nothing is left of namespaces.
+// release lets the next agent lock the node. The file is removed before the lock is released, so that no files of old namespaces stay.
 func (l *nodeLock) release() error {
 	if l.file == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestOneAgentPerNode: a second agent, whatever its directories, does not get at the dataplane before the first has let go.
+// TestOneAgentPerNode: a second agent, whatever its directories, cannot use the dataplane before the first one has released the lock.
 func TestOneAgentPerNode(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "run", "dataplane.lock")
 	first, err := lockNode(t.Context(), dataplaneLinux, name, time.Minute)
@@ -44,12 +44,12 @@ func TestOneAgentPerNode(t *testing.T) {
 	}
 }
 
-// TestLockIsRootsOwn: no other user of the node keeps the agent from starting, as with a name that any user can take.
+// TestLockIsRootsOwn: another user of the node cannot block the start of the agent, as was possible with a lock name that any user can take.
 func TestLockIsRootsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: needs root to be somebody else")
+		t.Skip("SKIPPED: needs root to become another user")
 	}
-	otherHolder, err := net.Listen("unix", "@contiv-agent/dataplane") // what the lock was
+	otherHolder, err := net.Listen("unix", "@contiv-agent/dataplane") // the former name of the lock
 	if err == nil {
 		defer otherHolder.Close()
 	}
@@ -79,7 +79,7 @@ func TestLockIsRootsOwn(t *testing.T) {
 	}
 	if _, err := lockNode(t.Context(), dataplaneLinux, filepath.Join(open, "l"), 0); err == nil ||
 		!strings.Contains(err.Error(), "mode 0755") {
-		t.Errorf("a directory that everybody writes to: %v", err)
+		t.Errorf("a directory that all users can write to: %v", err)
 	}
 	link := filepath.Join(base, "run", "link")
 	if err := os.Symlink("/etc/hostname", link); err != nil {

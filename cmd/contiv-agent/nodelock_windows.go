@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// nodeLockPath is the same whatever --run-dir is: a node has one Host Network Service.
+// nodeLockPath does not depend on --run-dir: a node has one Host Network Service.
 func nodeLockPath() (string, error) {
 	dir := os.Getenv("ProgramData")
 	if dir == "" {
@@ -19,11 +19,11 @@ func nodeLockPath() (string, error) {
 	return filepath.Join(dir, "contiv", "lock", "dataplane.lock"), nil
 }
 
-// privateACL lets only the system and administrators into a directory, and into all that is in it.
+// privateACL gives access to a directory, and to everything in it, to the system and administrators only.
 const privateACL = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-// privateDir makes a directory that only the system and administrators can open. Its sockets inherit that: on Windows only
-// users that may write to the socket's file can connect.
+// privateDir makes a directory that only the system and administrators can open. Its sockets inherit the access rights: on Windows a client
+// can connect only if it may write to the socket's file.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -44,10 +44,10 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// lockOffset is past all text of the file: what is locked cannot be read by others, and they want to read the process's number.
+// lockOffset is beyond the text of the file: other processes cannot read locked bytes, and they must read the process ID.
 const lockOffset = 1 << 20
 
-// tryLock locks the file; errLocked says that another process has it.
+// tryLock locks the file; errLocked means that another process holds the lock.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -69,7 +69,7 @@ func tryLock(path string) (*os.File, error) {
 	return file, nil
 }
 
-// release lets the next agent have the node. The file stays: Windows removes none that is open.
+// release lets the next agent lock the node. The file stays: Windows cannot remove an open file.
 func (l *nodeLock) release() error {
 	if l.file == nil {
 		return nil

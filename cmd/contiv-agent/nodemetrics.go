@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipam"
 )
 
-// nodeCollector exports what a node has left, and whether it reaches etcd.
+// nodeCollector exports how many addresses a node has left, and whether it reaches etcd.
 type nodeCollector struct {
 	usage     func() []ipam.Usage
 	connected func() bool

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipam"
 )
 
-// lint finds what Prometheus' conventions forbid.
+// lint reports violations of Prometheus' conventions.
 func lint(t *testing.T, r *prometheus.Registry) {
 	t.Helper()
 	families, err := r.Gather()
@@ -26,7 +26,7 @@ func lint(t *testing.T, r *prometheus.Registry) {
 	}
 }
 
-// TestNodeMetrics: addresses by state and subnet, whether etcd answers, and the version.
+// TestNodeMetrics: the metrics have addresses by state and subnet, whether etcd answers, and the version.
 func TestNodeMetrics(t *testing.T) {
 	r := daemon.NewRegistry()
 	r.MustRegister(nodeCollector{

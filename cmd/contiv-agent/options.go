@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/httpapi"
 )
 
-// options are the agent's flags.
+// options holds the agent's flags.
 type options struct {
 	config string
 	// controllerConfig is the path of controller.conf.
@@ -52,7 +52,7 @@ const (
 // usesVPP reports whether VPP, or its fake, moves the packets.
 func (o *options) usesVPP() bool { return o.dataplane == dataplaneVPP || o.dataplane == dataplaneFake }
 
-// How the Linux driver names its chains and metrics.
+// The naming schemes of the Linux driver's chains and metrics.
 const (
 	linuxNamesContiv = "contiv"
 	linuxNamesFelix  = "felix"
@@ -98,7 +98,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 
-// complete fills what depends on other options and checks the rest.
+// complete sets the options that depend on others and checks all of them.
 func (o *options) complete() error {
 	var errs []error
 	if o.nodeName == "" {
@@ -147,7 +147,7 @@ func (o *options) complete() error {
 	return errors.Join(errs...)
 }
 
-// completeEtcd checks what would only show when the database is opened.
+// completeEtcd checks for errors that would otherwise appear only when the database is opened.
 func (o *options) completeEtcd() error {
 	o.etcd.Embedded.DataDir = filepath.Join(o.dataDir, "etcd")
 	return errors.Join(o.checkRelay(), o.etcd.Validate())

@@ -18,66 +18,66 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// parts are what a dataplane gives the agent. VPP (vpp.go), the host's own stack (linux.go) and Windows' network service (hns.go) have one
-// constructor each, which returns them. What is called has all that the agent is made of before it; what is nil a dataplane does not have,
-// where the comment says so.
+// parts is what a dataplane gives the agent. VPP (vpp.go), the host's own stack (linux.go) and Windows' network service (hns.go) have one
+// constructor each, which returns it. When a function of it is called, the agent's earlier parts exist. A field may be nil, if the dataplane
+// does not have it, only where its comment says so.
 type parts struct {
-	// backends are flushed by the scheduler in their order.
+	// backends are flushed by the scheduler in this order.
 	backends []scheduler.Backend
-	// kinds adds the descriptors.
+	// kinds registers the descriptors.
 	kinds func(s *scheduler.Scheduler) error
-	// wire reports how pods are wired.
+	// wire sets how pods are connected.
 	wire func(d *ipnet.Deps)
-	// services are the renderers of the service plugin.
+	// services returns the renderers of the service plugin.
 	services func(p *service.Plugin) []renderer.ServiceRendererAPI
 	policy   policyParts
 	counts   countParts
-	// watch reports what of the data path is watched; nil: packets are not watched.
+	// watch sets what is watched of the data path; nil: packets are not watched.
 	watch func(d *pathwatch.Deps)
-	// diagnose adds what contiv-netctl can ask of this dataplane only; nil: nothing.
+	// diagnose adds the queries of contiv-netctl that only this dataplane answers; nil: none.
 	diagnose func(d *diag.Deps)
-	// devices are the devices of pods, by namespace/name; nil: they are not the host's.
+	// devices maps namespace/name to the device of the pod; nil: the host does not have the devices.
 	devices func() map[string]string
 
-	// open connects; then the jobs start.
+	// open connects; the jobs start after it.
 	open       func() error
 	jobs       []job
 	collectors []prometheus.Collector
 	health     healthParts
-	// close ends our side; what is programmed stays.
+	// close closes the agent's side; what is programmed stays.
 	close func() error
 }
 
-// policyParts are what a dataplane does about network policy.
+// policyParts is the part of a dataplane for network policy.
 type policyParts struct {
 	renderer func() policyrenderer.Renderer
-	// notEnforced reports what network policy lacks on this node; empty: nothing.
+	// notEnforced returns what network policy lacks on this node; empty: nothing.
 	notEnforced func() string
-	// denied reports what policies have dropped; nil: nothing does.
+	// denied reports what policies have dropped; nil: not reported.
 	denied policy.Denied
-	// connections lists open connections; nil: it does not.
+	// connections lists open connections; nil: not supported.
 	connections policy.Connections
 }
 
-// countParts are what a dataplane counts.
+// countParts is the part of a dataplane for counters.
 type countParts struct {
-	// interfaces are the counters of all interfaces that are ours.
+	// interfaces returns the counters of all interfaces that are ours.
 	interfaces func() ([]statscollector.Counters, error)
-	// translated reports where translated connections are counted; nil: nowhere.
+	// translated sets the sources of the counts of translated connections; nil: they are not counted.
 	translated func(s *statscollector.NATSource)
 }
 
-// healthParts are what a dataplane reports of itself.
+// healthParts is what a dataplane reports about its own state.
 type healthParts struct {
-	// await gives what was started a moment to be there before the first resync; nil: it is there.
+	// await waits briefly, before the first resync, for what was started; nil: no wait is needed.
 	await func(log *slog.Logger)
-	// alive reports why it cannot be programmed.
+	// alive returns why the dataplane cannot be programmed, or nil.
 	alive func() error
-	// roomForPods reports why it cannot take more pods; nil: it has no such limit.
+	// roomForPods returns why the dataplane cannot take more pods, or nil; a nil function: there is no such limit.
 	roomForPods func() error
 }
 
-// room is roomForPods, where there is a limit.
+// room returns the result of roomForPods, or nil if there is no limit.
 func (h healthParts) room() error {
 	if h.roomForPods == nil {
 		return nil
@@ -85,16 +85,16 @@ func (h healthParts) room() error {
 	return h.roomForPods()
 }
 
-// job is work that ends with its context.
+// job is work that runs until its context ends.
 type job struct {
 	name string
 	run  func(ctx context.Context) error
 }
 
-// noCounters is for what counts nothing.
+// noCounters is for dataplanes that count nothing.
 func noCounters() ([]statscollector.Counters, error) { return nil, nil }
 
-// driverPolicy renders policies for the in-process drivers, which take the same messages.
+// driverPolicy renders policies for the in-process drivers, which receive the same messages.
 func (a *agent) driverPolicy() policyrenderer.Renderer {
 	return linuxpolicy.New(linuxpolicy.Deps{EndpointID: ipnet.EndpointID, Log: a.logger("policy")})
 }

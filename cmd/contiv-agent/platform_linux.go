@@ -14,7 +14,7 @@ const (
 	defaultDataDir = "/var/lib/contiv"
 )
 
-// platformOptions are the flags of dataplanes that only Linux has.
+// platformOptions holds the flags of dataplanes that only Linux has.
 type platformOptions struct {
 	nat natOptions
 }
@@ -23,10 +23,10 @@ func (o *platformOptions) registerPlatform(f *pflag.FlagSet) {
 	o.nat.register(f)
 }
 
-// countNATByPod is how often translated connections may be counted by pod; 0: not at all.
+// countNATByPod returns the shortest interval at which translated connections may be counted by pod; 0: they are not.
 func (o *platformOptions) countNATByPod() time.Duration { return o.nat.byPod }
 
-// findDataplane is what --dataplane=auto is.
+// findDataplane resolves --dataplane=auto.
 func (o *options) findDataplane() string {
 	if _, err := os.Stat(o.vppSocket); err == nil {
 		return dataplaneVPP
@@ -42,7 +42,7 @@ func (a *agent) newHostMonitor() hostMonitor {
 }
 
 func (a *agent) lockPath() (string, error) {
-	if a.windows != nil { // an HNS in memory is this agent's alone
+	if a.windows != nil { // an HNS in memory belongs to this agent only
 		return filepath.Join(a.opts.runDir, "dataplane.lock"), nil
 	}
 	return nodeLockPath()

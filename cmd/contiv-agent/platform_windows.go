@@ -17,15 +17,15 @@ const (
 	defaultDataDir = `C:\ProgramData\contiv\data`
 )
 
-// platformOptions are empty: no dataplane of Windows has flags of its own.
+// platformOptions is empty: the Windows dataplane has no flags of its own.
 type platformOptions struct{}
 
 func (o *platformOptions) registerPlatform(*pflag.FlagSet) {}
 
-// countNATByPod: Windows does not tell its connections by pod.
+// countNATByPod returns 0: Windows does not count connections by pod.
 func (o *platformOptions) countNATByPod() time.Duration { return 0 }
 
-// findDataplane is what --dataplane=auto is.
+// findDataplane resolves --dataplane=auto.
 func (o *options) findDataplane() string { return dataplaneWindows }
 
 func (a *agent) newHostMonitor() hostMonitor { return newPolledHost() }

@@ -10,12 +10,12 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// newPool keeps VETH pairs ready with VPP attached to them: making an af_packet interface takes 30 to 100 ms. Pods by TAP need
-// no pool, those are made in place in 1 ms (docs/adr/0005).
+// newPool keeps VETH pairs ready with VPP attached to them, because creating an af_packet interface takes 30 to 100 ms. TAP interfaces need no
+// pool: VPP creates one in 1 ms (docs/adr/0005).
 func newPool(a *agent, c *conn.Conn) *pool.Pool {
 	ifc := a.conf.Interface()
-	// The pool's interfaces wait for interrupts. With them beside polled ones, VPP's af_packet input stops polling, and what those
-	// receive stays where it is.
+	// The pool's interfaces are in interrupt mode. If they exist beside polled interfaces, VPP's af_packet input stops polling, and packets that the
+	// polled interfaces receive are not processed.
 	if a.opts.warmPool == 0 || ifc.UseTAPInterfaces || ifc.InterfaceRxMode == contivconf.RxModePolling {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (v veths) Make() (pool.Veth, error) {
 // Delete implements pool.Veths.
 func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(links.Pair(p)) }
 
-// vppPool and vethPool are the pool as the kinds see it: an interface that is nil when there is none.
+// vppPool and vethPool return the pool for the descriptors: a nil interface if there is no pool.
 func (m *vppPlane) vppPool() iface.Pool {
 	if m.pool == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/internal/problem"
 )
 
-// newProblems makes what informs users of objects that are not served as they say. Without a client of the API server (relay, outside of a
-// pod) there are the metric and the log.
+// newProblems makes the reporter that informs users about objects that are not served as they specify. Without a client of the API server
+// (relay, or outside of a pod) only the metric and the log are written.
 func (a *agent) newProblems() (*problem.Reporter, error) {
 	var write problem.Write
 	if a.kube != nil && a.kube.client != nil {
@@ -24,13 +24,13 @@ func (a *agent) newProblems() (*problem.Reporter, error) {
 	return r, a.registry.Register(r)
 }
 
-// policyStatuses writes the conditions of ClusterNetworkPolicies while this node is the one that does.
+// policyStatuses writes the conditions of ClusterNetworkPolicies while this node is the one selected to write them.
 type policyStatuses struct {
 	writes atomic.Bool
 	status *kube.PolicyStatus
 }
 
-// newPolicyStatuses is nil where contiv-ksr writes, and where there is no API server.
+// newPolicyStatuses returns nil if contiv-ksr writes the conditions, and if there is no API server.
 func (a *agent) newPolicyStatuses() *policyStatuses {
 	if a.kube == nil || a.kube.client == nil || a.opts.kubernetes.mode == kubernetesRelay {
 		return nil

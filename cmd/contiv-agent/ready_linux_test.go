@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/internal/filelock"
 )
 
-// TestReadyWithCNISocket: an agent is not ready before contiv-cni can connect to it, such as while the agent before it still holds the
-// socket. The kubelet would send pods that fail.
+// TestReadyWithCNISocket: an agent is not ready before contiv-cni can connect to it, for example while the previous agent still has the
+// socket. Otherwise the kubelet would start pods that fail.
 func TestReadyWithCNISocket(t *testing.T) {
 	c := newWindowsCluster(t, "nooverlay")
 	r := c.windowsNode(1)

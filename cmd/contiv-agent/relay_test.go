@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// TestRelayOptions: the relay is etcd, and nothing else is asked.
+// TestRelayOptions: in relay mode etcd is the only source; options of the API server are rejected.
 func TestRelayOptions(t *testing.T) {
 	for _, o := range []kubernetesOptions{
 		{mode: kubernetesRelay, api: kube.Config{Kubeconfig: "/etc/kubeconfig"}},
@@ -21,7 +21,7 @@ func TestRelayOptions(t *testing.T) {
 	if err := o.complete(); err != nil || o.mode != kubernetesRelay {
 		t.Errorf("mode %q, error %v", o.mode, err)
 	}
-	a := &agent{opts: &options{kubernetes: o}} // with its own etcd, to which nothing relays
+	a := &agent{opts: &options{kubernetes: o}} // with its own etcd, to which no contiv-ksr writes
 	if _, err := a.newKube(nil); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
 		t.Errorf("error %v", err)
 	}

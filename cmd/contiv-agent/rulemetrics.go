@@ -19,34 +19,34 @@ import (
 )
 
 const (
-	// ruleSeries is how many rules have a series of their own; those of more policies than that are left out and counted.
+	// ruleSeries is how many rules have a series of their own. The rules of policies beyond that have none; their number is exported.
 	ruleSeries = 2000
-	// ruleTimeout bounds the question to the dataplane.
+	// ruleTimeout bounds the query to the dataplane.
 	ruleTimeout = 5 * time.Second
-	// ruleShare is which share of the time may go into the question: scrapes that come earlier get what was read last.
+	// ruleShare limits the queries to 1/ruleShare of the time: earlier scrapes get the values that were read last.
 	ruleShare = 20
 )
 
-// readRules asks the dataplane how often the rules of policies have decided, in the order of the policies; nil: it cannot count now.
+// readRules queries how often the rules of policies have decided, in the order of the policies; nil: the dataplane cannot count now.
 type readRules func(ctx context.Context, policies []model.Policy) ([]renderer.Counts, error)
 
-// ruleCollector exports how often the rules of network policy have decided. Series are bounded: a node has the policies that select its pods,
-// and rules are those that users have written, however many pods they mean.
+// ruleCollector exports how often the rules of network policy have decided. The number of series is bounded: a node has only the policies that
+// select its pods, and a rule is one that users have written, however many pods it matches.
 type ruleCollector struct {
 	policies func() []model.Policy // sorted by ID
 	read     readRules
 	now      func() time.Time
 
-	mu   sync.Mutex          // one question at a time
+	mu   sync.Mutex          // one query at a time
 	last []prometheus.Metric // guarded by mu
-	next time.Time           // guarded by mu; until then last is good enough
+	next time.Time           // guarded by mu; until then last is exported again
 }
 
 func newRuleCollector(policies func() []model.Policy, read readRules) *ruleCollector {
 	return &ruleCollector{policies: policies, read: read, now: time.Now}
 }
 
-// nodePolicies are the policies that this node enforces.
+// nodePolicies returns the policies that this node enforces.
 func (a *agent) nodePolicies() []model.Policy { return a.policies.Policies() }
 
 var (
@@ -91,7 +91,7 @@ func (c *ruleCollector) ask() (out []prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), ruleTimeout)
 	defer cancel()
 	counts, err := c.read(ctx, counted)
-	if err != nil || counts == nil { // the dataplane is away, or VPP has no plugin: the connection's own metrics say so
+	if err != nil || counts == nil { // not connected, or VPP has no plugin: the metrics of the connection show it
 		return nil
 	}
 	for i, p := range counted {
@@ -111,7 +111,7 @@ func (c *ruleCollector) ask() (out []prometheus.Metric) {
 	return append(out, prometheus.MustNewConstMetric(descUncounted, prometheus.GaugeValue, float64(uncounted)))
 }
 
-// origins is how many series a policy has.
+// origins returns the number of series that a policy has.
 func origins(p model.Policy) int {
 	in, _ := renderer.Origins(p.Ingress)
 	out, _ := renderer.Origins(p.Egress)

@@ -18,7 +18,8 @@ import (
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 )
 
-// TestRuleCollector: a series for each rule as it was written; a policy that VPP does not have, or has otherwise, has none; the number of series is bounded.
+// TestRuleCollector: there is a series for each rule as the user wrote it; a policy that VPP does not have, or has in another form, has none;
+// the number of series is bounded.
 func TestRuleCollector(t *testing.T) {
 	id := func(name string) model.PolicyID {
 		return model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "ns", Name: name}
@@ -28,7 +29,7 @@ func TestRuleCollector(t *testing.T) {
 		{ID: id("absent"), Ingress: []model.Rule{rule(0)}}}
 	counts := map[uint64]contiv.PolicyCounts{vpppolicy.ID(id("a")): {Ingress: []uint64{1, 2, 4}, Egress: []uint64{8}}}
 	c := newRuleCollector(func() []model.Policy { return list }, vppRules(func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return counts, nil }))
-	c.now = time.Time{}.Local // no time passes
+	c.now = time.Time{}.Local // the clock stands still
 	want := `action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[0]: 3
 action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[1]: 4
 action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
@@ -53,7 +54,7 @@ action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
 	}
 }
 
-// TestRuleCollectorPace: a question that takes 100 ms is asked once in 2 seconds, however often a scrape comes.
+// TestRuleCollectorPace: a query that takes 100 ms is sent once in 2 seconds, however often a scrape comes.
 func TestRuleCollectorPace(t *testing.T) {
 	asked, now := 0, time.Unix(1e9, 0)
 	c := newRuleCollector(func() []model.Policy { return nil }, func(context.Context, []model.Policy) ([]renderer.Counts, error) {
@@ -73,7 +74,7 @@ func TestRuleCollectorPace(t *testing.T) {
 	}
 }
 
-// gathered is what a registry has of the collector.
+// gathered returns what a registry gathers from the collector.
 func gathered(t *testing.T, c prometheus.Collector) (text string, series int, uncounted float64) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

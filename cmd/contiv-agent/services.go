@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/proxyhealth"
 )
 
-// kubeState is where the state of Kubernetes comes from: the API server, or contiv-ksr through etcd.
+// kubeState is the source of the state of Kubernetes: the API server, or contiv-ksr through etcd.
 type kubeState struct {
 	client *kube.Client // nil: the agent has no account at the API server
 	source *kube.Source
@@ -32,19 +32,19 @@ type kubeState struct {
 	relay  *clusterdb.Watcher // instead of source and local
 }
 
-// kubernetesOptions say how to reach the API server.
+// kubernetesOptions selects how the agent reaches the API server.
 type kubernetesOptions struct {
 	mode string
 	api  kube.Config
 }
 
-// serviceOptions are those of kube-proxy's flags that matter to users.
+// serviceOptions holds the flags of kube-proxy that users need.
 type serviceOptions struct {
 	ignoreExternalIPs bool
 	nodePortAddresses []string
-	nodePortNetworks  []netip.Prefix // nodePortAddresses, read
+	nodePortNetworks  []netip.Prefix // nodePortAddresses, parsed
 	reservedPorts     []string
-	reservedNodePorts []processor.NodePort // reservedPorts, read
+	reservedNodePorts []processor.NodePort // reservedPorts, parsed
 	healthAddress     string
 	policySetLimit    int
 }
@@ -61,10 +61,10 @@ func (o *serviceOptions) register(f *pflag.FlagSet) {
 		"gets by naming a node's address in spec.externalIPs or as a load balancer's")
 }
 
-// healthFlag is named as kube-proxy's.
+// healthFlag has the name of kube-proxy's flag.
 const healthFlag = "healthz-bind-address"
 
-// complete reads the networks and ports.
+// complete parses the networks and ports.
 func (o *serviceOptions) complete() (err error) {
 	if o.reservedNodePorts, err = service.ParseNodePorts(o.reservedPorts); err != nil {
 		return fmt.Errorf("--reserved-node-ports: %w", err)
@@ -104,10 +104,10 @@ const (
 	kubernetesRelay = "relay"
 )
 
-// serviceAccountToken is there in every pod that has a service account.
+// serviceAccountToken exists in every pod that has a service account.
 const serviceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// complete decides whether there is a Kubernetes.
+// complete resolves the mode auto, and rejects flags that contradict the mode.
 func (o *kubernetesOptions) complete() error {
 	switch o.mode {
 	case kubernetesAuto:
@@ -130,12 +130,12 @@ func (o *kubernetesOptions) complete() error {
 	return nil
 }
 
-// newKube makes the source of the state of Kubernetes; nil if there is none.
+// newKube makes the source of the state of Kubernetes; nil without Kubernetes.
 func (a *agent) newKube(state *kube.Join) (*kubeState, error) {
 	switch a.opts.kubernetes.mode {
 	case kubernetesOn:
 		return a.newKubeSource(state.NewPart(false))
-	case kubernetesRelay: // comes with the rest of the cluster's state
+	case kubernetesRelay: // its events arrive with the rest of the cluster's state
 		if err := a.opts.checkRelay(); err != nil {
 			return nil, err
 		}
@@ -177,14 +177,14 @@ func (a *agent) newKubeSource(events kube.EventSink) (*kubeState, error) {
 	return &kubeState{client: client, source: source, local: local}, nil
 }
 
-// start begins to watch; without Kubernetes (nil) the node has pods but no services.
+// start starts watching; without Kubernetes (nil) the node has pods but no services.
 func (k *kubeState) start(jobs *lifecycle.Group) {
 	if k != nil && k.source != nil {
 		k.source.Start(jobs)
 	}
 }
 
-// connected reports what of Kubernetes cannot be watched.
+// connected returns which part of Kubernetes cannot be watched, or nil.
 func (k *kubeState) connected() error {
 	if k == nil {
 		return nil
@@ -196,7 +196,7 @@ func (k *kubeState) connected() error {
 	return k.source.Connected()
 }
 
-// current reports why what is known of Kubernetes may be old.
+// current returns why the agent's copy of the state of Kubernetes may be out of date, or nil.
 func (k *kubeState) current() error {
 	if k != nil && k.source != nil {
 		if synced, missing := k.source.Synced(); !synced {
@@ -206,7 +206,7 @@ func (k *kubeState) current() error {
 	return k.connected()
 }
 
-// Close closes the local copy; the jobs have ended before.
+// Close closes the local copy; the caller has ended the jobs.
 func (k *kubeState) Close() error {
 	if k == nil || k.local == nil {
 		return nil
@@ -214,7 +214,7 @@ func (k *kubeState) Close() error {
 	return k.local.Close()
 }
 
-// newServices makes the service plugin with what renders for this dataplane, and the reports to users of services that are not served.
+// newServices makes the service plugin with the renderers of this dataplane, and the reports to users about services that are not served.
 func (a *agent) newServices() (_ *service.Plugin, err error) {
 	if a.proxyHealth, err = a.newProxyHealth(); err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	return p, nil
 }
 
-// newProxyHealth answers load balancers as kube-proxy does; without Kubernetes there is nothing to tell.
+// newProxyHealth makes the server that answers health checks of load balancers as kube-proxy does; without Kubernetes it does not listen.
 func (a *agent) newProxyHealth() (*proxyhealth.Server, error) {
 	address := a.opts.services.healthAddress
 	if a.kube == nil {

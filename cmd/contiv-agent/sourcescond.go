@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// Conditions of the node: whether pods send under their own addresses only, and whether packets of pods' MTU fit into the uplink's.
+// Conditions of the node: whether pods send under their own addresses only, and whether packets of the pods' MTU fit into the uplink's MTU.
 const (
 	conditionSources = "ContivSourcesChecked"
 	conditionMTU     = "ContivMTUFits"
@@ -20,19 +20,19 @@ const (
 	conditionMax     = time.Minute
 )
 
-// conditionReporter keeps a condition of the node as it is. Its answer may change at any time: with each start of VPP, or when an operator
-// changes the uplink.
+// conditionReporter keeps a condition of the node up to date. The result of its check may change at any time: with each start of VPP, or when
+// an operator changes the uplink.
 type conditionReporter struct {
-	good    kube.NodeCondition                              // while checked has no error
-	bad     string                                          // the reason while it has one
-	checked func() error                                    // nil: as it should be
-	known   func() bool                                     // checked has an answer
-	set     func(context.Context, kube.NodeCondition) error // informs the API server
+	good    kube.NodeCondition                              // reported while checked returns nil
+	bad     string                                          // the reason while checked returns an error
+	checked func() error                                    // returns nil if all is as it should be
+	known   func() bool                                     // reports whether checked has a valid result
+	set     func(context.Context, kube.NodeCondition) error // writes to the API server
 	log     *slog.Logger
-	told    *kube.NodeCondition // what the API server was reported last
+	told    *kube.NodeCondition // the condition that was written last
 }
 
-// conditionReporters are none where there is no API server to tell.
+// conditionReporters returns the reporters; none without an API server.
 func (a *agent) conditionReporters(client *kube.Client) map[string]*conditionReporter {
 	if client == nil || a.opts.dataplane == dataplaneFake {
 		return nil
@@ -50,7 +50,7 @@ func (a *agent) conditionReporters(client *kube.Client) map[string]*conditionRep
 	}
 }
 
-// sourcesCondition: a VPP without our plugin checks no sources.
+// sourcesCondition reports whether sources are checked: VPP without our plugin checks none.
 func sourcesCondition(checked func() error) conditionReporter {
 	return conditionReporter{
 		good: kube.NodeCondition{Type: conditionSources, Reason: "SourcesChecked", Message: "pods send under their own addresses only"},
@@ -58,7 +58,7 @@ func sourcesCondition(checked func() error) conditionReporter {
 	}
 }
 
-// mtuCondition: an uplink whose MTU has become smaller than pods' MTU allows.
+// mtuCondition reports an uplink whose MTU has become too small for the pods' MTU.
 func mtuCondition(checked func() error) conditionReporter {
 	return conditionReporter{
 		good: kube.NodeCondition{Type: conditionMTU, Reason: "MTUFits", Message: "packets of all pods fit into the uplink's MTU"},
@@ -84,7 +84,7 @@ func (t *conditionReporter) Run(ctx context.Context) error {
 	}
 }
 
-// step reports what has changed.
+// step writes the condition if it has changed.
 func (t *conditionReporter) step(ctx context.Context) error {
 	if !t.known() {
 		return nil

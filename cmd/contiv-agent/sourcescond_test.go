@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// TestSourcesCondition: the condition is set when the answer is known, again when it changes or could not be set, and not otherwise.
+// TestSourcesCondition: the condition is set when the result is known, and again when it changes or could not be set, but not otherwise.
 func TestSourcesCondition(t *testing.T) {
 	var checked, fails error
 	var set []kube.NodeCondition

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// netnsDir is where runtimes have network namespaces; VPP's container sees it, too.
+// netnsDir is the directory in which container runtimes keep network namespaces; VPP's container mounts it, too.
 const netnsDir = "/run/netns"
 
 // newTestPods makes the pods of contiv-netctl connectivity test.

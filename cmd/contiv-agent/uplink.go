@@ -10,19 +10,19 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
-// uplinkKey is where the NIC is that was found the last time.
+// uplinkKey is the key under which the last uplink is stored.
 const uplinkKey = "uplink"
 
-// ownStore keeps what is the node's own.
+// ownStore stores the node's own data.
 type ownStore interface {
 	LoadOwn(key string) ([]byte, error)
 	SaveOwn(key string, value []byte) error
 }
 
-// nicMonitor looks at the node's NICs.
+// nicMonitor lists and watches the node's NICs.
 type nicMonitor interface {
 	NICs(ctx context.Context) ([]uplink.NIC, error)
-	// WatchNICs reports them whenever they have changed, until ctx ends.
+	// WatchNICs reports the NICs whenever they have changed, until ctx ends.
 	WatchNICs(ctx context.Context, report func([]uplink.NIC)) error
 }
 
@@ -33,12 +33,12 @@ type uplinks struct {
 	log     *slog.Logger
 
 	mu        sync.Mutex
-	wanted    uplink.Wanted // guarded by mu: Before changes
-	told      string        // guarded by mu; the last answer, for comparison
+	wanted    uplink.Wanted // guarded by mu: its field Before changes
+	told      string        // guarded by mu; the last result that was logged, for comparison
 	callbacks []func()      // guarded by mu
 }
 
-// newUplinks leaves a.uplinks nil where nothing is to be found.
+// newUplinks leaves a.uplinks nil if contiv.conf does not select the uplink by its properties.
 func (a *agent) newUplinks() {
 	node := a.conf.Node()
 	monitor, ok := a.host.monitor.(nicMonitor)
@@ -57,7 +57,7 @@ func (a *agent) newUplinks() {
 	a.uplinks = u
 }
 
-// othersOf are the kernel's names of the NICs that have another role.
+// othersOf returns the kernel's names of the NICs that have another role.
 func othersOf(node contivconf.NodeConfig) []string {
 	var out []string
 	for _, o := range node.OtherVPPInterfaces {
@@ -66,7 +66,7 @@ func othersOf(node contivconf.NodeConfig) []string {
 	return out
 }
 
-// deviceOf is the kernel's name of what VPP may share with the host.
+// deviceOf returns the kernel's name of a NIC that VPP may share with the host.
 func deviceOf(name string) string { return strings.TrimPrefix(name, contivconf.AFPacketPrefix) }
 
 // Find implements ipnet.Uplinks.
@@ -85,7 +85,7 @@ func (u *uplinks) Find() (string, error) {
 	return found, err
 }
 
-// choose needs mu.
+// choose selects the uplink from the NICs. The caller holds mu.
 func (u *uplinks) choose(nics []uplink.NIC) (string, error) {
 	found, err := uplink.Select(u.wanted, nics)
 	return found.Name, err
@@ -98,7 +98,7 @@ func answerOf(name string, err error) string {
 	return name
 }
 
-// tell logs another answer than before, and remembers a NIC for the next agent. It needs mu.
+// tell logs a changed result, and stores the NIC for the next agent. The caller holds mu.
 func (u *uplinks) tell(found string, err error) {
 	if err != nil {
 		u.log.Warn("this node has no uplink: it reaches no other node, and new pods wait", "error", err)
@@ -121,7 +121,7 @@ func (u *uplinks) Watch(callback func()) {
 	u.callbacks = append(u.callbacks, callback)
 }
 
-// run is the job that calls back when Find would give another answer than it gave last.
+// run is the job that runs the callbacks when Find would return another result than last time.
 func (u *uplinks) run(ctx context.Context) error {
 	return u.monitor.WatchNICs(ctx, func(nics []uplink.NIC) {
 		u.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// diagnose adds what contiv-netctl can ask of VPP.
+// diagnose adds the queries to VPP that contiv-netctl can send.
 func (m *vppPlane) diagnose(a *agent, d *diag.Deps) {
 	d.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
 	d.VPP = func(ctx context.Context) *diag.VPPInfo { return a.vppVersion(ctx, m) }
@@ -23,7 +23,7 @@ func (m *vppPlane) diagnose(a *agent, d *diag.Deps) {
 	d.Check = a.checkVPP(l3.NewTypedRoutes(m.conn))
 }
 
-// vppVersion reports which VPP is connected; nil while no VPP is connected.
+// vppVersion returns the version of the connected VPP; nil if no VPP is connected.
 func (a *agent) vppVersion(ctx context.Context, m *vppPlane) *diag.VPPInfo {
 	state := m.conn.State()
 	if !state.Connected() {
@@ -38,7 +38,7 @@ func (a *agent) vppVersion(ctx context.Context, m *vppPlane) *diag.VPPInfo {
 	return &diag.VPPInfo{Version: state.Version, Plugin: plugin}
 }
 
-// vppInterfaces are the interfaces of ours that VPP has.
+// vppInterfaces returns the agent's interfaces that VPP has.
 func (a *agent) vppInterfaces(m *vppPlane) []diag.Interface {
 	var out []diag.Interface
 	for name, index := range m.index.Interfaces() {
@@ -51,7 +51,7 @@ func (a *agent) vppInterfaces(m *vppPlane) []diag.Interface {
 	return out
 }
 
-// checkVPP also looks for what the agent must not remove.
+// checkVPP compares like checkAll, and also lists the typed routes, which the agent must not remove.
 func (a *agent) checkVPP(typed *l3.TypedRoutes) func(context.Context) (diag.CheckReply, error) {
 	return func(ctx context.Context) (diag.CheckReply, error) {
 		reply, err := a.dataplane.checkAll(ctx)
@@ -66,7 +66,7 @@ func (a *agent) checkVPP(typed *l3.TypedRoutes) func(context.Context) (diag.Chec
 	}
 }
 
-// counters are those of all interfaces that are ours.
+// counters returns the counters of all interfaces that are ours.
 func (m *vppPlane) counters(a *agent) ([]statscollector.Counters, error) {
 	counters, err := vpp.ReadIfCounters(statsSocket(m.socket))
 	if err != nil {
@@ -94,10 +94,10 @@ func (m *vppPlane) counters(a *agent) ([]statscollector.Counters, error) {
 	return out, nil
 }
 
-// addTapDrops adds what the kernel dropped at TAPs since VPP had not taken it. VPP has no count of that.
+// addTapDrops adds the packets that the kernel dropped at TAPs because VPP did not fetch them. VPP does not count these drops.
 func addTapDrops(a *agent, list []statscollector.Counters) {
 	if !a.conf.Interface().UseTAPInterfaces {
-		return // of AF_PACKET, VPP's contiv plugin counts it
+		return // VPP's contiv plugin counts the drops of AF_PACKET interfaces
 	}
 	taps := []links.TapAt{{Device: ipnet.HostInterconnectTAPinLinuxHostName}}
 	at := []func(*statscollector.Counters) bool{func(c *statscollector.Counters) bool {

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// translated says where VPP counts translated connections.
+// translated sets the sources of VPP's counts of translated connections.
 func (m *vppPlane) translated(s *statscollector.NATSource) {
 	users := nat44.NewUsers(m.conn)
 	s.Total = func() (int, error) { used, _ := m.natUsed.Counts(); return int(used), m.alive() }
@@ -32,7 +32,7 @@ func (m *vppPlane) translated(s *statscollector.NATSource) {
 	}
 }
 
-// natCounters are what NAT44 has translated, by the number of the interface.
+// natCounters returns what NAT44 has translated, by interface index.
 func natCounters(socket string) (map[uint32]nat44.Counters, error) {
 	list, err := nat44.ReadCounters(socket)
 	out := map[uint32]nat44.Counters{}

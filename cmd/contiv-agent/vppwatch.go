@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
-// watch reports what of the data path through VPP is watched.
+// watch sets what is watched of the data path through VPP.
 func (m *vppPlane) watch(a *agent, d *pathwatch.Deps) {
 	path := &vppPath{a: a, m: m, endpoints: contiv.NewEndpoints(m.conn)}
 	d.Echo, d.AsksGateway, d.Dataplane, d.Table, d.Limits = pathwatch.NewPinger(), true, path, path, path
@@ -23,10 +23,10 @@ type vppPath struct {
 	m         *vppPlane
 	endpoints *contiv.Endpoints
 
-	// At the last look: what NAT has refused, and what our plugin counts (nil: VPP does not have it).
+	// The values of the last round: what NAT has refused, and what our plugin counts (nil: VPP does not have it).
 	refused     uint64
 	connections *vpp.Connections
-	// refusing is the list that the plugin gave when it had refused so many connections of senders with too many.
+	// refusing is the list that the plugin returned when its count of connections refused to senders with too many was refusingAt.
 	refusing   []pathwatch.Refusing
 	refusingAt uint64
 }
@@ -40,9 +40,8 @@ func (p *vppPath) Programmed() bool {
 // Alive implements pathwatch.Dataplane.
 func (p *vppPath) Alive(ctx context.Context) error { return vpp.Ping(ctx, p.m.conn) }
 
-// Sessions implements pathwatch.SessionTable. NAT44 makes room when there is need, by sessions whose time is over: how many it has
-// says little. Our plugin keeps connections until their time is over, and refuses new ones when there is no room; of its two
-// tables the fuller one counts.
+// Sessions implements pathwatch.SessionTable. When NAT44 needs room it removes expired sessions, so its number of sessions means little. Our
+// plugin keeps connections until they expire, and refuses new ones when there is no room; the fuller one of its two tables counts.
 func (p *vppPath) Sessions() pathwatch.Sessions {
 	if c := p.connections; c != nil {
 		return pathwatch.Sessions{
@@ -54,7 +53,7 @@ func (p *vppPath) Sessions() pathwatch.Sessions {
 	return pathwatch.Sessions{Used: uint64(used), Limit: uint64(limit), TellsRefused: true, Refused: p.refused}
 }
 
-// Refusing implements pathwatch.Limits. VPP is asked only when its statistics have changed.
+// Refusing implements pathwatch.Limits. It queries VPP only when the count in VPP's statistics has changed.
 func (p *vppPath) Refusing(ctx context.Context) ([]pathwatch.Refusing, error) {
 	if p.connections == nil {
 		p.refusing, p.refusingAt = nil, 0
@@ -85,7 +84,7 @@ func (p *vppPath) Links(context.Context) (uplink, host *pathwatch.Link, err erro
 	return p.link(p.a.ipnet.MainInterface(), counters.Links), p.link(p.a.ipnet.HostInterface(), counters.Links), nil
 }
 
-// link joins what VPP and the kernel count. An interface that is being made has no number; one of DPDK's has no device.
+// link joins the counters of VPP and of the kernel. An interface that is being created has no index; a DPDK interface has no device.
 func (p *vppPath) link(name string, counters map[uint32]vpp.LinkCounters) *pathwatch.Link {
 	index, ok := p.m.index.IfIndex(name)
 	if name == "" || !ok {
@@ -101,7 +100,7 @@ func (p *vppPath) link(name string, counters map[uint32]vpp.LinkCounters) *pathw
 	}
 	link.Key = nb.VppInterfaceKey(name)
 	dropped := readDevice(link, dev)
-	if tap { // the device is the other end: what it receives is what VPP has sent, and what VPP does not fetch it drops
+	if tap { // the device is the other end: it receives what VPP sends, and it drops what VPP does not fetch
 		link.Sent, link.Brought = link.Brought, link.Sent+dropped
 	}
 	return link

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
-// watchOptions say what the watch of the data path may do.
+// watchOptions holds the flags for the watch of the data path.
 type watchOptions struct {
 	on   bool
 	heal bool
@@ -26,10 +26,10 @@ func (o *watchOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.heal, "datapath-repair", true, "repair what the watch finds; without it, problems are only reported")
 }
 
-// conditionDataPath is the condition of the node that Kubernetes gets.
+// conditionDataPath is the type of the node condition in Kubernetes.
 const conditionDataPath = "ContivDataPath"
 
-// newWatch makes the watch of the data path; nil where no packet moves.
+// newWatch makes the watch of the data path; nil if the dataplane moves no packets.
 func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 	if !a.opts.watch.on {
 		return nil, nil
@@ -51,7 +51,7 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 	return pathwatch.New(deps)
 }
 
-// watchAndDiagnose makes the watch of the data path, and what contiv-netctl asks.
+// watchAndDiagnose makes the watch of the data path and the handlers for contiv-netctl.
 func (a *agent) watchAndDiagnose() (err error) {
 	if a.path, err = a.newWatch(); err != nil {
 		return fmt.Errorf("watch of the data path: %w", err)
@@ -59,10 +59,10 @@ func (a *agent) watchAndDiagnose() (err error) {
 	return a.registerDiagnosis()
 }
 
-// pathRepair is what the agent can do about its data path.
+// pathRepair repairs the data path.
 type pathRepair struct{ a *agent }
 
-// Recreate implements pathwatch.Repair. The controller is not involved: what is desired stays the same.
+// Recreate implements pathwatch.Repair. The controller is not involved, because the desired state stays the same.
 func (r pathRepair) Recreate(ctx context.Context, key, why string) error {
 	_, err := r.a.dataplane.scheduler.Commit(ctx, &txn.Txn{Description: "made again: " + why, Recreate: []string{key}})
 	var failed *txn.Error
@@ -77,7 +77,7 @@ func (r pathRepair) Resync(why string) error {
 	return r.a.controller.DataplaneReconnected("data path: " + why)
 }
 
-// pathWarnings are what is wrong although the node is ready.
+// pathWarnings returns the faults that do not make the node unready.
 func (a *agent) pathWarnings() []diag.Warning {
 	var out []diag.Warning
 	for _, c := range a.path.Warnings() {
@@ -89,7 +89,7 @@ func (a *agent) pathWarnings() []diag.Warning {
 	return out
 }
 
-// nodeReporter sends reports to the API server.
+// nodeReporter writes conditions and Events of the node to the API server.
 type nodeReporter struct {
 	client *kube.Client
 	node   string
@@ -109,7 +109,7 @@ func (t nodeReporter) Event(ctx context.Context, warning bool, reason, message s
 	})
 }
 
-// writer is a client for single requests; nil where there is no API server to write to.
+// writer returns a client for single requests; nil if there is no API server to write to.
 func (k *kubeState) writer() *kube.Client {
 	if k == nil {
 		return nil
@@ -117,7 +117,7 @@ func (k *kubeState) writer() *kube.Client {
 	return k.client
 }
 
-// relayWriter is the client of an agent that watches etcd instead of the API server; nil where it has no account there.
+// relayWriter returns the client of an agent that watches etcd instead of the API server; nil if the agent has no service account.
 func (a *agent) relayWriter() (*kube.Client, error) {
 	if _, err := os.Stat(serviceAccountToken); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

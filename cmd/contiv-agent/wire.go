@@ -34,7 +34,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// agent is what the agent is made of, in the order in which it is made. Stop undoes it backwards.
+// agent holds the parts of the agent in the order of their construction. Stop closes them in the opposite order.
 type agent struct {
 	opts     *options
 	log      *slog.Logger
@@ -45,7 +45,7 @@ type agent struct {
 	conf     contivconf.API
 	control  controller.Config // controller.conf
 	host     *hostLinks
-	uplinks  *uplinks // nil: contiv.conf leaves nothing to find
+	uplinks  *uplinks // nil: contiv.conf does not select the uplink by its properties
 	label    servicelabel.Label
 
 	windows    *windowsNode // an HNS in memory, in tests on Linux; else nil
@@ -62,19 +62,19 @@ type agent struct {
 	path       *pathwatch.Plugin // nil: packets are not watched
 	kube       *kubeState        // nil: no Kubernetes
 	problems   *problem.Reporter
-	statuses   *policyStatuses // nil: this agent writes none
+	statuses   *policyStatuses // nil: this agent writes no conditions of policies
 	policies   *policy.Plugin
 
 	proxyHealth *proxyhealth.Server
 }
 
-// restSocket is in --run-dir.
+// restSocket is the name of the REST socket in --run-dir.
 const restSocket = "rest.sock"
 
-// driverStop is how long a driver's last apply may take when the agent stops.
+// driverStop is the time limit for a driver's last apply when the agent stops.
 const driverStop = 2 * time.Second
 
-// run makes the agent, lets it work until ctx ends or a part of it fails, and stops it.
+// run makes the agent, runs it until ctx ends or a part of it fails, and stops it.
 func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func run(ctx context.Context, opts *options) error {
 	}
 	log.Info("contiv-agent is starting", append(version.Get().Attrs(), "node", opts.nodeName, "dataplane", opts.dataplane)...)
 	kube.UseLogger(log)
-	// Jobs end when the agent stops them, in order, and not all at once with ctx.
+	// Jobs end when Stop ends them, in order, and not all at once with ctx.
 	a := newAgent(ctx, opts, log, ring)
 	return daemon.Run(ctx, log, a, a.jobs, func() {
 		log.Info("agent started", "node", opts.nodeName, "dataplane", opts.dataplane, "cni", opts.cniSocket,
@@ -101,7 +101,7 @@ func newAgent(ctx context.Context, opts *options, log *slog.Logger, ring *logs.R
 	}
 }
 
-// Make is THE list of constructors.
+// Make calls the constructors of all parts, in order.
 func (a *agent) Make(ctx context.Context) (err error) {
 	web := a.opts.http
 	web.Socket = filepath.Join(a.opts.runDir, restSocket)
@@ -121,7 +121,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.controller, err = a.newController(); err != nil {
 		return err
 	}
-	// What the cluster database and Kubernetes tell becomes one stream of events.
+	// The updates of the cluster database and of Kubernetes become one stream of events.
 	state := kube.NewJoin(a.controller)
 	if a.db, err = a.newDB(context.WithoutCancel(ctx), state.NewPart(true)); err != nil {
 		return fmt.Errorf("cluster database: %w", err)
@@ -173,7 +173,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	return a.watchAndDiagnose()
 }
 
-// handlers are the plugins in the order in which they see events.
+// handlers returns the plugins in the order in which they handle events.
 func (a *agent) handlers() []api.EventHandler {
 	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.policies, a.stats}
 	if a.path != nil {
@@ -193,7 +193,7 @@ func (a *agent) newController() (*controller.Controller, error) {
 	})
 }
 
-// Start sets everything going, from the dataplane up; requests are taken last.
+// Start starts all parts, from the dataplane up; CNI requests are accepted last.
 func (a *agent) Start() error {
 	a.ring.Register(a.http)
 	daemon.ServeHealth(a.http, a.registry, a.alive, a.ready)
@@ -234,8 +234,8 @@ func (a *agent) Start() error {
 	return nil
 }
 
-// Stop ends everything in the opposite order: first what takes requests, last what carries them out. What hangs is left behind, so that a stop
-// takes no longer than daemon.StepsLimit; the next agent's first resync repairs what was under way.
+// Stop ends all parts in the opposite order: first those that accept requests, last those that carry them out. A part that hangs is abandoned,
+// so that a stop takes no longer than daemon.StepsLimit; the next agent's first resync repairs its unfinished work.
 func (a *agent) Stop() error {
 	steps := lifecycle.NewSteps(a.log, daemon.StepsLimit)
 	closing := func(name string, made bool, end func() error) {

@@ -16,14 +16,15 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// plugin is what CNI asks for, over an agent that tests replace.
+// plugin implements the commands of CNI. Tests replace its access to the agent.
 type plugin struct {
 	ask       func(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error)
 	appendLog func(path, line string) error
 	stdout    io.Writer
 }
 
-// Timeouts for an agent that is away: an ADD survives the restart of the agent, everything else is repeated by the runtime.
+// shortWait is the timeout while the agent does not answer, except for ADD: an ADD survives a restart of the agent, and the runtime repeats
+// all other commands.
 const shortWait = 5 * time.Second
 
 func askAgent(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
@@ -102,7 +103,7 @@ func (p *plugin) gc(ctx context.Context, args *skel.CmdArgs) error {
 	return err
 }
 
-// status is asked every few seconds and has to tell the truth at once: an agent that is away is not waited for.
+// status runs every few seconds and must report the current state at once: it does not wait for an agent that does not answer.
 func (p *plugin) status(ctx context.Context, args *skel.CmdArgs) error {
 	c, err := parseConfig(cniapi.Status, args.StdinData)
 	if err != nil {
@@ -113,7 +114,7 @@ func (p *plugin) status(ctx context.Context, args *skel.CmdArgs) error {
 	return err
 }
 
-// attachmentRequest is the request of a command that is about one attachment.
+// attachmentRequest returns the request of a command for one attachment.
 func attachmentRequest(command cniapi.Command, args *skel.CmdArgs) (*config, *cniapi.Request, error) {
 	c, err := parseConfig(command, args.StdinData)
 	if err != nil {
@@ -135,7 +136,8 @@ func attachmentRequest(command cniapi.Command, args *skel.CmdArgs) (*config, *cn
 	}, nil
 }
 
-// checkNetns refuses what is no namespace, or the host's, before anything is done; skel looks only afterwards.
+// checkNetns rejects paths that are not network namespaces, and the host's own namespace, before the command changes anything; skel checks
+// this only afterwards.
 func checkNetns(args *skel.CmdArgs) error {
 	if handled, err := checkPlatformNetns(args.Netns); handled {
 		return err
@@ -156,7 +158,7 @@ func checkNetns(args *skel.CmdArgs) error {
 	return nil
 }
 
-// do asks the agent within the configured time and makes its error one of CNI's.
+// do sends the request to the agent with the configured timeout and converts its error to one of CNI's.
 func (p *plugin) do(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.Timeout))
 	defer cancel()
@@ -169,7 +171,7 @@ func (p *plugin) do(ctx context.Context, c *config, maxWait time.Duration, req *
 		return res, err
 	}
 	if logErr := p.appendLog(c.LogFile, logLine(start, req, err)); logErr != nil {
-		fmt.Fprintln(os.Stderr, "contiv-cni: logFile:", logErr) // no reason to fail the pod
+		fmt.Fprintln(os.Stderr, "contiv-cni: logFile:", logErr) // not a reason to fail the pod
 	}
 	return res, err
 }
@@ -200,7 +202,7 @@ func logLine(start time.Time, req *cniapi.Request, err error) string {
 		time.Since(start).Round(time.Microsecond), req, req.Netns, outcome)
 }
 
-// appendLine writes the line at once, so that those of several pods do not mix.
+// appendLine writes the line in one call, so that lines of several pods do not mix.
 func appendLine(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

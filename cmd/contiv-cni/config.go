@@ -19,10 +19,10 @@ const (
 	defaultTimeout = 20 * time.Second
 	minMTU         = 68 // the least that IPv4 allows
 	maxMTU         = 65535
-	maxSocketPath  = 107 // of sockaddr_un
+	maxSocketPath  = 107 // the limit of sockaddr_un
 )
 
-// config is our part of the network configuration. Other keys of the specification are left alone; see checkKeys.
+// config is our part of the network configuration. It ignores the other keys of the specification; see checkKeys.
 type config struct {
 	CNIVersion  string      `json:"cniVersion"`
 	Name        string      `json:"name"`
@@ -37,7 +37,7 @@ type config struct {
 	PrevResult    *prevResult                `json:"prevResult"`
 
 	ValidAttachments json.RawMessage `json:"cni.dev/valid-attachments"`
-	// OldAttachments is what version 1.1.0 of the specification called it by mistake.
+	// OldAttachments has the name that version 1.1.0 of the specification used by mistake.
 	OldAttachments json.RawMessage `json:"cni.dev/attachments"`
 }
 
@@ -47,7 +47,7 @@ type duration time.Duration
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
-		return nil // as if it were not there
+		return nil // as if the key were missing
 	}
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {
@@ -63,8 +63,8 @@ func (d *duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseConfig reads the network configuration that the command needs. A DEL needs hardly anything of it, so that what was
-// added under another configuration, or by an older release, can always be deleted.
+// parseConfig parses the part of the network configuration that the command needs. A DEL needs very little of it, so that attachments that
+// were added under another configuration, or by an older release, can always be deleted.
 func parseConfig(command cniapi.Command, stdin []byte) (*config, error) {
 	c := &config{}
 	if err := json.Unmarshal(stdin, c); err != nil {
@@ -83,7 +83,7 @@ func parseConfig(command cniapi.Command, stdin []byte) (*config, error) {
 	if err := c.applyRuntimeConfig(); err != nil {
 		return nil, err
 	}
-	if command != cniapi.GC { // what is there has to be removed, whatever the configuration
+	if command != cniapi.GC { // existing attachments must be removable, whatever the configuration
 		if err := checkKeys(stdin); err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func invalid(field, format string, args ...any) error {
 	return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("network configuration: %s: ", field)+fmt.Sprintf(format, args...), "")
 }
 
-// validateAccess checks what is needed to reach the agent.
+// validateAccess checks the settings that are needed to reach the agent.
 func (c *config) validateAccess() error {
 	if !filepath.IsAbs(c.AgentSocket) || len(c.AgentSocket) > maxSocketPath || strings.ContainsRune(c.AgentSocket, 0) {
 		return invalid("agentSocket", "%q is not an absolute path of at most %d bytes", c.AgentSocket, maxSocketPath)
@@ -151,8 +151,8 @@ func unsupported(field, value, fix string) error {
 		fmt.Sprintf("network configuration: %s: %s is not supported: %s", field, value, fix), "")
 }
 
-// applyRuntimeConfig takes over what the runtime passes for the capabilities that the configuration declares. What we know
-// and cannot do must not look as if it were done.
+// applyRuntimeConfig applies the values that the runtime passes for the capabilities that the configuration declares. It rejects known
+// capabilities that are not supported, so that they do not seem to be in effect.
 func (c *config) applyRuntimeConfig() error {
 	for _, key := range slices.Sorted(maps.Keys(c.RuntimeConfig)) {
 		value := c.RuntimeConfig[key]
@@ -175,7 +175,8 @@ func (c *config) applyRuntimeConfig() error {
 	return nil
 }
 
-// validAttachments are those that GC keeps. Without the list, which may be empty, it would take away every pod's network.
+// validAttachments returns the attachments that GC keeps. The list may be empty, but must exist: without it, GC would remove the network of
+// every pod.
 func (c *config) validAttachments() (list []types.GCAttachment, err error) {
 	const key = "cni.dev/valid-attachments"
 	text := c.ValidAttachments
@@ -191,12 +192,12 @@ func (c *config) validAttachments() (list []types.GCAttachment, err error) {
 	return list, nil
 }
 
-// network is what the agent gets to know of the configuration.
+// network returns the part of the configuration that the agent gets.
 func (c *config) network() cniapi.Network {
 	return cniapi.Network{Name: c.Name, MTU: c.MTU, DNS: c.DNS}
 }
 
-// parseArgs picks the pod out of CNI_ARGS ("K8S_POD_NAMESPACE=default;K8S_POD_NAME=web"); other keys are not ours.
+// parseArgs reads the pod from CNI_ARGS ("K8S_POD_NAMESPACE=default;K8S_POD_NAME=web") and ignores other keys.
 func parseArgs(args string) (cniapi.Pod, error) {
 	pod := cniapi.Pod{}
 	for pair := range strings.SplitSeq(args, ";") {

@@ -42,7 +42,7 @@ func TestConfig(t *testing.T) {
 	if err != nil || time.Duration(c.Timeout) != 2500*time.Millisecond {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	// null is JSON's word for nothing: what is said elsewhere, or the default, holds.
+	// null means that a value is missing: the value from another place, or the default, is used.
 	c, err = parseConfig(cniapi.Add, []byte(`{"name":"n","timeout":null,"mtu":null,"dns":{"nameservers":["10.96.0.10"]},
 		"runtimeConfig":{"dns":null,"ips":null},"prevResult":null}`))
 	if err != nil || time.Duration(c.Timeout) != defaultTimeout || len(c.DNS.Nameservers) != 1 {
@@ -73,7 +73,7 @@ func TestInvalidConfig(t *testing.T) {
 	} {
 		_, err := parseConfig(cniapi.Add, []byte(conf))
 		wantCode(t, err, want.code, want.text)
-		// What was added once can always be deleted, if only the agent can be reached.
+		// An attachment can always be deleted if the agent can be reached.
 		_, err = parseConfig(cniapi.Del, []byte(conf))
 		if reachable := !strings.Contains(conf, "agentSocket") && conf != `{"timeout":"-1s"}`; (err == nil) != reachable {
 			t.Errorf("DEL with %s: %v", conf, err)
@@ -115,7 +115,7 @@ func TestPrevResultIsKept(t *testing.T) {
 	}
 }
 
-// TestResultKeepsTheAddress is contiv's old bug: the network instead of the address, and one index for all.
+// TestResultKeepsTheAddress checks for an old bug of contiv: the network instead of the address, and one index for all.
 func TestResultKeepsTheAddress(t *testing.T) {
 	res := mergeResult(nil, &cniapi.Result{
 		Interfaces: []cniapi.Interface{{Name: "tap"}, {Name: "eth0", Sandbox: "/n"}, {Name: "eth1", Sandbox: "/n"}},
@@ -135,7 +135,7 @@ func TestResultKeepsTheAddress(t *testing.T) {
 	}
 }
 
-// FuzzStdin: whatever a runtime writes to our standard input, every command ends with a result or an error with a code.
+// FuzzStdin: whatever a runtime writes to standard input, every command ends with a result or an error with a code.
 func FuzzStdin(f *testing.F) {
 	for _, seed := range []string{
 		`{"cniVersion":"1.1.0","name":"contiv","mtu":1400,"timeout":"1s","dns":{"nameservers":["1.1.1.1"]}}`,

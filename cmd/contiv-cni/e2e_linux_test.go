@@ -22,7 +22,7 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// agent is the least agent that deserves the name.
+// agent is a minimal agent.
 type agent struct {
 	mu     sync.Mutex
 	pods   map[string]cniapi.Request
@@ -103,7 +103,7 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-// netns is a network namespace of nothing; one of a user namespace of its own needs no root.
+// netns returns an empty network namespace. It is in its own user namespace, so the test needs no root.
 func netns(t *testing.T) string {
 	cmd := exec.Command("sleep", "infinity")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET}
@@ -258,7 +258,7 @@ func TestAddSurvivesAgentRestart(t *testing.T) {
 		_, err := e.cni.AddNetworkList(t.Context(), e.list("1.1.0", nil), e.runtime("c1"))
 		got <- err
 	}()
-	time.Sleep(200 * time.Millisecond) // let it fail a few times; that it did not is no error
+	time.Sleep(200 * time.Millisecond) // time for a few failed attempts; if there are none, this is not an error
 	a := startAgent(t, e.socket, map[string]cniapi.Request{})
 	if err := <-got; err != nil {
 		t.Error(err)
@@ -290,7 +290,7 @@ func TestNetworkNamespaceIsChecked(t *testing.T) {
 	}
 }
 
-// run executes the binary with only what is given.
+// run executes the binary with only the given environment.
 func (e *env) run(command, stdin string, vars ...string) (stdout string, code uint) {
 	e.t.Helper()
 	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.bin, "contiv-cni"))
@@ -352,7 +352,7 @@ func TestLogFile(t *testing.T) {
 	}
 }
 
-// TestImportsAreLight: the binary is executed for every pod.
+// TestImportsAreLight: the binary must be small, because it is executed for every pod.
 func TestImportsAreLight(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// knownKeys are ours, and those that the CNI specification has.
+// knownKeys returns our keys and those of the CNI specification.
 func knownKeys() []string {
 	return []string{
 		"agentSocket", "logFile", "timeout", "mtu",
@@ -17,16 +17,17 @@ func knownKeys() []string {
 	}
 }
 
-// oldKeys are contiv's, with what there is instead.
+// oldKeys maps keys of contiv to what replaces them.
 func oldKeys() map[string]string {
 	return map[string]string{"grpcServer": "use agentSocket, the path of the agent's socket", "etcdEndpoints": "remove it"}
 }
 
-// checkKeys refuses keys that have no effect, which a misspelt one would be. Keys of others have a domain ("example.com/key").
+// checkKeys rejects keys that have no effect, such as misspelt ones. Keys of other programs contain a domain ("example.com/key") and are
+// accepted.
 func checkKeys(stdin []byte) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(stdin, &object); err != nil {
-		return nil // not ours to say
+		return nil // parseConfig reports invalid JSON
 	}
 	errs := unknownKeys("", object, knownKeys())
 	var dns map[string]json.RawMessage
@@ -36,7 +37,7 @@ func checkKeys(stdin []byte) error {
 	return errors.Join(errs...)
 }
 
-// maxKeyText is how much of a key is reported.
+// maxKeyText is the longest part of a key in an error.
 const maxKeyText = 64
 
 func unknownKeys(section string, object map[string]json.RawMessage, known []string) []error {
@@ -59,8 +60,8 @@ func unknownKeys(section string, object map[string]json.RawMessage, known []stri
 	return errs
 }
 
-// similar reports whether a becomes b, whatever the case of letters, when the part in which they differ is replaced, and that part is
-// small: up to two letters, or the end of a word of which most is there.
+// similar reports whether a and b, ignoring case, differ in one short part only: in up to two letters, or in the end of a word that is
+// otherwise complete.
 func similar(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	begin := 0

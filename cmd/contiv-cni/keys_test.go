@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// TestUnknownKeys: a key without effect is refused, with the one that was probably meant.
+// TestUnknownKeys: a key without effect is rejected, and the error names the most similar valid key.
 func TestUnknownKeys(t *testing.T) {
 	const begin = `{"cniVersion":"1.0.0","name":"k8s","type":"contiv-cni"`
 	for _, tc := range []struct{ rest, want string }{

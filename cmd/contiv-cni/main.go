@@ -1,8 +1,8 @@
-// Command contiv-cni is the CNI plugin of Contiv. The container runtime executes it for every pod; it passes what it is
-// asked on to contiv-agent (package internal/cniapi) and prints what the agent answers in the version of the specification
-// that the network configuration wants: 0.3.1, 0.4.0, 1.0.0 or 1.1.0.
+// Command contiv-cni is the CNI plugin of Contiv. The container runtime executes it for every pod. It passes each request on to contiv-agent
+// (package internal/cniapi) and prints the agent's answer in the version of the specification that the network configuration selects: 0.3.1,
+// 0.4.0, 1.0.0 or 1.1.0.
 //
-// Its part of a network configuration, every key but type being optional:
+// Its part of a network configuration; every key but type is optional:
 //
 //	{
 //	  "type": "contiv-cni",
@@ -14,7 +14,7 @@
 //	  "capabilities": {"dns": true}
 //	}
 //
-// It allocates no addresses itself: "ipam" is the agent's business and has to be absent.
+// It allocates no addresses itself: the agent does, so "ipam" must be absent.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// stamp is the version, set by the linker as that of internal/version is.
+// stamp is the version. The linker sets it, like the one of internal/version.
 var stamp = "devel"
 
 func main() {

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets the test binary stand in for the plugins of a chain: under their names it is them.
+// TestMain lets the test binary act as the plugins of a chain when it runs under their names.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "contiv-cni":
@@ -24,11 +24,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // of the plugins, which would take a second each to exit
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the plugins, each of which would otherwise take a second to exit
 	goleak.VerifyTestMain(m)
 }
 
-// recorder is a chained plugin: it notes what it was called with and passes prevResult on.
+// recorder is a chained plugin: it records its call and passes prevResult on.
 func recorder() error {
 	stdin, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -52,7 +52,7 @@ func recorder() error {
 	return os.WriteFile(filepath.Join(conf.Dir, command), stdin, 0o600)
 }
 
-// binDir has the plugins under their names.
+// binDir returns a directory with the plugins under their names.
 func binDir(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -2,7 +2,7 @@
 
 package main
 
-// isNamespace: here nothing can tell.
+// isNamespace returns true: this system has no way to check.
 func isNamespace(string) bool { return true }
 
 func checkPlatformNetns(string) (bool, error) { return false, nil }

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// checkPlatformNetns: a namespace is a GUID, and no file.
+// checkPlatformNetns accepts GUIDs only: on Windows a namespace is not a file.
 func checkPlatformNetns(netns string) (handled bool, err error) {
 	if !cniapi.IsGUID(netns) {
 		return true, types.NewError(types.ErrInvalidNetNS, "CNI_NETNS "+netns+" is no GUID of a namespace of HNS: containerd gives one", "")
@@ -14,5 +14,5 @@ func checkPlatformNetns(netns string) (handled bool, err error) {
 	return true, nil
 }
 
-// isNamespace is not asked.
+// isNamespace is not called on Windows.
 func isNamespace(string) bool { return true }

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// prevResult is the result of the plugins before us, or of the ADD when CHECKing. What we read of it is written alike in all
-// versions that we support; it is not converted by the CNI library, which takes it for well-formed.
+// prevResult is the result of the preceding plugins, or of the ADD for a CHECK. The fields that we read have the same form in all versions
+// that we support. The CNI library does not convert it, because the library assumes that it is well-formed.
 type prevResult struct {
 	Interfaces []*types100.Interface `json:"interfaces"`
 	IPs        []*prevIP             `json:"ips"`
@@ -26,7 +26,7 @@ type prevIP struct {
 	Gateway   net.IP     `json:"gateway"`
 }
 
-// textPrefix is netip.Prefix without the refusal of what only Go finds wrong (leading zeros, zones).
+// textPrefix is a netip.Prefix that also accepts text that only Go's netip rejects (leading zeros, zones).
 type textPrefix struct{ netip.Prefix }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -47,7 +47,7 @@ func (p *textPrefix) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// forAgent is the previous result as the agent compares it.
+// forAgent converts the previous result to the form that the agent compares.
 func (r *prevResult) forAgent() *cniapi.Result {
 	if r == nil {
 		return nil
@@ -72,12 +72,12 @@ func (r *prevResult) forAgent() *cniapi.Result {
 	return res
 }
 
-// mergeResult puts what the agent answered behind what the plugins before us had done.
+// mergeResult appends the agent's answer to the results of the preceding plugins.
 func mergeResult(prev *prevResult, res *cniapi.Result) *types100.Result {
 	out := &types100.Result{CNIVersion: types100.ImplementedSpecVersion}
 	offset := 0
 	if prev != nil {
-		// An index counts in the list as it was given, so even a null keeps its place.
+		// An index refers to the list as it was passed, so a null entry keeps its place.
 		for _, i := range prev.Interfaces {
 			if i == nil {
 				i = &types100.Interface{}
@@ -113,7 +113,7 @@ func mergeResult(prev *prevResult, res *cniapi.Result) *types100.Result {
 	return out
 }
 
-// ipNet keeps the address: masking it would give the pod's network instead of the pod's address.
+// ipNet keeps the whole address: masking it would give the pod's network instead of the pod's address.
 func ipNet(p netip.Prefix) net.IPNet {
 	return net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// away is how long an API server that gives no answer is asked again where etcd's addresses are known from the last start: the
-// pods of this node have no network agent in the meantime, and etcd's members do not move while the API server is away.
+// away is how long requests to an API server that does not answer are repeated when the addresses of etcd from the last start are stored: in
+// the meantime the pods of this node have no network agent, and members of etcd do not move while the API server is down.
 const away = time.Second
 
 // starter starts the agent with the addresses of etcd.
@@ -65,14 +65,14 @@ func (s *starter) run(ctx context.Context, args []string) error {
 	return become(args, env)
 }
 
-// endpoints asks the API server. When it is away, or not all members are there, those of the last start do: a node must start
-// without the API server. Without either it waits.
+// endpoints requests etcd's addresses from the API server. If it does not answer, or not all members exist, endpoints returns the addresses of
+// the last start: a node must start without the API server. Without both it waits.
 func (s *starter) endpoints(ctx context.Context) (string, error) {
 	k, err := s.client()
 	if err != nil {
 		return "", err
 	}
-	last, _ := os.ReadFile(s.cache) // none before the first start
+	last, _ := os.ReadFile(s.cache) // does not exist before the first start
 	want := wanted{service: s.service, n: s.members}
 	if len(last) > 0 {
 		want.away = away

@@ -16,7 +16,7 @@ const maxWait = 2 * time.Second
 
 // apiServer lists the given number of etcd's members, or does not answer.
 type apiServer struct {
-	members atomic.Int32 // -1: away
+	members atomic.Int32 // -1: no answer
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -45,9 +45,9 @@ func TestEtcdsAddresses(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		members int32
-		last    string // of the last start
+		last    string // addresses from the last start
 		want    string
-		// It must have waited at least that long, and less than that: how long it may wait for all members, where it must not, is beyond that.
+		// The call must take at least least, and less than most. Where it must not wait for all members, maxWait is longer than most.
 		least, most, maxWait time.Duration
 	}{
 		{"all", 2, "", two, 0, time.Minute, time.Hour},
@@ -80,7 +80,7 @@ func TestEtcdsAddresses(t *testing.T) {
 	}
 }
 
-// The first start of all waits until a member answers.
+// TestEtcdsAddressesOfTheFirstStart: the very first start waits until a member answers.
 func TestEtcdsAddressesOfTheFirstStart(t *testing.T) {
 	t.Parallel()
 	a := &apiServer{}

@@ -19,11 +19,11 @@ func become(argv, env []string) error {
 	return nil
 }
 
-// bootID differs after each boot.
+// bootID returns a text that differs after each boot.
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return string(id), err
 }
 
-// openSelf opens this program, also if its file was replaced.
+// openSelf opens this program, even if its file was replaced.
 func openSelf() (*os.File, error) { return os.Open("/proc/self/exe") }

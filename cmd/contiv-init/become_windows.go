@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// become runs another program, and ends as it does: Windows has no way to replace a process. Both are of one container, which gets
-// the signals of its runtime.
+// become runs another program and returns its error: Windows has no way to replace a process. Both processes are in one container, whose
+// runtime sends them its signals.
 func become(argv, env []string) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -21,7 +21,7 @@ func become(argv, env []string) error {
 	return nil
 }
 
-// bootID differs after each boot: Windows counts them.
+// bootID returns the boot counter of Windows, which differs after each boot.
 func bootID() (string, error) {
 	const path = `SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters`
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE)

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// bootFile, in a run directory, names the boot that its files are of.
+// bootFile is the file in a run directory with the ID of the boot that created the directory's files.
 const bootFile = "boot"
 
-// emptyAfterReboot removes what is in a run directory that survives reboots, unless it is of this boot: the pods of another one have gone.
+// emptyAfterReboot removes the content of a run directory that survives reboots, unless it is of this boot: the pods of a previous boot do not
+// exist any more.
 func emptyAfterReboot(dir, boot string) error {
 	if strings.TrimSpace(boot) == "" {
 		return fmt.Errorf("run directory %s: which boot this is is not known: empty it by hand after a reboot", dir)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEmptyAfterReboot: records of pods go with the boot that they are of, and stay while it lasts.
+// TestEmptyAfterReboot: records of pods are removed after the boot that they belong to, and stay during it.
 func TestEmptyAfterReboot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	pod := filepath.Join(dir, "pods", "a.json")

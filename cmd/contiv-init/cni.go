@@ -16,11 +16,12 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// The pace of looking until the agent is ready, the first pause after another failure, and how long an answer may take.
+// untilReady is the interval of checks until the agent is ready, and the first pause after another failure; asking is the timeout of a
+// request.
 const (
 	untilReady = 100 * time.Millisecond
 	asking     = 5 * time.Second
-	// conditionInterval is how often the node's condition is compared: every node of the cluster asks the one API server.
+	// conditionInterval is how often the node's condition is compared: every node of the cluster sends this request to the same API server.
 	conditionInterval = time.Minute
 )
 
@@ -29,11 +30,11 @@ type cniOptions struct {
 	install   cniinstall.Install
 	rest      string
 	condition bool
-	interval  time.Duration // of looking, once all is in place
+	interval  time.Duration // between checks, after all is installed
 
-	put         bool      // the plugins were in place once
-	told        string    // the last thing that was logged about what does not work
-	conditionAt time.Time // when the API server was last reported of the condition
+	put         bool      // the plugins have been installed once
+	told        string    // the last fault that was logged
+	conditionAt time.Time // when the condition was last written to the API server
 }
 
 func (o *cniOptions) places(cmd *cobra.Command) {
@@ -80,7 +81,7 @@ func uninstallCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-// run installs, and repairs what others remove or change. It ends with ctx only.
+// run installs the plugins and the configuration, and repairs them when other programs remove or change them. It ends with ctx only.
 func (o *cniOptions) run(ctx context.Context) error {
 	if err := o.install.List.Validate(); err != nil {
 		return err
@@ -109,17 +110,17 @@ func (o *cniOptions) run(ctx context.Context) error {
 			timer.Reset(o.interval)
 		case errors.As(err, &notReady{}):
 			timer.Reset(untilReady)
-		default: // the API server is every node's, and the disk is others', too
+		default: // all nodes share the API server, and other programs use the disk
 			timer.Reset(pause)
 			pause = min(2*pause, o.interval)
 		}
 	}
 }
 
-// notReady is the error of an agent that is not ready yet. To look again is cheap.
+// notReady is the error of an agent that is not ready yet. Checking again costs little.
 type notReady struct{ error }
 
-// step does what is to be done now: the plugins, and once the agent is or was ready the configuration and the condition.
+// step does the work that is due: it installs the plugins and, once the agent is or was ready, the configuration and the condition.
 func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool) error {
 	if *ready || !o.put {
 		changed, err := o.install.PutBinaries()
@@ -160,7 +161,7 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 	return err
 }
 
-// log1 logs what does not work once, and not at each attempt.
+// log1 logs a fault once, and not at each attempt.
 func (o *cniOptions) log1(err error) {
 	text := ""
 	if err != nil {
@@ -172,7 +173,7 @@ func (o *cniOptions) log1(err error) {
 	o.told = text
 }
 
-// agentReady asks the agent.
+// agentReady queries the agent's readiness.
 func agentReady(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-init/internal/cniinstall"
 )
 
-// newCNI installs into a folder of the test.
+// newCNI installs into a directory of the test.
 func newCNI(t *testing.T, c *common, agent http.Handler) *cniOptions {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,8 +45,9 @@ func newCNI(t *testing.T, c *common, agent http.Handler) *cniOptions {
 	}
 }
 
-// TestPaceOfCNI: the agent is asked often until it is ready. What takes long, or more than this node, is not: an API server
-// that does not answer would be asked ten times a second by every node of the cluster, with all plugins read each time.
+// TestPaceOfCNI: the agent is queried often until it is ready. Operations that take long, or that affect more than this node, are not repeated
+// as often: otherwise every node of the cluster would query an API server that does not answer ten times a second, and read all plugins each
+// time.
 func TestPaceOfCNI(t *testing.T) {
 	var asked, agent atomic.Int32
 	s := newStarter(t, nil)
@@ -56,7 +57,7 @@ func TestPaceOfCNI(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	s.server, s.node = srv.URL, "n1"
-	const early = 10 // answers before it is ready
+	const early = 10 // number of answers before it is ready
 	o := newCNI(t, s.common, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if agent.Add(1) <= early {
 			http.Error(w, "starting", http.StatusServiceUnavailable)
@@ -75,7 +76,7 @@ func TestPaceOfCNI(t *testing.T) {
 		t.Errorf("the API server is not needed for the configuration: %v", err)
 	}
 	begin, before := time.Now(), asked.Load()
-	time.Sleep(3 * time.Second) // nothing can be waited for: it is about what does not happen
+	time.Sleep(3 * time.Second) // there is nothing to wait for: the test is about requests that are not sent
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -86,7 +87,7 @@ func TestPaceOfCNI(t *testing.T) {
 	}
 }
 
-// TestNodeConditionIsAskedSeldom: the plugins are looked at on this node only, the condition by all nodes at one API server.
+// TestNodeConditionIsAskedSeldom: the plugins are checked on this node only, but all nodes query the condition at one API server.
 func TestNodeConditionIsAskedSeldom(t *testing.T) {
 	var reads, writes atomic.Int32
 	s := newStarter(t, nil)

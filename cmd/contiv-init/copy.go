@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// copyCommand lends this program to a container of another image, which has no shell to fetch it with.
+// copyCommand copies this program for a container of another image, which has no shell to copy it itself.
 func copyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "copy DIRECTORY",

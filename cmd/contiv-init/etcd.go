@@ -17,17 +17,18 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// The ports of our etcd, which differ from those of the cluster's own on the same machine.
+// The ports of our etcd. They differ from those of the cluster's own etcd on the same machine.
 const (
 	etcdClientPort  = 12379
 	etcdPeerPort    = 12380
 	etcdMetricsPort = 12381
 )
 
-// etcdMember is the common name in the certificates of members. The agents' are of the same CA, and must not pass for members.
+// etcdMember is the common name in the certificates of members. The agents' certificates are of the same CA, and must not be accepted as those
+// of members.
 const etcdMember = "contiv-etcd-member"
 
-// The keys of the Secrets, as those of type kubernetes.io/tls have them.
+// The keys in the Secrets, named as in Secrets of type kubernetes.io/tls.
 const (
 	caCert  = "ca.crt"
 	caKey   = "ca.key"
@@ -57,7 +58,7 @@ func certsCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-// makeSecrets can be repeated, and run twice at a time: the first CA stays, and what it certifies follows.
+// makeSecrets can be repeated, and can run twice at the same time: the first CA is kept, and certificates are issued by it.
 func makeSecrets(ctx context.Context, k *kube.Client, namespace, caName, clientName string) error {
 	ca, err := etcdpki.NewCA("contiv-etcd")
 	if err != nil {
@@ -84,7 +85,7 @@ func makeSecrets(ctx context.Context, k *kube.Client, namespace, caName, clientN
 	return err
 }
 
-// member is one of etcd's.
+// member is a member of etcd.
 type member struct {
 	*common
 	name    string
@@ -123,7 +124,7 @@ func (m *member) run(ctx context.Context, args []string) error {
 	if err := m.certify(addr); err != nil {
 		return err
 	}
-	// One that has been a member has the others.
+	// A node that has already been a member has the addresses of the others in its data directory.
 	cluster := ""
 	if _, err := os.Stat(filepath.Join(m.dataDir, m.name, "member")); errors.Is(err, os.ErrNotExist) {
 		k, err := m.client()
@@ -136,7 +137,7 @@ func (m *member) run(ctx context.Context, args []string) error {
 		}
 		cluster = initialCluster(all)
 	}
-	// The manifest's own arguments come last and win.
+	// The manifest's own arguments come last and take precedence.
 	return become(slices.Concat(args[:1], m.arguments(addr, cluster), args[1:]), nil)
 }
 
@@ -165,7 +166,7 @@ func (m *member) certify(addr netip.Addr) error {
 	return nil
 }
 
-// arguments are etcd's.
+// arguments returns the arguments of etcd.
 func (m *member) arguments(addr netip.Addr, cluster string) []string {
 	file := func(name string) string { return filepath.Join(m.tlsDir, name) }
 	client, peer := etcdURL(addr, etcdClientPort), etcdURL(addr, etcdPeerPort)
@@ -177,7 +178,7 @@ func (m *member) arguments(addr netip.Addr, cluster string) []string {
 		"--client-cert-auth", "--trusted-ca-file=" + file(caCert), "--cert-file=" + file(tlsCert), "--key-file=" + file(tlsKey),
 		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + file(caCert), "--peer-cert-file=" + file(tlsCert),
 		"--peer-key-file=" + file(tlsKey), "--peer-cert-allowed-cn=" + etcdMember,
-		// On a node with several addresses a peer comes from any of them; its certificate identifies it.
+		// On a node with several addresses a peer may connect from any of them; its certificate identifies it.
 		"--peer-skip-client-san-verification",
 		"--auto-compaction-mode=periodic", "--auto-compaction-retention=1h", "--log-level=warn",
 	}
@@ -187,7 +188,7 @@ func (m *member) arguments(addr netip.Addr, cluster string) []string {
 	return args
 }
 
-// initialCluster names the members in the same order everywhere.
+// initialCluster lists the members in the same order on all nodes.
 func initialCluster(all []kube.Endpoint) string {
 	var parts []string
 	for _, e := range all {
@@ -201,16 +202,17 @@ func etcdURL(addr netip.Addr, port uint16) string {
 	return "https://" + netip.AddrPortFrom(addr, port).String()
 }
 
-// wanted is what awaitEndpoints waits for: n pods of a service, with one address each: of the family of like, if it is valid.
+// wanted is the condition that awaitEndpoints waits for: n pods of a service, with one address each, which has the address family of like if
+// like is valid.
 type wanted struct {
 	service string
 	n       int
 	like    netip.Addr
-	// away is how long the API server may give no answer at all; 0 is forever.
+	// away is how long the API server may not answer at all; 0 means forever.
 	away time.Duration
 }
 
-// awaitEndpoints waits until there are as many as are wanted.
+// awaitEndpoints waits until the wanted number of endpoints exists.
 func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([]kube.Endpoint, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -1,6 +1,6 @@
-// Command contiv-init is what the manifests run around VPP and the agent: pre-flight, the CNI installer, etcd's certificates,
-// and the starters of etcd and of the agent, which find each other's addresses through the API server, because neither
-// services nor DNS work before the network does.
+// Command contiv-init has the commands that the manifests run beside VPP and the agent: pre-flight, the CNI installer, etcd's certificates,
+// and the starters of etcd and of the agent. The starters look up each other's addresses through the API server, because neither services nor
+// DNS work before the network does.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/internal/version"
 )
 
-// errLacking: the node lacks something; it has been said what.
+// errLacking means that the node lacks something; the output above it says what.
 var errLacking = errors.New("this node lacks what the vswitch needs; see above")
 
 func main() {
@@ -37,7 +37,7 @@ func main() {
 	os.Exit(1)
 }
 
-// common are the options of all commands.
+// common holds the options of all commands.
 type common struct {
 	kubeconfig string
 	server     string
@@ -52,7 +52,7 @@ func newCommand() *cobra.Command {
 		Use: "contiv-init", Short: "Installs what the vswitch needs on a node", SilenceUsage: true, SilenceErrors: true,
 		Version: version.Get().String(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Name() == "agent" { // which becomes the agent, whose variables are there, too: it checks them itself
+			if cmd.Name() == "agent" { // this command becomes the agent, and has the agent's variables, too: the agent checks them
 				return nil
 			}
 			return environ.Check(nil, os.Environ())
@@ -76,7 +76,7 @@ func (c *common) client() (*kube.Client, error) {
 	return kube.NewClient(kube.Config{Kubeconfig: c.kubeconfig, Server: c.server, UserAgent: "contiv-init"})
 }
 
-// nodeName is the node's name, the host's own by default.
+// nodeName returns the node's name; the default is the host name.
 func (c *common) nodeName() (string, error) {
 	if c.node != "" {
 		return c.node, nil

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUnknownVariable: variables that look like ours and are not are refused by all commands but that which becomes the agent, whose
-// variables it passes on.
+// TestUnknownVariable: variables that look like ours but are not are rejected by all commands, except by the one that becomes the agent,
+// because it passes the agent's variables on.
 func TestUnknownVariable(t *testing.T) {
 	t.Setenv("CONTIV_NODENAME", "a")
 	cmd := newCommand()

@@ -74,7 +74,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	preflight.Print(cmd.OutOrStdout(), found)
 	preflight.PrintPassed(cmd.OutOrStdout(), o.wants, found)
 	if o.report {
-		// Whether pods can be served is not the API server's to decide.
+		// A failure to write to the API server must not stop the node from serving pods.
 		if err := tell(cmd.Context(), o.common, found); err != nil {
 			o.log.Warn("the result cannot be reported to the API server", "error", err)
 		}
@@ -85,7 +85,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// anyPolicy asks the API server whether there are network policies, where that makes a difference: on VPP. With a relay the node may not ask.
+// anyPolicy queries whether the API server has network policies. It matters on VPP only. With a relay the node has no right to list them.
 func (o *preflightOptions) anyPolicy(ctx context.Context) bool {
 	if !o.report || o.relay || !o.wants.VPP {
 		return false
@@ -103,7 +103,7 @@ func (o *preflightOptions) anyPolicy(ctx context.Context) bool {
 	return any
 }
 
-// complete finds out what the node is to do.
+// complete derives from the flags and contiv.conf what the node must be able to run.
 func (o *preflightOptions) complete() error {
 	switch o.dataplane {
 	case "vpp":
@@ -139,7 +139,7 @@ func (o *preflightOptions) complete() error {
 	return nil
 }
 
-// gatherNetworks asks the kernel for the node's NICs and networks.
+// gatherNetworks reads the node's NICs and networks from the kernel.
 func (o *preflightOptions) gatherNetworks(ctx context.Context, f *preflight.Facts) error {
 	monitor := links.NewHostMonitor(o.log)
 	nics, err := monitor.NICs(ctx)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestAnyPolicy: preflight asks for network policies on VPP alone, and never behind a relay, where the node's account may not list them.
+// TestAnyPolicy: pre-flight queries network policies on VPP only, and never behind a relay, where the node's account may not list them.
 func TestAnyPolicy(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -48,7 +48,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	found := preflight.CheckWindows(facts)
 	preflight.Print(cmd.OutOrStdout(), found)
 	if o.report {
-		// Whether pods can be served is not the API server's to decide.
+		// A failure to write to the API server must not stop the node from serving pods.
 		if err := tell(cmd.Context(), o.common, found); err != nil {
 			o.log.Warn("the result cannot be reported to the API server", "error", err)
 		}
@@ -86,7 +86,7 @@ func (o *preflightOptions) gather(ctx context.Context) (preflight.WindowsFacts, 
 	return f, nil
 }
 
-// uplink is the adapter by which the node reaches the outside; "": none.
+// uplink returns the adapter that has the route to the outside; "": none.
 func uplink() string {
 	conn, err := net.Dial("udp", "192.0.2.1:9") // sends nothing
 	if err != nil {

@@ -8,18 +8,17 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// The conditions of a node that are ours to set. Kubernetes taints nodes whose network is unavailable; clouds let nodes begin
-// so.
+// The node conditions that contiv-init writes. Kubernetes taints nodes whose network is unavailable; in clouds, nodes start with this taint.
 const (
 	conditionPreflight = "ContivPreflight"
 	conditionNetwork   = "NetworkUnavailable"
 	component          = "contiv"
 )
 
-// reportTimeout bounds telling the API server.
+// reportTimeout bounds the requests to the API server.
 const reportTimeout = 15 * time.Second
 
-// tell writes the Event and the condition. A node that passes gets no Event: nothing happened.
+// tell writes the Event and the condition. A node that passes gets no Event, because nothing has changed.
 func tell(ctx context.Context, c *common, found []preflight.Finding) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()

@@ -30,22 +30,22 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// world is an API server, etcd, two replicas of contiv-ksr and an agent, all as processes in the namespace of one node except for the API
-// server and etcd, which are the test's.
+// world is an API server, etcd, two replicas of contiv-ksr and an agent. The API server and etcd are parts of the test; the others are
+// processes in the namespace of one node.
 type world struct {
 	*testing.T
 	ctx      context.Context
 	node     *testbed.Node
 	api      *kubeapi.Server
 	etcd     *clusterdb.DB
-	endpoint string // of etcd
+	endpoint string // endpoint of etcd
 	replicas []*testbed.Process
-	roots    *x509.CertPool // by which the replica beyond loopback is known
+	roots    *x509.CertPool // for the certificate of the replica that is reached beyond loopback
 }
 
 const apiAddress = "127.0.0.1:6443"
 
-// newWorld starts one, beside those of other names, for a test that runs beside others; args are more flags of contiv-ksr.
+// newWorld starts a world beside those with other names, for tests that run in parallel; args are further flags of contiv-ksr.
 func newWorld(t *testing.T, name string, args ...string) *world {
 	t.Helper()
 	t.Parallel()
@@ -120,7 +120,7 @@ func httpAddress(i int) string {
 	return fmt.Sprintf("127.0.0.1:%d", 9191+i)
 }
 
-// credentials are for a replica that is reached from other machines: its certificate, and the token of who may only look.
+// credentials returns the flags of a replica that is reached from other machines: its certificate, and the token for read access.
 func (w *world) credentials() (args []string) {
 	ca, err := etcdpki.NewCA("ca")
 	w.must(err)
@@ -138,8 +138,8 @@ func (w *world) credentials() (args []string) {
 
 const (
 	lookToken = "a-token-that-only-looks"
-	certName  = "contiv-agent" // all programs may have one certificate
-	// remoteReplica is reached from beyond loopback, too.
+	certName  = "contiv-agent" // all programs may share one certificate
+	// remoteReplica is the replica that is also reached from beyond loopback.
 	remoteReplica = 1
 )
 
@@ -157,7 +157,7 @@ func (w *world) startReplica(bin string, i int, args ...string) {
 	w.replicas = append(w.replicas, p)
 }
 
-// get asks a replica's HTTP server, that beyond loopback by TLS and with the token.
+// get requests a path of a replica's HTTP server, for remoteReplica by TLS and with the token.
 func (w *world) get(i int, path string) (body string, err error) {
 	if i == remoteReplica {
 		return w.ask(i, "https://"+certName+path, lookToken)
@@ -195,7 +195,7 @@ func (w *world) ask(i int, url, token string) (body string, err error) {
 	return body, err
 }
 
-// leader is which replica leads, as soon as one does.
+// leader waits for a leader and returns its number.
 func (w *world) leader() (leader int) {
 	w.Helper()
 	w.eventually("a leader", func() error {
@@ -219,7 +219,7 @@ func (w *world) leader() (leader int) {
 	return leader
 }
 
-// services are the names of the agent's services with the number of backends of each.
+// services returns the names of the agent's services with the number of backends of each.
 func (w *world) services() (out []string, err error) {
 	var report []struct {
 		Name  string
@@ -268,7 +268,7 @@ func (w *world) putService(i int, backends ...string) {
 	w.must(w.api.Put(s, kubeapi.Slice(s, discoveryv1.AddressTypeIPv4, 8080, endpoints...)))
 }
 
-// wipe deletes all that the cluster shares.
+// wipe deletes all shared state of the cluster.
 func (w *world) wipe() {
 	keys, _, err := w.etcd.Keys(w.ctx, clusterdb.KSRPrefix, 0)
 	w.must(err)
@@ -280,7 +280,7 @@ func (w *world) wipe() {
 	w.must(err)
 }
 
-// dashboard: what the Grafana dashboard asks of contiv-ksr is there.
+// dashboard checks that contiv-ksr has the metrics that the Grafana dashboard queries.
 func (w *world) dashboard() {
 	w.Helper()
 	text, err := os.ReadFile("../../docs/observability/contiv-dashboard.json")
@@ -298,8 +298,8 @@ func (w *world) dashboard() {
 	}
 }
 
-// TestRelay: an agent without an API server has the services, hears of changes when the leader is killed, and keeps them when
-// etcd is wiped, with and without a relay that fills it again, also across a restart.
+// TestRelay: an agent without an API server has the services, receives changes after the leader is killed, and keeps the services when etcd is
+// wiped, with and without a relay that fills it again, also across a restart.
 func TestRelay(t *testing.T) {
 	w := newWorld(t, "relay")
 	w.putService(1, "10.1.1.2", "10.1.1.3")
@@ -333,7 +333,7 @@ func TestRelay(t *testing.T) {
 	w.wipe()
 	w.putService(3, "10.1.1.9")
 	w.awaitServices("s1=2", "s2=3", "s3=1")
-	w.must(w.replicas[other].Stop(30 * time.Second)) // the last one
+	w.must(w.replicas[other].Stop(30 * time.Second)) // the last replica
 	before, err := w.node.Metric(w.ctx, "contiv_scheduler_operations_total")
 	w.must(err)
 	w.wipe()

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// TestLargeSets: the leader writes into a ClusterNetworkPolicy that one of its sets is over the limit, and takes it back when the set is small enough, also
-// after the leader has gone.
+// TestLargeSets: the leader writes a condition into a ClusterNetworkPolicy when one of its sets is over the limit, and removes it when the set
+// is small enough, also after a change of the leader.
 func TestLargeSets(t *testing.T) {
 	w := newWorld(t, "large", "--policy-set-limit=3", "--policy-status-interval=1s")
 	pod := func(i int) kubeapi.Object {

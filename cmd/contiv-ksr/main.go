@@ -1,7 +1,7 @@
-// Command contiv-ksr writes the state of Kubernetes to etcd, from which agents with --kubernetes=relay take it. Two or three
-// replicas do for any number of nodes; one of them leads.
+// Command contiv-ksr writes the state of Kubernetes to etcd, where agents with --kubernetes=relay read it. Two or three replicas are enough
+// for any number of nodes; one of them is the leader.
 //
-// main.go has the command; wire.go is the list of what it is made of, in order.
+// main.go has the command; wire.go lists its parts in the order of their construction.
 package main
 
 import (

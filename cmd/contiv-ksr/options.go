@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// options are the flags. Those that the agent has, too, are called the same.
+// options holds the flags. Flags that the agent has, too, have the same names.
 type options struct {
 	name       string
 	kubernetes kube.Config
@@ -25,13 +25,13 @@ type options struct {
 	leaseTTL   time.Duration
 	resync     time.Duration
 	logLevel   string
-	// policySetLimit is the agents'.
+	// policySetLimit must have the value of the agents' flag of this name.
 	policySetLimit int
 	// policyStatus is how often conditions of policies are compared.
 	policyStatus time.Duration
 }
 
-// minLeaseTTL is the shortest lease that an etcd with its usual timing keeps.
+// minLeaseTTL is the shortest lease that an etcd with default timing keeps.
 const minLeaseTTL = 2 * time.Second
 
 func defaultOptions() *options {
@@ -54,7 +54,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 
-// complete fills what depends on the machine and checks the rest.
+// complete sets what depends on the machine and checks the rest.
 func (o *options) complete() error {
 	var errs []error
 	if o.name == "" {

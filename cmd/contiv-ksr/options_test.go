@@ -18,7 +18,7 @@ func TestOptions(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		opts *options
-		want string // what the error says; empty: none
+		want string // text of the error; empty: none
 	}{
 		"good":          {good(func(*options) {}), ""},
 		"no etcd":       {good(func(o *options) { o.etcd.Endpoints = nil }), "--etcd-endpoints"},

@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/large"
 )
 
-// ksr is what contiv-ksr is made of, in the order in which it is made.
+// ksr holds the parts of contiv-ksr in the order of their construction.
 type ksr struct {
 	opts     *options
 	log      *slog.Logger
@@ -35,7 +35,7 @@ type ksr struct {
 	large    large.Finder
 }
 
-// run works until ctx ends or a part fails. The leadership is given up at once when it stops.
+// run runs until ctx ends or a part fails. When it stops, it gives up the leadership at once.
 func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func run(ctx context.Context, opts *options) error {
 	})
 }
 
-// Make is THE list of constructors.
+// Make calls the constructors of all parts, in order.
 func (k *ksr) Make(ctx context.Context) (err error) {
 	if k.http, err = httpapi.New(k.opts.http, k.log); err != nil {
 		return err
@@ -81,12 +81,12 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 	return err
 }
 
-// largeClusterPolicies is what is wrong with ClusterNetworkPolicies that have sets over the limit, by name.
+// largeClusterPolicies maps the names of ClusterNetworkPolicies with sets over the limit to a description of the fault.
 func (k *ksr) largeClusterPolicies() map[string]string {
 	return k.large.FindIn(k.relay, k.opts.policySetLimit)
 }
 
-// Start sets everything going.
+// Start starts all parts.
 func (k *ksr) Start() error {
 	k.ring.Register(k.http)
 	daemon.ServeHealth(k.http, k.registry, func() error { return nil }, k.ready)
@@ -99,7 +99,7 @@ func (k *ksr) Start() error {
 	return nil
 }
 
-// ready says why this replica could not take the lead.
+// ready returns why this replica could not become the leader, or nil.
 func (k *ksr) ready() error {
 	if !k.db.Connected() {
 		if cause := k.db.Cause(); cause != nil {

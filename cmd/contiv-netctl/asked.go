@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
-// warn prints why agents gave no answer, beside the answers of the others. Agents that only their own node may ask are no failure, as long as
-// another one has answered.
+// warn prints why agents did not answer, beside the answers of the others. Agents that only their own node can reach are not a failure, as
+// long as another agent has answered.
 func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	failed := 0
 	var local []string
@@ -35,7 +35,7 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	return nil
 }
 
-// notAsked prints which nodes were not asked.
+// notAsked prints the nodes that were not queried.
 func notAsked(cmd *cobra.Command, nodes []string, why error) {
 	if len(nodes) == 0 {
 		return
@@ -47,7 +47,7 @@ func notAsked(cmd *cobra.Command, nodes []string, why error) {
 	fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: %s not asked (%s): %v\n", count(len(nodes), "node"), names(nodes), why)
 }
 
-// names are the first few nodes.
+// names returns the first few nodes as text.
 func names(nodes []string) string {
 	const few = 5
 	if len(nodes) > few {
@@ -56,7 +56,7 @@ func names(nodes []string) string {
 	return strings.Join(nodes, ", ")
 }
 
-// reachable are the nodes that can be asked from here, and those that only they themselves may ask, with the reason.
+// reachable returns the nodes that can be queried from here, and those that can be queried only from themselves, with the reason.
 func reachable(c *client.Cluster) (asked, local []string, why error) {
 	for _, node := range c.Names() {
 		if _, err := c.Agent(node); client.IsLocalOnly(err) {

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// gather asks an agent for its view of the cluster.
+// gather reads an agent's view of the cluster.
 func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 	v := &validate.View{}
 	var nodes client.Nodes
@@ -47,7 +47,7 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 	return v, a.Get(ctx, diag.KernelPath, v.Kernel)
 }
 
-// compare asks for what differs in the dataplane, which a token that only reads may not.
+// compare requests the differences in the dataplane. A read-only token does not allow this request.
 func compare(ctx context.Context, a *client.Agent, v *validate.View) error {
 	err := a.Post(ctx, diag.CheckPath, struct{}{}, &v.Check)
 	var refused *client.Error
@@ -58,7 +58,7 @@ func compare(ctx context.Context, a *client.Agent, v *validate.View) error {
 	return err
 }
 
-// views are those of nodes; one that did not answer has its error instead.
+// views returns the views of the nodes; the view of a node that did not answer holds the error.
 func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.View {
 	var out []*validate.View
 	for _, answer := range client.Each(ctx, c, nodes, gather) {
@@ -70,7 +70,7 @@ func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.V
 		switch {
 		case client.Away(answer.Err):
 			v.Error = answer.Err.Error() + lookFor(ctx, c, answer.Node)
-		case answer.Err != nil && len(v.Info.Problems) > 0: // of which the error follows
+		case answer.Err != nil && len(v.Info.Problems) > 0: // the error is a consequence of these problems
 			v.Error = "is not ready: " + strings.Join(v.Info.Problems, "; ")
 		case answer.Err != nil:
 			v.Error = answer.Err.Error()
@@ -80,7 +80,7 @@ func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.V
 	return out
 }
 
-// lookFor reports whether a node whose agent does not answer is there at all, as far as the first agent's node can tell.
+// lookFor returns whether a node whose agent does not answer can be reached at all, as far as the first agent's node can determine.
 func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 	first, info := c.First()
 	at := slices.IndexFunc(c.Nodes().Nodes, func(n nodesync.NodeReport) bool { return n.Name == node && n.State == "claimed" })
@@ -89,7 +89,7 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 	}
 	n := &c.Nodes().Nodes[at]
 	addrs := nodePlace(node, slices.Concat(n.MgmtIPs, n.VPPIPs)).addrs
-	if slices.ContainsFunc(addrs, netip.Addr.Is4) { // enough, and each takes a second
+	if slices.ContainsFunc(addrs, netip.Addr.Is4) { // IPv4 is enough, and each address takes a second
 		addrs = slices.DeleteFunc(addrs, netip.Addr.Is6)
 	}
 	var asked []string
@@ -99,7 +99,7 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 		}
 		var res diag.ProbeResult
 		if err := first.Post(ctx, diag.ProbePath, diag.ProbeRequest{To: addr, Proto: "icmp"}, &res); err != nil {
-			return "" // with read access only, this cannot be found out
+			return "" // read-only access does not allow this probe
 		}
 		if res.Received > 0 {
 			return fmt.Sprintf("; the node answers a ping of %s at %s: look for its agent there", info.Node, addr)
@@ -118,9 +118,9 @@ type checkReport struct {
 	Nodes    int                `json:"nodes"`
 	Values   int                `json:"valuesCompared"`
 	Findings []validate.Finding `json:"findings"`
-	// NotAsked are nodes that only they themselves may ask; nothing is known of them.
+	// NotAsked holds nodes that can be queried only from themselves; their state is not known.
 	NotAsked []string `json:"notAsked,omitempty"`
-	// NotCompared reports why dataplanes were not compared.
+	// NotCompared is the reason why dataplanes were not compared.
 	NotCompared string `json:"notCompared,omitempty"`
 }
 
@@ -170,7 +170,7 @@ func (n *netctl) check() *cobra.Command {
 	}
 }
 
-// notThere reports whether an agent has no such path, as with another dataplane.
+// notThere reports whether an agent does not have a path, for example because of its dataplane.
 func notThere(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden)

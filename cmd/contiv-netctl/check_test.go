@@ -32,7 +32,7 @@ func agentAt(t *testing.T, mux http.Handler) (socket string) {
 	return socket
 }
 
-// TestLookForANode: of a node that does not answer is said what was tried: its IPv4 addresses or, where it has none, the others.
+// TestLookForANode: for a node that does not answer, the output lists what was tried: its IPv4 addresses or, if it has none, the others.
 func TestLookForANode(t *testing.T) {
 	var asked []netip.Addr
 	mux := http.NewServeMux()
@@ -70,8 +70,8 @@ func TestLookForANode(t *testing.T) {
 	}
 }
 
-// TestLocalAgents: with the default configuration agents answer their own node only. Commands that show all nodes show that one, name the
-// others, and succeed; a command that is to act on all nodes fails.
+// TestLocalAgents: with the default configuration agents answer their own node only. Commands that show all nodes show that node, name the
+// others, and succeed; a command that must act on all nodes fails.
 func TestLocalAgents(t *testing.T) {
 	mux := http.NewServeMux()
 	answer := func(path string, value any) {

@@ -11,10 +11,10 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
-// completeTimeout bounds what a shell waits for.
+// completeTimeout bounds how long a shell waits for completions.
 const completeTimeout = 2 * time.Second
 
-// completion asks the cluster for words; without an answer there are none.
+// completion gets the words from the cluster; if the cluster does not answer, there are none.
 func (n *netctl) completion(ask func(context.Context, *client.Cluster) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
@@ -93,5 +93,5 @@ func (n *netctl) completeKinds(cmd *cobra.Command, args []string, _ string) ([]s
 	})
 }
 
-// valueStates are the states of values that a node may have.
+// valueStates returns the states that values on a node may have.
 func valueStates() []string { return []string{"CONFIGURED", "PENDING", "FAILED", "RETRYING"} }

@@ -42,7 +42,7 @@ type connectivityReport struct {
 	Skipped int          `json:"skipped"`
 }
 
-// connectivityOptions are the flags of connectivity test.
+// connectivityOptions holds the flags of connectivity test.
 type connectivityOptions struct {
 	nodes   []string
 	outside string
@@ -72,7 +72,7 @@ func (n *netctl) connectivity() *cobra.Command {
 	test.Flags().StringVar(&o.outside, "outside", "", "ADDR:PORT outside of the cluster that accepts TCP connections (default: not tested)")
 	test.Flags().Int64Var(&o.bulkMB, "bulk", 20, "MB to transfer in each bulk test; 0: none")
 	test.Flags().StringVar(&o.dns, "dns-name", "kubernetes.default.svc.cluster.local.", "name to ask the cluster's DNS for")
-	_ = test.RegisterFlagCompletionFunc("nodes", n.completeNodes) // fails only for a flag that is not there
+	_ = test.RegisterFlagCompletionFunc("nodes", n.completeNodes) // fails only for a flag that does not exist
 	cmd.AddCommand(test)
 	return cmd
 }
@@ -83,7 +83,7 @@ func (n *netctl) testConnectivity(ctx context.Context, cmd *cobra.Command, c *cl
 		t.progress = cmd.ErrOrStderr()
 		t.color = n.colors(t.progress)
 	}
-	// Pods are removed whatever happens.
+	// Pods are removed in any case.
 	defer func() { err = errors.Join(err, t.clean(context.WithoutCancel(ctx))) }()
 	if err := t.prepare(ctx); err != nil {
 		return err
@@ -110,7 +110,7 @@ type side struct {
 	pod   testpods.Pod
 }
 
-// addr is the pod's address of a family, or none.
+// addr returns the pod's address of a family, or the zero address.
 func (s *side) addr(ipv6 bool) netip.Addr { return ofFamily(s.pod.Addresses, ipv6) }
 
 func ofFamily(list []netip.Addr, ipv6 bool) netip.Addr {
@@ -120,20 +120,20 @@ func ofFamily(list []netip.Addr, ipv6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// connectivityTest is one run.
+// connectivityTest is one run of the tests.
 type connectivityTest struct {
 	opts     *connectivityOptions
 	cluster  *client.Cluster
 	progress io.Writer
 	color    bool
 	report   connectivityReport
-	made     []*side // what has to be removed
+	made     []*side // pods that must be removed
 
 	client, same, other *side  // other is nil with one node
-	alone               string // why there is one node
+	alone               string // why only one node is tested
 }
 
-// prepare picks the nodes and makes the pods.
+// prepare selects the nodes and makes the pods.
 func (t *connectivityTest) prepare(ctx context.Context) error {
 	nodes, err := t.pick(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (t *connectivityTest) prepare(ctx context.Context) error {
 	return err
 }
 
-// pick is the given nodes, or this one and another one that is ready.
+// pick returns the given nodes, or this node and another one that is ready.
 func (t *connectivityTest) pick(ctx context.Context) ([]string, error) {
 	if len(t.opts.nodes) > 2 {
 		return nil, fmt.Errorf("--nodes %s: give one or two", strings.Join(t.opts.nodes, ","))
@@ -212,7 +212,7 @@ func (t *connectivityTest) clean(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// add reports the outcome of a test: err is why it failed, text what was seen.
+// add reports the outcome of a test: err is why it failed, text what was measured.
 func (t *connectivityTest) add(name, text string, err error) {
 	r := testResult{Name: name, Outcome: passed, Text: text}
 	mark := "✓"

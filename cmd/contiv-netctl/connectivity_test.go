@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestConnectivity: all tests pass on two nodes in both families, a broken network fails them, and nothing of the test stays.
+// TestConnectivity: all tests pass on two nodes in both families, a broken network makes them fail, and the test leaves nothing behind.
 func TestConnectivity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "linux", "vxlan")
@@ -42,7 +42,7 @@ func TestConnectivity(t *testing.T) {
 	w.until(true, []string{"check"}, "0 findings")
 }
 
-// TestConnectivityOnVPP: the same between pods that VPP connects.
+// TestConnectivityOnVPP: the same tests pass between pods that VPP connects.
 func TestConnectivityOnVPP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "vpp", "vxlan")
@@ -51,7 +51,7 @@ func TestConnectivityOnVPP(t *testing.T) {
 	w.noTestPods()
 }
 
-// stdout is what the command prints for scripts.
+// stdout returns what the command prints for scripts.
 func (w *world) stdout(args ...string) string {
 	w.t.Helper()
 	n := w.Nodes[0]
@@ -65,7 +65,7 @@ func (w *world) stdout(args ...string) string {
 	return string(data)
 }
 
-// noTestPods: no pod and no network namespace of a test is left.
+// noTestPods checks that no pod and no network namespace of a test is left.
 func (w *world) noTestPods() {
 	w.t.Helper()
 	out := w.want(true, []string{"pods"})

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// probes are how many of each kind are sent.
+	// probes is how many probes of each kind are sent.
 	probes = 3
-	// ipv4Header, ipv6Header and icmpHeader are what an echo request has besides its payload.
+	// ipv4Header, ipv6Header and icmpHeader are the sizes of the headers of an echo request, in bytes.
 	ipv4Header, ipv6Header, icmpHeader = 20, 40, 8
 )
 
-// run makes all tests, family by family.
+// run runs all tests, one address family after the other.
 func (t *connectivityTest) run(ctx context.Context) {
 	for _, ipv6 := range []bool{false, true} {
 		if !t.client.addr(ipv6).IsValid() {
@@ -41,7 +41,7 @@ func (t *connectivityTest) run(ctx context.Context) {
 
 func family(ipv6 bool) string { return either(ipv6, "IPv6", "IPv4") }
 
-// pods are the tests between two pods.
+// pods tests the path between two pods.
 func (t *connectivityTest) pods(ctx context.Context, where string, to *side, ipv6 bool) {
 	name := "pod to pod on " + where + ", " + family(ipv6)
 	t.probe(ctx, name, t.client, diag.ProbeRequest{To: to.addr(ipv6), Proto: "icmp"})
@@ -57,7 +57,7 @@ func (t *connectivityTest) pods(ctx context.Context, where string, to *side, ipv
 	}
 }
 
-// hosts are the tests between pods and the nodes.
+// hosts tests the paths between pods and nodes.
 func (t *connectivityTest) hosts(ctx context.Context, ipv6 bool) {
 	for _, to := range []*side{t.same, t.other} {
 		if to == nil {
@@ -73,7 +73,7 @@ func (t *connectivityTest) hosts(ctx context.Context, ipv6 bool) {
 	}
 }
 
-// probe sends a few probes, all of which must be answered.
+// probe sends a few probes; the test passes if all are answered.
 func (t *connectivityTest) probe(ctx context.Context, name string, from *side, req diag.ProbeRequest) {
 	req.Pod, req.Count, req.TimeoutMs = from.pod.Name, probes, 2000
 	var res diag.ProbeResult
@@ -88,7 +88,7 @@ func (t *connectivityTest) probe(ctx context.Context, name string, from *side, r
 	t.add(name, text, err)
 }
 
-// find is a service's address of the family and its port for the protocol.
+// find returns a service's address of the family and its port for the protocol.
 func (t *connectivityTest) find(ctx context.Context, namespace, name, protocol string, ipv6 bool) (netip.AddrPort, error) {
 	var rows []serviceRow
 	if err := t.client.agent.Get(ctx, servicesPath, &rows); err != nil {
@@ -113,7 +113,7 @@ func (t *connectivityTest) find(ctx context.Context, namespace, name, protocol s
 	return netip.AddrPort{}, errSkipped
 }
 
-// services are the tests of services that every cluster has.
+// services tests the services that every cluster has.
 func (t *connectivityTest) services(ctx context.Context, ipv6 bool) {
 	name := "pod to service default/kubernetes, " + family(ipv6)
 	at, err := t.find(ctx, "default", "kubernetes", "tcp", ipv6)
@@ -124,7 +124,7 @@ func (t *connectivityTest) services(ctx context.Context, ipv6 bool) {
 	t.probe(ctx, name, t.client, diag.ProbeRequest{To: at.Addr(), Proto: "tcp", Port: at.Port()})
 }
 
-// resolves asks the cluster's DNS.
+// resolves queries the cluster's DNS.
 func (t *connectivityTest) resolves(ctx context.Context) {
 	const name = "DNS from a pod"
 	at, err := t.find(ctx, "kube-system", "kube-dns", "udp", !t.client.addr(false).IsValid())
@@ -141,7 +141,7 @@ func (t *connectivityTest) resolves(ctx context.Context) {
 	t.add(name, fmt.Sprintf("%s is %v", t.opts.dns, res.Addresses), err)
 }
 
-// leaves connects to an address outside.
+// leaves connects to an address outside of the cluster.
 func (t *connectivityTest) leaves(ctx context.Context) {
 	const name = "pod to the outside"
 	if t.opts.outside == "" {
@@ -156,7 +156,7 @@ func (t *connectivityTest) leaves(ctx context.Context) {
 	t.probe(ctx, name, t.client, diag.ProbeRequest{To: at.Addr(), Proto: "tcp", Port: at.Port()})
 }
 
-// bulk transfers data both ways, every byte of which is compared.
+// bulk transfers data in both directions and compares every byte.
 func (t *connectivityTest) bulk(ctx context.Context, ipv6 bool) {
 	if t.opts.bulkMB <= 0 {
 		t.add("bulk data, "+family(ipv6), "--bulk is 0", errSkipped)

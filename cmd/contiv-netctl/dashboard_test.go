@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// dashboardMetrics are the names of all metrics that the Grafana dashboard asks for.
+// dashboardMetrics returns the names of all metrics that the Grafana dashboard queries.
 func (w *world) dashboardMetrics() []string {
 	w.t.Helper()
 	data, err := os.ReadFile("../../docs/observability/contiv-dashboard.json")
@@ -46,7 +46,7 @@ func (w *world) dashboardMetrics() []string {
 	return out
 }
 
-// metrics: what the dashboard asks for is what the agent has, and a pod's packets are counted as its own.
+// metrics checks that the agent has the metrics that the dashboard queries, and that a pod's packets are counted as its own.
 func (w *world) metrics(other string) {
 	n := w.Nodes[0]
 	var missing []error
@@ -58,7 +58,7 @@ func (w *world) metrics(other string) {
 		missing = nil
 		for _, name := range w.dashboardMetrics() {
 			if strings.HasPrefix(name, "contiv_ksr_") {
-				continue // cmd/contiv-ksr looks for its own
+				continue // the test of cmd/contiv-ksr checks these
 			}
 			if !strings.HasPrefix(name, "contiv_"+other+"_") && !regexp.MustCompile(`(?m)^`+name+`[ {]`).MatchString(text) {
 				missing = append(missing, fmt.Errorf("the dashboard asks for %s, which the agent does not have", name))
@@ -77,7 +77,7 @@ func (w *world) metrics(other string) {
 	w.lintMetrics(n)
 }
 
-// lintMetrics: the names and help texts of all metrics follow Prometheus' conventions.
+// lintMetrics checks that the names and help texts of all metrics follow Prometheus' conventions.
 func (w *world) lintMetrics(n *testbed.Node) {
 	w.t.Helper()
 	text, err := n.Get(w.ctx, "/metrics")

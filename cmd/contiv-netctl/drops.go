@@ -58,7 +58,7 @@ func (n *netctl) policyDrops() *cobra.Command {
 	return cmd
 }
 
-// joinDrops puts the nodes' lists together, the newest first.
+// joinDrops merges the nodes' lists, the newest first.
 func joinDrops(answers []client.Answer[[]dropRow]) []dropRow {
 	rows := []dropRow{}
 	for _, a := range answers {

@@ -25,7 +25,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// wrongInput: an error names what is wrong, why, and what to do.
+// wrongInput checks that errors name what is wrong, the cause, and the fix.
 func (w *world) wrongInput() {
 	first := w.Nodes[0].Name
 	token := filepath.Join(w.dir, "wrong-token")
@@ -54,7 +54,7 @@ func (w *world) wrongInput() {
 	}
 }
 
-// common is what works alike on every dataplane.
+// common tests what works alike on every dataplane.
 func (w *world) common() {
 	first, second := w.Nodes[0].Name, w.Nodes[1].Name
 	out := w.want(true, []string{"nodes"}, first, second, "claimed", "10.199.0.102", "vxlan")
@@ -86,7 +86,7 @@ func (w *world) common() {
 	w.want(true, []string{"__complete", "dump", "--node", ""}, first, second)
 	w.want(true, []string{"__complete", "nodes", "-o", ""}, "yaml")
 
-	// On a machine with more to do than it can, a probe may have no answer in time.
+	// On an overloaded machine, a probe may get no answer in time.
 	w.until(true, []string{"ping", "a", "default/c"}, "3 sent, 3 answered")
 	w.until(true, []string{"ping", "a", "c", "-6"}, "3 sent, 3 answered")
 	w.want(true, []string{"ping", "c", "a", "-c", "1"}, "1 sent, 1 answered")
@@ -110,7 +110,7 @@ func (w *world) common() {
 	w.want(true, []string{"trace", "a", "c", "-6"}, "delivered and answered")
 }
 
-// formats: every command has an answer for scripts.
+// formats checks that every command has structured output for scripts.
 func (w *world) formats() {
 	file := filepath.Join(w.dir, "formats")
 	for _, command := range []string{
@@ -122,7 +122,7 @@ func (w *world) formats() {
 		if err := json.Unmarshal([]byte(out), &asJSON); err != nil || asJSON == nil {
 			w.t.Errorf("contiv-netctl %s -o json: %v\n%s", command, err, out)
 		}
-		_ = os.Remove(file) // not every command makes it
+		_ = os.Remove(file) // not every command makes the file
 		out = w.want(true, append(strings.Fields(command), "-o", "yaml"))
 		if err := yaml.Unmarshal([]byte(out), &asYAML); err != nil || fmt.Sprintf("%T", asYAML) != fmt.Sprintf("%T", asJSON) {
 			w.t.Errorf("contiv-netctl %s -o yaml: %v, not as JSON\n%s", command, err, out)
@@ -130,7 +130,7 @@ func (w *world) formats() {
 	}
 }
 
-// report: the bundle has both nodes and nothing that is secret.
+// report checks that the bundle has both nodes and no secret.
 func (w *world) report() {
 	file := filepath.Join(w.dir, "report.tar.gz")
 	w.want(true, []string{"report", "-f", file}, file, "node "+w.Nodes[1].Name+": ")
@@ -187,16 +187,17 @@ func unpack(t *testing.T, file string) map[string]string {
 	}
 }
 
-// fault is something that is broken behind the agent's back.
+// fault is a change that is made without the agent.
 type fault struct {
 	name  string
 	plant func()
-	undo  func() // of what the agent would not repair by itself; may be nil
-	check string // what check finds
-	trace string // where trace says that the packet from a to c is lost; empty: it arrives
+	undo  func() // reverts what the agent would not repair by itself; may be nil
+	check string // text that check must print
+	trace string // place where trace must report the packet from a to c as lost; empty: it arrives
 }
 
-// traced: trace says where packets are lost. On a busy machine the agent may repair the fault while the trace runs: it is planted again.
+// traced checks where trace reports packets as lost. On a busy machine the agent may repair the fault while the trace runs: then the fault is
+// made again.
 func (w *world) traced(f fault) {
 	w.t.Helper()
 	var out string
@@ -211,7 +212,7 @@ func (w *world) traced(f fault) {
 	w.t.Errorf("%s: trace does not say %q:\n%s", f.name, f.trace, out)
 }
 
-// mend has the agents repair the fault.
+// mend lets the agents repair the fault.
 func (w *world) mend(f fault) {
 	w.t.Helper()
 	if f.undo != nil {
@@ -250,7 +251,7 @@ func TestVPP(t *testing.T) {
 	if after := w.vpp(1, "show interface"); strings.Count(after, "loop") != strings.Count(before, "loop") {
 		t.Errorf("a command that was refused has made an interface:\n%s", after)
 	}
-	// Why the grammar: VPP runs the rest of a line as a command.
+	// The reason for the grammar: VPP runs the rest of a line as a command.
 	w.vpp(1, "show version create loopback interface instance 77")
 	if !strings.Contains(w.vpp(1, "show interface"), "loop77") {
 		t.Log("this VPP does not run the rest of a line; the grammar of commands that only read could be simpler")
@@ -262,7 +263,7 @@ func TestVPP(t *testing.T) {
 }
 
 func (w *world) vppFaults() []fault {
-	bvi := func(i int) string { // VPP's name of vxlanBVI
+	bvi := func(i int) string { // returns VPP's name of vxlanBVI
 		return w.nameOf(i, "12:2b:00:00:00:0")
 	}
 	return []fault{{
@@ -283,7 +284,7 @@ func (w *world) vppFaults() []fault {
 	}}
 }
 
-// deleteRoute removes a route of the pods' table as the agent would: VPP's CLI leaves those that came by the API.
+// deleteRoute removes a route of the pods' table by the API, like the agent: VPP's CLI does not remove routes that were added by the API.
 func (w *world) deleteRoute(i int, dst string) {
 	w.t.Helper()
 	prefix, err := ip_types.ParsePrefix(dst)
@@ -304,7 +305,7 @@ func (w *world) deleteRoute(i int, dst string) {
 	}
 }
 
-// cut: packets that are lost on the wire.
+// cut tests packets that are lost between the nodes.
 func (w *world) cut() {
 	if err := w.Cut(w.ctx, 1); err != nil {
 		w.t.Fatal(err)
@@ -315,7 +316,7 @@ func (w *world) cut() {
 	}
 }
 
-// nameOf is the interface of VPP with a MAC that begins like this.
+// nameOf returns the VPP interface with a MAC address that begins with mac.
 func (w *world) nameOf(i int, mac string) string {
 	name := ""
 	for line := range strings.Lines(w.vpp(i, "show hardware-interfaces")) {
@@ -337,7 +338,7 @@ func TestLinux(t *testing.T) {
 	w.formats()
 	w.metrics("vpp")
 	w.want(false, []string{"vppcli", "-", "show", "version"}, "has no VPP")
-	// The driver repairs at once what it can; what it cannot is found.
+	// The driver repairs most faults at once; the others are found.
 	pod := w.c.IPs[0].String()
 	w.faults([]fault{{
 		name: "another program's route", check: "there is no route to pod default/c", trace: "a blackhole route",

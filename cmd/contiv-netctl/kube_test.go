@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// TestKubernetes: what Kubernetes says of pods is compared, services are listed, and the latency of their programming is
-// measured from the change that the endpoint slice names.
+// TestKubernetes: the pods of Kubernetes are compared, services are listed, and the latency of their programming is measured from the change
+// that the endpoint slice names.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	w, api := withAPI(t, "linux")

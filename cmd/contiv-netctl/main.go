@@ -1,9 +1,9 @@
-// Command contiv-netctl looks into the network of a cluster: what nodes, pods and services there are, what is programmed, what
-// has happened, what becomes of a packet, and whether all nodes agree.
+// Command contiv-netctl inspects the network of a cluster: the nodes, pods and services, what is programmed, what has happened, the path of a
+// packet, and whether all nodes agree.
 //
-// It asks the agents (cmd/contiv-netctl/internal/client) and prints what they say. main.go has the command and its flags, show.go what
-// lists, place.go what is sent to, probe.go ping, trace.go and tracer.go trace, and the other commands are in files of their
-// names.
+// It queries the agents (cmd/contiv-netctl/internal/client) and prints their answers. main.go has the command and its flags, show.go the
+// commands that list objects, place.go the sources and destinations of packets, probe.go ping, trace.go and tracer.go trace; the other
+// commands are in files of their names.
 package main
 
 import (
@@ -33,17 +33,17 @@ func main() {
 	}
 }
 
-// errFound makes the exit status 1 where the answer itself says why: check has found something, trace a loss.
+// errFound makes the exit status 1 if the output already contains the reason: check has found a fault, or trace a lost packet.
 var errFound = errors.New("found")
 
-// netctl is what the commands share.
+// netctl holds what the commands share.
 type netctl struct {
 	opts    client.Options
 	output  string
 	format  table.Format
 	timeout time.Duration
 	color   string
-	watch   time.Duration // zero: once
+	watch   time.Duration // zero: run once
 }
 
 func newCommand() *cobra.Command {
@@ -81,7 +81,7 @@ func newCommand() *cobra.Command {
 	f.StringVarP(&n.output, "output", "o", string(table.Text), "table, wide, json, yaml or name")
 	f.StringVar(&n.color, "color", "auto", "colours: always, never, or auto: on a terminal, unless NO_COLOR is set")
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "for the whole command")
-	// It fails only for a flag that is not there.
+	// It fails only for a flag that does not exist.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
 		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy(), n.status(),
@@ -90,7 +90,7 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// explainUsage makes errors of arguments and flags name the command and show how it is used.
+// explainUsage adds the command's name and usage to errors of arguments and flags.
 func explainUsage(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%s: %w; %s --help lists the flags", c.Name(), err, c.CommandPath())
@@ -108,10 +108,10 @@ func explainUsage(cmd *cobra.Command) {
 	}
 }
 
-// action is what a command does once the cluster is known.
+// action is the work of a command after the cluster has been opened.
 type action func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error
 
-// run makes a command of f.
+// run makes a command's RunE from f.
 func (n *netctl) run(f action) func(*cobra.Command, []string) error {
 	once := func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), n.timeout)

@@ -26,7 +26,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
-// prefix begins the names of all namespaces that these tests make.
+// prefix is the prefix of the names of all namespaces that these tests make.
 const prefix = "ntc"
 
 var binDir string
@@ -35,9 +35,9 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if os.Geteuid() != 0 {
-		return m.Run() // the tests that need root say so
+		return m.Run() // tests that need root are skipped with a message
 	}
-	atonce.Limit(3) // they wait most of the time
+	atonce.Limit(3) // the tests wait most of the time
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
@@ -53,8 +53,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// world is a cluster of two nodes whose agents are reached from each other by TLS, and three pods: a and b on the first
-// node, c on the second.
+// world is a cluster of two nodes whose agents reach each other by TLS, and three pods: a and b on the first node, c on the second.
 type world struct {
 	*testbed.Cluster
 	t       *testing.T
@@ -70,8 +69,7 @@ func newWorld(t *testing.T, dataplane, transport string) *world {
 	return newKubeWorld(t, dataplane, transport, "", nil)
 }
 
-// newKubeWorld is a world whose agents use a kubeconfig, if it is not empty; before is called for each node before its agent
-// starts.
+// newKubeWorld returns a world whose agents use a kubeconfig, if it is not empty; before is called for each node before its agent starts.
 func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before func(*testbed.Node) error) *world {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -142,18 +140,18 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	return w
 }
 
-// iptables stands for the Linux dataplane with the other filter, bare for VPP without our plugin.
+// iptables is the Linux dataplane with the other filter, bare is VPP without our plugin.
 const (
 	iptables = "iptables"
 	bare     = "bare"
 )
 
-// testNumber reports the names of worlds apart whose tests run at the same time.
+// testNumber makes the names of worlds unique whose tests run at the same time.
 func testNumber(t *testing.T) uint32 { return crc32.ChecksumIEEE([]byte(t.Name())) % 0x1000 }
 
 var errNothing = errors.New("nothing yet")
 
-// until runs the command until its answer is as wanted.
+// until runs the command until its output is as wanted.
 func (w *world) until(ok bool, args []string, texts ...string) {
 	w.t.Helper()
 	out, got := "", false
@@ -194,7 +192,7 @@ func (w *world) close() {
 	}
 	for _, p := range []*testbed.Pod{w.a, w.b, w.c} {
 		if p != nil {
-			_ = p.Delete(ctx) // may be gone
+			_ = p.Delete(ctx) // the pod may have been removed
 		}
 	}
 	if err := w.Close(ctx); err != nil {
@@ -202,7 +200,7 @@ func (w *world) close() {
 	}
 }
 
-// credentials are a certificate for all agents and their token.
+// credentials makes a certificate for all agents and their token.
 func (w *world) credentials() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -233,7 +231,7 @@ func (w *world) credentials() {
 
 const theToken = "a-token-that-nobody-guesses"
 
-// netctl runs the command on the first node, as its root would.
+// netctl runs the command on the first node, as its root user.
 func (w *world) netctl(args ...string) (out string, ok bool) {
 	w.t.Helper()
 	n := w.Nodes[0]
@@ -242,7 +240,7 @@ func (w *world) netctl(args ...string) (out string, ok bool) {
 	return string(data), err == nil
 }
 
-// want runs the command and looks for texts in its answer.
+// want runs the command and checks its output for texts.
 func (w *world) want(ok bool, args []string, texts ...string) string {
 	w.t.Helper()
 	out, got := w.netctl(args...)
@@ -275,7 +273,7 @@ func (w *world) vpp(i int, command string) string {
 	return out
 }
 
-// repair makes a node's dataplane as it should be.
+// repair makes a node's dataplane as it should be by a resync.
 func (w *world) repair(i int) {
 	w.t.Helper()
 	if _, err := w.Nodes[i].Post(w.ctx, "/controller/resync"); err != nil {

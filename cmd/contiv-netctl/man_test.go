@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manDir is where `make man` wants the manual pages. Only this test imports the library that makes them, so the product does not contain
-// it.
+// manDir is the directory in which `make man` wants the manual pages. Only this test imports the library that makes them, so the product does
+// not contain it.
 var manDir = flag.String("man", "", "directory for the manual pages")
 
 // TestManPages makes the manual pages of all commands: each names the command and its flags.

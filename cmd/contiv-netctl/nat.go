@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// natRow is a node's data of NAT.
+// natRow is the NAT data of a node.
 type natRow struct {
 	Node string `json:"node"`
 	statscollector.NATReport
@@ -49,7 +49,7 @@ func (n *netctl) nat() *cobra.Command {
 	}
 }
 
-// addNAT has a line for each pod with sessions or packets, and for interfaces that belong to no pod.
+// addNAT adds a line for each pod with sessions or packets, and for interfaces that belong to no pod.
 func addNAT(t *table.Table, node string, r *statscollector.NATReport) {
 	packets := slices.Clone(r.Packets)
 	for _, s := range r.Sessions {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestCommonFaults: one thing is broken at a time, and the commands say what, in a line and within the timeout.
+// TestCommonFaults: one fault is made at a time, and the commands describe it, in a line and within the timeout.
 func TestCommonFaults(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", "vpp"} {
@@ -70,7 +70,7 @@ func (w *world) vppDown() {
 	w.until(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
 }
 
-// routeOfOthers: what another program has typed in goes before the agent's routes.
+// routeOfOthers tests a route that another program has added at VPP's CLI: it takes precedence over the agent's routes.
 func (w *world) routeOfOthers() {
 	route := w.c.IPs[0].String() + "/32 table 1 via drop"
 	w.vpp(0, "ip route add "+route)
@@ -80,11 +80,11 @@ func (w *world) routeOfOthers() {
 	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered and answered")
 }
 
-// forwardingOff: trace names the parameter; the agent puts it back when it compares, as check makes it do, and reports it.
+// forwardingOff: trace names the parameter; the agent restores it when it compares, for example for check, and reports it.
 func (w *world) forwardingOff() {
 	w.node(0, "sysctl -qw net.ipv4.ip_forward=0")
 	out, ok := w.netctl("trace", "a", "c")
-	if ok { // the agent's own comparison, of every 90 s, came first
+	if ok { // the agent's own comparison, every 90 s, came first
 		w.node(0, "sysctl -qw net.ipv4.ip_forward=0")
 		out, ok = w.netctl("trace", "a", "c")
 	}
@@ -95,7 +95,7 @@ func (w *world) forwardingOff() {
 	w.want(true, []string{"trace", "a", "c"}, "delivered and answered")
 }
 
-// etcdDown: everybody goes on with what they know.
+// etcdDown: without etcd, all agents continue with their stored data.
 func (w *world) etcdDown() {
 	w.StopEtcd()
 	w.until(true, []string{"nodes"}, "etcd does not answer", w.Nodes[1].Name, "10.199.0.102")

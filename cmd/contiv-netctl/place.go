@@ -17,15 +17,15 @@ import (
 const placesHelp = "A pod is [NAMESPACE/]NAME, a service svc/[NAMESPACE/]NAME[:PORT], an address ADDR or ADDR:PORT " +
 	"([ADDR]:PORT for IPv6).\nOther names are resolved as services, with or without \"svc/\"."
 
-// place is an end of a way: a pod, a node, or an address of something else.
+// place is a source or destination of packets: a pod, a node, or another address.
 type place struct {
 	text  string
-	node  string // where it is; empty when not known
+	node  string // node of the place; empty if it is not known
 	pod   *podRow
 	addrs []netip.Addr
 }
 
-// find reads [NAMESPACE/]POD, a node's name or an address.
+// find resolves [NAMESPACE/]POD, a node's name or an address.
 func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		p := place{text: text, addrs: []netip.Addr{addr.Unmap()}}
@@ -47,7 +47,7 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 	}
 	for i := range pods {
 		p := &pods[i]
-		// A pod without Kubernetes has its container's ID for a name, of which the beginning is enough.
+		// The name of a pod without Kubernetes is its container's ID; a prefix of it is enough.
 		alone := !ok && p.Namespace == "" && len(text) >= minID && strings.HasPrefix(p.Name, text)
 		if p.Current && (p.Namespace == namespace && p.Name == name || alone) {
 			out := place{text: p.ID(), node: p.Node, pod: p}
@@ -61,7 +61,7 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 		errNoPlace, text)
 }
 
-// minID is how much of a container's ID names a pod.
+// minID is the shortest prefix of a container's ID that identifies a pod.
 const minID = 4
 
 var (
@@ -69,7 +69,7 @@ var (
 	errNoService = errors.New("serves no service")
 )
 
-// serviceID is [NAMESPACE/]NAME[:PORT] as NAMESPACE/NAME.
+// serviceID returns [NAMESPACE/]NAME[:PORT] as NAMESPACE/NAME.
 func serviceID(text string) string {
 	id, _, _ := strings.Cut(text, ":")
 	if !strings.Contains(id, "/") {
@@ -78,7 +78,7 @@ func serviceID(text string) string {
 	return id
 }
 
-// destination is find for the end that is sent to, which may have a port and may be a service.
+// destination resolves a destination. Unlike find, it accepts a port and services.
 func (f *probeFlags) destination(ctx context.Context, c *client.Cluster, agent *client.Agent, pods []podRow, text string,
 ) (place, error) {
 	if to, err := netip.ParseAddrPort(text); err == nil {
@@ -106,7 +106,7 @@ func (f *probeFlags) destination(ctx context.Context, c *client.Cluster, agent *
 	return f.serviceNamed(ctx, agent, name)
 }
 
-// setPort takes a port from the destination, which must not be another one than --port says.
+// setPort sets the port of the destination, which must not differ from the one in --port.
 func (f *probeFlags) setPort(port uint16, proto string) error {
 	if f.port != 0 && f.port != port {
 		return fmt.Errorf("--port %d, and the destination has port %d: give one of them", f.port, port)
@@ -118,7 +118,7 @@ func (f *probeFlags) setPort(port uint16, proto string) error {
 	return nil
 }
 
-// serviceNamed finds [NAMESPACE/]NAME[:PORT], where PORT is a name or a number, in what the sender's node serves.
+// serviceNamed finds [NAMESPACE/]NAME[:PORT], where PORT is a name or a number, among the services of the sender's node.
 func (f *probeFlags) serviceNamed(ctx context.Context, agent *client.Agent, text string) (place, error) {
 	_, port, _ := strings.Cut(text, ":")
 	namespace, name, _ := strings.Cut(serviceID(text), "/")
@@ -134,7 +134,7 @@ func (f *probeFlags) serviceNamed(ctx context.Context, agent *client.Agent, text
 	return f.toService(&rows[0], port, rows[0].ClusterIPs)
 }
 
-// serviceAt looks whether an address without a port is a service's.
+// serviceAt checks whether an address without a port belongs to a service.
 func (f *probeFlags) serviceAt(ctx context.Context, agent *client.Agent, p place) (place, error) {
 	var rows []serviceRow
 	if err := agent.Get(ctx, servicesPath, &rows); err != nil && !notThere(err) {
@@ -150,7 +150,7 @@ func (f *probeFlags) serviceAt(ctx context.Context, agent *client.Agent, p place
 	return p, nil
 }
 
-// toService picks the port of a service: the only one of the protocol, or that of a name or number.
+// toService selects the port of a service: the only one of the protocol, or the one with the given name or number.
 func (f *probeFlags) toService(s *serviceRow, port string, addresses []string) (place, error) {
 	p := place{text: "svc/" + s.Namespace + "/" + s.Name}
 	for _, text := range addresses {
@@ -197,7 +197,7 @@ func nodePlace(name string, texts []string) place {
 	return p
 }
 
-// pair picks addresses of one family: IPv4 before IPv6, unless ipv6 is wanted.
+// pair selects addresses of one family: IPv4 before IPv6, unless ipv6 is set.
 func pair(from, to place, ipv6 bool) (src, dst netip.Addr, err error) {
 	for _, want6 := range []bool{ipv6, !ipv6} {
 		for _, d := range to.addrs {

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
-// policy has the commands about network policies.
+// policy returns the commands about network policies.
 func (n *netctl) policy() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "List network policies, and explain what they allow"}
 	cmd.AddCommand(n.policyList(), n.policyShow(), n.policyWhy(), n.policyDrops(), n.policyTry())
@@ -57,7 +57,7 @@ func (n *netctl) policyList() *cobra.Command {
 	}
 }
 
-// tier is where a policy stands: that of a ClusterNetworkPolicy with its priority.
+// tier returns the tier of a policy, with the priority for a ClusterNetworkPolicy.
 func (r policyRow) tier() string {
 	if r.Priority == nil {
 		return r.Tier
@@ -65,7 +65,7 @@ func (r policyRow) tier() string {
 	return fmt.Sprintf("%s/%d", r.Tier, *r.Priority)
 }
 
-// path identifies a policy.
+// path returns the identity of a policy.
 func (r policyRow) path() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
 // joinPolicies joins the nodes' views: a policy selects pods of several nodes, and is enforced if all nodes enforce it.
@@ -136,7 +136,7 @@ func (n *netctl) policyShow() *cobra.Command {
 	}
 }
 
-// shownMembers is how many members of a set a table has.
+// shownMembers is how many members of a set a table shows.
 const shownMembers = 4
 
 func membersOf(r policyRule) string {
@@ -151,7 +151,7 @@ func membersOf(r policyRule) string {
 	return strings.Join(texts, "; ")
 }
 
-// whyRow is what policy says to a connection between two addresses.
+// whyRow is the decision of policy about a connection between two addresses.
 type whyRow struct {
 	Source  string     `json:"source"`
 	Dest    string     `json:"dest"`
@@ -199,7 +199,7 @@ func (n *netctl) policyWhy() *cobra.Command {
 	return cmd
 }
 
-// joinWhy puts both directions together, each of which another node may know.
+// joinWhy joins both directions. They may come from different nodes.
 func joinWhy(answers []client.Answer[[]whyRow]) []whyRow {
 	rows := []whyRow{}
 	for _, a := range answers {

@@ -24,8 +24,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestPolicyTry: policy try asks both nodes, names the pods, ports and open connections that a policy would change, and applies nothing; and
-// when the policy is applied, it does what was said.
+// TestPolicyTry: policy try queries both nodes, names the pods, ports and open connections that a policy would change, and applies nothing.
+// When the policy is applied, it has the announced effect.
 func TestPolicyTry(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp"} {
@@ -70,7 +70,7 @@ func TestPolicyTry(t *testing.T) {
 	}
 }
 
-// tryFile is the command that tries a policy in the place of default/ports.
+// tryFile returns the command that tries a policy in the place of default/ports.
 func (w *world) tryFile(spec string, more ...string) []string {
 	w.t.Helper()
 	file := filepath.Join(w.dir, "policy.yaml")
@@ -81,7 +81,7 @@ func (w *world) tryFile(spec string, more ...string) []string {
 	return append([]string{"policy", "try", "-f", file}, more...)
 }
 
-// tried checks what is said of the policy: of each pod, port 5001 is closed to all and port 5002 opened, and the connections end.
+// tried checks the output for the policy: for each pod, port 5001 is closed to all and port 5002 opened, and the connections end.
 func (w *world) tried(spec string, ends []*echo) {
 	w.t.Helper()
 	var out triedPolicy
@@ -144,7 +144,7 @@ func (w *world) echo(name string, to *testbed.Pod, server netip.AddrPort) *echo 
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 		defer stop()
-		_, _ = io.Copy(c, c) // until one of them is closed
+		_, _ = io.Copy(c, c) // until one of the connections is closed
 	})
 	w.t.Cleanup(func() {
 		cancel()
@@ -168,7 +168,7 @@ func (w *world) echo(name string, to *testbed.Pod, server netip.AddrPort) *echo 
 	return e
 }
 
-// answers sends a line and waits for it.
+// answers sends a line and waits for its echo.
 func (e *echo) answers() error {
 	const line = "hello\n"
 	if err := e.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {

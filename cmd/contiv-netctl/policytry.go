@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
-// triedPolicy is what a policy would change, as one node or all of them say.
+// triedPolicy is what a policy would change, as reported by one node or by all of them.
 type triedPolicy struct {
 	Policy      string            `json:"policy"`
 	Problems    []string          `json:"problems,omitempty"`
@@ -59,7 +59,7 @@ func (n *netctl) policyTry() *cobra.Command {
 				return out, a.Post(ctx, "/contiv/v1/policies/try", map[string]string{"policy": text}, &out)
 			})
 			if i := slices.IndexFunc(answers, func(a client.Answer[triedPolicy]) bool { return a.Err == nil }); i < 0 && len(answers) > 0 {
-				return answers[0].Err // the same of all nodes: the policy cannot be read
+				return answers[0].Err // all nodes return the same error: the policy cannot be parsed
 			}
 			all := joinTried(answers)
 			if err := n.print(cmd, all, triedTable(all)); err != nil {
@@ -73,12 +73,12 @@ func (n *netctl) policyTry() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "YAML or JSON of one policy; - reads standard input")
 	if err := cmd.MarkFlagRequired("file"); err != nil {
-		panic(err) // the flag is there
+		panic(err) // the flag exists
 	}
 	return cmd
 }
 
-// maxPolicy is more than the API server stores.
+// maxPolicy is more than the size that the API server stores.
 const maxPolicy = 1 << 20
 
 func readPolicy(stdin io.Reader, file string) (string, error) {
@@ -101,7 +101,7 @@ func readPolicy(stdin io.Reader, file string) (string, error) {
 	return string(text), nil
 }
 
-// joinTried joins the nodes' answers. Each has its own pods; both nodes of a connection have it.
+// joinTried joins the nodes' answers. Each node reports its own pods; a connection is reported by the nodes of both ends.
 func joinTried(answers []client.Answer[triedPolicy]) triedPolicy {
 	out := triedPolicy{Selects: []string{}, Changes: []triedChange{}, Connections: []triedConnection{}}
 	for _, a := range answers {
@@ -128,7 +128,7 @@ func joinTried(answers []client.Answer[triedPolicy]) triedPolicy {
 	return out
 }
 
-// shownPeers is how many peers a row of the table has.
+// shownPeers is how many peers a row of the table shows.
 const shownPeers = 4
 
 func triedTable(p triedPolicy) table.Table {
@@ -150,7 +150,7 @@ func triedTable(p triedPolicy) table.Table {
 	return t
 }
 
-// triedNotes says what the table does not.
+// triedNotes prints what the table does not contain.
 func triedNotes(w io.Writer, p triedPolicy) {
 	fmt.Fprintf(w, "%s selects %d pods; %d changes, %d open connections end. Nothing was applied.\n", p.Policy, len(p.Selects), len(p.Changes),
 		len(p.Connections))

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
-// TestTryTable: each node has its own pods, both nodes of a connection have it, and long lists of peers are cut.
+// TestTryTable: each node reports its own pods, both nodes of a connection report it, and long lists of peers are cut.
 func TestTryTable(t *testing.T) {
 	cut := triedConnection{Protocol: "TCP", Client: "10.0.0.1:4000", Server: "10.0.1.1:80", From: "a/x", To: "b/y"}
 	out := triedConnection{Protocol: "UDP", Client: "10.0.0.1:4000", Server: "9.9.9.9:53", From: "a/x"}

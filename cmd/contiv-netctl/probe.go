@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// probeFlags are what ping and trace have in common.
+// probeFlags holds the flags that ping and trace share.
 type probeFlags struct {
 	proto string
 	port  uint16
@@ -28,15 +28,15 @@ func (f *probeFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.ipv6, "ipv6", "6", false, "use the IPv6 addresses")
 }
 
-// way is what the arguments of ping and trace say.
+// way holds the resolved arguments of ping and trace.
 type way struct {
 	from, to place
 	agent    *client.Agent // of the sender's node
 	pods     []podRow
-	missing  error // the nodes whose pods are not known, and why
+	missing  error // why the pods of some nodes are not known
 }
 
-// elsewhere is what to say of a name that was not found: it may be a pod's of a node that has not answered.
+// elsewhere extends the error for a name that was not found: the name may be a pod on a node that has not answered.
 func elsewhere(err error, name string, answers []client.Answer[[]podRow]) error {
 	missing := client.Failed(answers)
 	if missing == nil || !errors.Is(err, errNoPlace) {
@@ -52,7 +52,7 @@ func elsewhere(err error, name string, answers []client.Answer[[]podRow]) error 
 		"give the address of the pod as the destination", name, len(answers)-failed, len(answers), missing)
 }
 
-// ends finds both ends, and completes port and protocol.
+// ends resolves both ends, and sets port and protocol.
 func (f *probeFlags) ends(ctx context.Context, c *client.Cluster, args []string) (w way, err error) {
 	list := allPods(ctx, c, nil)
 	w.pods = list.Pods
@@ -78,7 +78,7 @@ func (f *probeFlags) ends(ctx context.Context, c *client.Cluster, args []string)
 	return w, nil
 }
 
-// request is the probe from one end to the other.
+// request returns the probe from one end to the other.
 func (f *probeFlags) request(from place, to netip.Addr) diag.ProbeRequest {
 	req := diag.ProbeRequest{To: to, Proto: f.proto, Port: f.port}
 	if from.pod != nil {

@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// reportPaths are what a report has of each agent. None of them shows secrets; the bundle looks for them all the same.
+// reportPaths returns the paths that a report requests from each agent. None of them shows secrets; the bundle removes secrets in any case.
 func reportPaths() map[string]string {
 	return map[string]string{
 		"agent.json": diag.AgentPath, "nodes.json": client.NodesPath, "pods.json": podsPath, "ipam.json": "/contiv/v1/ipam",
@@ -38,7 +38,7 @@ func reportPaths() map[string]string {
 	}
 }
 
-// reportCommands are what a report has of VPP.
+// reportCommands returns the VPP commands whose output a report contains.
 func reportCommands() []string {
 	return []string{
 		"show version", "show interface", "show interface " +
@@ -50,7 +50,7 @@ func reportCommands() []string {
 	}
 }
 
-// material is what a node has given, by file name. What could not be had is there with its error.
+// material maps file names to a node's texts. If a request fails, its file contains the error.
 type material map[string]string
 
 func collect(ctx context.Context, a *client.Agent) (material, error) {
@@ -73,7 +73,7 @@ func collect(ctx context.Context, a *client.Agent) (material, error) {
 		var reply diag.CLIReply
 		err := a.Post(ctx, diag.CLIPath, diag.CLIRequest{Command: command}, &reply)
 		if notThere(err) {
-			break // no VPP
+			break // the node has no VPP
 		}
 		file := "vpp/" + strings.ReplaceAll(strings.TrimPrefix(command, "show "), " ", "-")
 		if err != nil {
@@ -125,13 +125,13 @@ func (n *netctl) report() *cobra.Command {
 
 // report is a support bundle that is being written.
 type report struct {
-	folder   string    // that everything is in
+	folder   string    // the folder of all files
 	progress io.Writer // a line for each node
 
 	mu sync.Mutex // guards progress
 }
 
-// collect has a line for each node.
+// collect collects a node's files and prints a line about the node.
 func (r *report) collect(ctx context.Context, a *client.Agent) (material, error) {
 	begun := time.Now()
 	m, err := collect(ctx, a)
@@ -145,7 +145,7 @@ func (r *report) collect(ctx context.Context, a *client.Agent) (material, error)
 	return m, err
 }
 
-// write also says which nodes are missing, since a report of the others is worth having.
+// write also reports the nodes that are missing: a report of the other nodes is still useful.
 func (r *report) write(ctx context.Context, out io.Writer, c *client.Cluster, nodes []string) (failed, err error) {
 	b := bundle.New(out, time.Now())
 	answers := client.Each(ctx, c, nodes, r.collect)

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
-// resyncPath compares the dataplane with what is programmed, and writes what differs.
+// resyncPath compares the dataplane with the desired values and writes the differences.
 const resyncPath = "/controller/resync?method=downstream"
 
 func (n *netctl) resync() *cobra.Command {
@@ -45,7 +45,7 @@ func (n *netctl) resync() *cobra.Command {
 			if err := warn(cmd, answers); err != nil {
 				return err
 			}
-			if len(done) < len(answers) { // what was to be done is not done
+			if len(done) < len(answers) { // not all nodes have been resynced
 				return fmt.Errorf("%d of %s resynced; the cause is above", len(done), count(len(answers), "node"))
 			}
 			return nil

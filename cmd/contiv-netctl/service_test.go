@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// putAddresses gives the objects of the pods a, b and c their addresses, as kubelet does when they have started.
+// putAddresses sets the addresses in the objects of the pods a, b and c, like kubelet after their start.
 func (w *world) putAddresses(api *kubeapi.Server) {
 	w.t.Helper()
 	first, second := w.Nodes[0].Name, w.Nodes[1].Name
@@ -33,8 +33,8 @@ func (w *world) putAddresses(api *kubeapi.Server) {
 	}
 }
 
-// withAPI is a world whose agents watch an API server of the test's own, which has the nodes and the pods a, b and c: a pod that it does
-// not know starts closed.
+// withAPI returns a world whose agents watch an API server of the test, which has the nodes and the pods a, b and c: a pod that it does not
+// have starts closed.
 func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 	t.Helper()
 	api, address := kubeapi.New(), "127.0.0.1:6443"
@@ -43,7 +43,7 @@ func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig(address), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pods := [][]string{{"a", "b"}, {"c"}} // by node, in the order in which they start
+	pods := [][]string{{"a", "b"}, {"c"}} // by node, in the order of their start
 	return newKubeWorld(t, dataplane, "vxlan", kubeconfig, func(n *testbed.Node) error {
 		objs := []kubeapi.Object{kubeapi.Node(n.Name, nil)}
 		for _, name := range pods[0] {
@@ -63,7 +63,7 @@ func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 	}), api
 }
 
-// TestServices: trace says which backend a packet to a service goes to, follows it there, or says why there is none.
+// TestServices: trace shows which backend a packet to a service goes to and follows the packet there, or shows why there is none.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp", bare} {
@@ -76,7 +76,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// endpoints puts a service and its slices, of both families.
+// endpoints puts a service and its endpoint slices, of both families.
 func (w *world) endpoints(api *kubeapi.Server, s *corev1.Service, to ...*testbed.Pod) {
 	w.t.Helper()
 	objs := []kubeapi.Object{s}
@@ -130,14 +130,14 @@ func (w *world) services(api *kubeapi.Server) {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}}
 	}), w.b)
 	w.until(true, []string{"services"}, "far", "near", "none", "local", "both", "self", "port", "limited")
-	for _, from := range []string{"a", "c"} { // both nodes know them, to the last
+	for _, from := range []string{"a", "c"} { // both nodes have the services, including the last one
 		w.until(true, []string{"ping", from, "svc/far", "-c", "1"}, "1 sent, 1 answered")
 		w.until(true, []string{"ping", from, "svc/port", "-c", "1"}, "1 sent, 1 answered")
 	}
 
 	for _, family := range []string{"4", "6"} {
 		if family == "6" && w.vppRuns() && !w.plugin() {
-			// Such a VPP serves no IPv6 services: clients get a rejection at once.
+			// VPP without the plugin serves no IPv6 services: clients are rejected at once.
 			w.want(false, []string{"ping", "a", "svc/both", "-c", "1", "-6"}, "1 sent, 0 answered", "permission denied")
 			continue
 		}
@@ -161,7 +161,7 @@ func (w *world) services(api *kubeapi.Server) {
 			" has no endpoint")
 		w.want(true, append([]string{"trace", "c", "svc/local"}, flags...), "delivered to pod default/c")
 		w.bothBackends(flags)
-		// Nothing listens where the service leads.
+		// No process listens on the port of the service's backend.
 		w.want(false, append([]string{"trace", "b", "svc/self"}, flags...), "chose the backend pod default/a",
 			"nothing listens on that port")
 	}
@@ -175,7 +175,7 @@ func (w *world) services(api *kubeapi.Server) {
 	w.sourcesCondition(api)
 	w.want(false, []string{"trace", "a", "203.0.113.9:80"}, "load balancer address",
 		w.a.IPs[0].String()+" is in none of its loadBalancerSourceRanges [198.51.100.0/24]")
-	// The other node's node port leads back to a pod of this node.
+	// The other node's node port has a pod of this node as backend.
 	w.want(true, []string{"trace", "a", w.nodeIP(1) + ":30080"}, "service default/port, node port", "delivered to pod default/b")
 	w.natByPod()
 	w.want(true, []string{"trace", "a", "10.96.0.11"}, "svc/default/far")
@@ -184,7 +184,7 @@ func (w *world) services(api *kubeapi.Server) {
 	w.want(false, []string{"ping", "a", "nobody"}, "unknown name", "serves no service")
 }
 
-// sourcesCondition: the node's condition says whether sources are checked.
+// sourcesCondition checks that the node's condition shows whether sources are checked.
 func (w *world) sourcesCondition(api *kubeapi.Server) {
 	w.t.Helper()
 	want := []string{`"type":"ContivSourcesChecked"`, `"status":"True"`}
@@ -206,7 +206,7 @@ func (w *world) sourcesCondition(api *kubeapi.Server) {
 	}
 }
 
-// pluginTrace: the plugin's verdict is shown with the frontend and the backend. Where VPP lacks the plugin, check reports it.
+// pluginTrace checks that the plugin's verdict is shown with the frontend and the backend. If VPP lacks the plugin, check reports it.
 func (w *world) pluginTrace() {
 	w.t.Helper()
 	if !w.vppRuns() {
@@ -222,7 +222,7 @@ func (w *world) pluginTrace() {
 	w.want(false, []string{"trace", "a", "svc/none"}, "reject: rejected, no backend")
 }
 
-// bothBackends: of several backends the one that was chosen is shown, on its node.
+// bothBackends checks that of several backends the chosen one is shown, on its node.
 func (w *world) bothBackends(flags []string) {
 	w.t.Helper()
 	seen := map[string]bool{}
@@ -240,7 +240,7 @@ func (w *world) bothBackends(flags []string) {
 	w.t.Errorf("40 connections to two backends went to %v", seen)
 }
 
-// natByPod: who has the sessions, and with VPP who has sent how much to services.
+// natByPod checks the number of sessions of each pod and, with VPP, how much each pod has sent to services.
 func (w *world) natByPod() {
 	w.t.Helper()
 	var rows []natRow
@@ -268,7 +268,7 @@ func (w *world) natByPod() {
 	w.want(true, []string{"nat"}, w.Nodes[1].Name, "SESSIONS")
 }
 
-// nodeIP is a node's address in the network of nodes.
+// nodeIP returns a node's address in the network of nodes.
 func (w *world) nodeIP(i int) string {
 	if w.vppRuns() {
 		return fmt.Sprintf("192.168.16.%d", i+1)
@@ -279,5 +279,5 @@ func (w *world) nodeIP(i int) string {
 
 func (w *world) vppRuns() bool { return w.Nodes[0].VPP != nil }
 
-// plugin: VPP has our plugin.
+// plugin reports whether VPP has our plugin.
 func (w *world) plugin() bool { return w.vppRuns() && w.hasPlugin }

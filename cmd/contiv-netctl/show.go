@@ -23,7 +23,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// What agents answer has its types in cmd/contiv-netctl/internal/state, which the page shares.
+// The types of the agents' answers are in cmd/contiv-netctl/internal/state, which the page shares.
 type (
 	podRow     = state.Pod
 	podList    = state.PodList
@@ -40,18 +40,18 @@ func get[T any](path string) func(context.Context, *client.Agent) (T, error) {
 	return state.Get[T](path)
 }
 
-// allPods asks for the pods of nodes; of all, when none is given.
+// allPods requests the pods of nodes; of all nodes, if none is given.
 func allPods(ctx context.Context, c *client.Cluster, nodes []string) podList {
 	return state.Pods(ctx, c, nodes)
 }
 
-// nodeFlag is --node of commands that ask one node, or all.
+// nodeFlag adds the flag --node to a command that queries one node or all.
 func (n *netctl) nodeFlag(cmd *cobra.Command, into *string, help string) {
 	cmd.Flags().StringVar(into, "node", "", help)
-	_ = cmd.RegisterFlagCompletionFunc("node", n.completeNodes) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("node", n.completeNodes) // fails only for a flag that does not exist
 }
 
-// nodeRow is a node as the cluster and as its own agent see it.
+// nodeRow is a node as the cluster and as its own agent report it.
 type nodeRow struct {
 	nodesync.NodeReport
 	Agent *diag.AgentInfo `json:"agent,omitempty"`
@@ -204,7 +204,7 @@ func (n *netctl) services() *cobra.Command {
 	return n.watchable(cmd)
 }
 
-// most is how many members of a list fit into a table.
+// most returns how many members of a list a table shows.
 func (n *netctl) most(narrow int) int {
 	if n.format == table.Wide {
 		return math.MaxInt
@@ -212,7 +212,7 @@ func (n *netctl) most(narrow int) int {
 	return narrow
 }
 
-// shortened lists the first few.
+// shortened joins the first few members.
 func shortened(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ",")
@@ -259,7 +259,7 @@ type value struct {
 	Applied json.RawMessage `json:"applied,omitempty"`
 }
 
-// compact is JSON on one line.
+// compact returns JSON on one line.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
@@ -312,7 +312,7 @@ func (n *netctl) dump() *cobra.Command {
 		q[name] = cmd.Flags().String(name, "", help)
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "do not cut values in the table")
-	// It fails only for a flag that is not there.
+	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(valueStates(), cobra.ShellCompDirectiveNoFileComp))
 	n.nodeFlag(cmd, &node, "which node (default: this one)")
 	return n.watchable(cmd)

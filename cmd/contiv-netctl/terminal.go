@@ -15,13 +15,13 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
-// isTerminal reports whether w is one.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// colors reports whether the output has them.
+// colors reports whether the output is coloured.
 func (n *netctl) colors(w io.Writer) bool {
 	switch n.color {
 	case "always":
@@ -32,13 +32,13 @@ func (n *netctl) colors(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && isTerminal(w)
 }
 
-// print writes the value for scripts, or the table for people.
+// print writes the value for scripts, or the table for users.
 func (n *netctl) print(cmd *cobra.Command, value any, t table.Table) error {
 	t.Color = n.colors(n.screen(cmd))
 	return table.Write(cmd.OutOrStdout(), n.format, value, t)
 }
 
-// screen is where the output of a command ends up, also while it is watched.
+// screen returns the final destination of a command's output, also in watch mode.
 func (n *netctl) screen(cmd *cobra.Command) io.Writer {
 	if n.watch > 0 {
 		return os.Stdout
@@ -46,7 +46,7 @@ func (n *netctl) screen(cmd *cobra.Command) io.Writer {
 	return cmd.OutOrStdout()
 }
 
-// watchable gives a command the flag --watch.
+// watchable adds the flag --watch to a command.
 func (n *netctl) watchable(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().DurationVarP(&n.watch, "watch", "w", 0, "repeat this often, such as --watch=5s, until interrupted")
 	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
@@ -56,8 +56,8 @@ func (n *netctl) watchable(cmd *cobra.Command) *cobra.Command {
 // clear moves a terminal to its top left corner and clears what is below.
 const clear = "\x1b[H\x1b[J"
 
-// repeat runs a command until it is interrupted. What it prints comes at once, so that a terminal does not flicker. Its errors do not end
-// it: an agent may come back.
+// repeat runs a command until it is interrupted. It prints the whole output at once, so that a terminal does not flicker. An error of the
+// command does not stop it, because the agent may become available again.
 func (n *netctl) repeat(cmd *cobra.Command, args []string, once func(*cobra.Command, []string) error) error {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	defer func() { cmd.SetOut(out); cmd.SetErr(errs) }()
@@ -85,5 +85,5 @@ func (n *netctl) repeat(cmd *cobra.Command, args []string, once func(*cobra.Comm
 	}
 }
 
-// count is a number of things: "1 node", "2 nodes".
+// count returns a number of things as text: "1 node", "2 nodes".
 func count(n int, thing string) string { return state.Count(n, thing) }

@@ -23,7 +23,7 @@ type topRow struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`
 	state.Rate
-	// Drops are all that its interface has counted.
+	// Drops is the interface's drop count since its creation.
 	Drops uint64 `json:"drops"`
 }
 
@@ -33,12 +33,12 @@ type topService struct {
 	Name        string `json:"name"`
 	Port        string `json:"port"`
 	Connections *int   `json:"connections"` // null: no node counts them
-	// Packets and Bytes are those of the open connections; null where no node counts them.
+	// Packets and Bytes count those of the open connections; null if no node counts them.
 	Packets *uint64 `json:"packets"`
 	Bytes   *uint64 `json:"bytes"`
 }
 
-// topFlags are what all kinds have in common.
+// topFlags holds the flags that all kinds share.
 type topFlags struct {
 	interval time.Duration
 	sort     string
@@ -77,12 +77,12 @@ func (n *netctl) top() *cobra.Command {
 	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between the two readings of counters")
 	cmd.Flags().StringVar(&f.sort, "sort", topSorts[0], "first are those with the most of: "+strings.Join(topSorts, ", "))
 	cmd.Flags().IntVar(&f.limit, "limit", 20, "at most so many lines; 0: all")
-	// It fails only for a flag that is not there.
+	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(topSorts, cobra.ShellCompDirectiveNoFileComp))
 	return n.watchable(cmd)
 }
 
-// topTraffic reads the counters twice and shows what they have risen by.
+// topTraffic reads the counters twice and shows the increase.
 func (n *netctl) topTraffic(ctx context.Context, cmd *cobra.Command, c *client.Cluster, nodes bool, f topFlags) error {
 	read := get[statscollector.TrafficReport](statscollector.TrafficPath)
 	var rates state.Rates
@@ -128,7 +128,7 @@ func (n *netctl) topTraffic(ctx context.Context, cmd *cobra.Command, c *client.C
 	return warn(cmd, answers)
 }
 
-// topRows are the pods of all nodes, or the nodes. A pod that is there for one reading only has no rate yet.
+// topRows returns the pods of all nodes, or the nodes. A pod that is in one reading only has no rate yet.
 func topRows(answers []client.Answer[statscollector.TrafficReport], rates *state.Rates, nodes bool) []topRow {
 	rows := []topRow{}
 	for i := range answers {
@@ -224,7 +224,7 @@ func (n *netctl) topServices(ctx context.Context, cmd *cobra.Command, c *client.
 	return warn(cmd, answers)
 }
 
-// askFrontends asks a node; one whose dataplane moves no packets has nothing to count.
+// askFrontends queries a node; one whose dataplane moves no packets has nothing to count.
 func askFrontends(ctx context.Context, a *client.Agent) (r statscollector.FrontendsReport, err error) {
 	err = a.Get(ctx, statscollector.FrontendsPath, &r)
 	if notThere(err) {
@@ -233,7 +233,7 @@ func askFrontends(ctx context.Context, a *client.Agent) (r statscollector.Fronte
 	return r, err
 }
 
-// number is a count, "" (which a table shows as "-") where no counter exists.
+// number returns a count as text; "" (which a table shows as "-") if there is no counter.
 func number[T int | uint64](v *T) string {
 	if v == nil {
 		return ""
@@ -241,10 +241,10 @@ func number[T int | uint64](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-// serviceTop has a row for each port of a service, in the order of services, with what all nodes count for its addresses.
+// serviceTop returns a row for each port of a service, in the order of services, with the sum of all nodes' counters for its addresses.
 func serviceTop(services []serviceRow, c *client.Cluster, answers []client.Answer[statscollector.FrontendsReport]) []topService {
 	rows := []topService{}
-	byCluster, byNodePort := map[string]int{}, map[string]int{} // of a row, by what clients use
+	byCluster, byNodePort := map[string]int{}, map[string]int{} // index of a row, by the address or port that clients use
 	for i := range services {
 		s := &services[i]
 		for _, p := range s.Ports {
@@ -259,7 +259,7 @@ func serviceTop(services []serviceRow, c *client.Cluster, answers []client.Answe
 			rows = append(rows, topService{Namespace: s.Namespace, Name: s.Name, Port: fmt.Sprintf("%d/%s", p.Port, p.Protocol)})
 		}
 	}
-	own := map[netip.Addr]bool{} // of nodes: only their ports are node ports
+	own := map[netip.Addr]bool{} // addresses of nodes: only their ports are node ports
 	for _, node := range c.Nodes().Nodes {
 		for _, a := range nodePlace(node.Name, slices.Concat(node.VPPIPs, node.MgmtIPs)).addrs {
 			own[a] = true
@@ -285,7 +285,7 @@ func serviceTop(services []serviceRow, c *client.Cluster, answers []client.Answe
 	return rows
 }
 
-// count adds what a node counts.
+// count adds the counters of a node.
 func (s *topService) count(packets bool, f statscollector.FrontendTraffic) {
 	if s.Connections == nil {
 		s.Connections = new(int)

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestTopRows: rates are of the time between two readings, as the pod sees them; a pod that was made again has none.
+// TestTopRows: rates are computed over the time between two readings, from the pod's point of view; a pod that was made again has none.
 func TestTopRows(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	report := func(seconds int, interfaces ...statscollector.InterfaceTraffic) statscollector.TrafficReport {
@@ -48,7 +48,7 @@ func TestTopRows(t *testing.T) {
 	}
 }
 
-// TestTopServices: connections of all nodes are added up by service; what no node counts is not zero, but unknown.
+// TestTopServices: connections of all nodes are added up by service; if no node counts them, the number is unknown and not zero.
 func TestTopServices(t *testing.T) {
 	services := []serviceRow{{Namespace: "x", Name: "dns", ClusterIPs: []string{"10.96.0.10", "fd10::a"}, Ports: []state.ServicePort{{Protocol: "UDP", Port: 53},
 		{Protocol: "TCP", Port: 53, NodePort: 30053}}}}
@@ -81,7 +81,7 @@ func TestScaled(t *testing.T) {
 	}
 }
 
-// top: a pod that sends is first, with its rate, and a service that is used has its connections. Called for each dataplane.
+// top checks that a pod that sends comes first, with its rate, and that a service in use has its connections. It is called for each dataplane.
 func (w *world) top() {
 	w.t.Helper()
 	if out, err := w.a.Run(w.ctx, "sh", "-c", "ping -q -i 0.01 -s 1000 -w 60 "+w.c.IPs[0].String()+" >/dev/null 2>&1 &"); err != nil {
@@ -100,7 +100,7 @@ func (w *world) top() {
 	w.want(true, []string{"__complete", "top", ""}, "services")
 }
 
-// topServices: an open connection to a service is counted.
+// topServices checks that an open connection to a service is counted.
 func (w *world) topServices() {
 	w.t.Helper()
 	w.until(true, []string{"ping", "a", "svc/far", "-c", "1"}, "1 answered")

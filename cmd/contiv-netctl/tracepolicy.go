@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
-// policyStep is what network policy says to a packet in one direction of one of its ends.
+// policyStep is the decision of network policy about a packet, in one direction at one of its ends.
 type policyStep struct {
 	Direction string `json:"direction"` // egress of the sender, or ingress of the receiver
 	whyAnswer
@@ -19,7 +19,7 @@ type policyStep struct {
 
 func (s policyStep) denies() bool { return s.Action != "allow" }
 
-// text names the policy and its rule, or says why none decided.
+// text returns the policy and its rule, or why none decided.
 func (s policyStep) text() string {
 	text := fmt.Sprintf("%s of %s: %s", s.Direction, s.Pod, s.Action)
 	if s.Rule != "" {
@@ -28,14 +28,14 @@ func (s policyStep) text() string {
 	return text + ", because " + s.Because
 }
 
-// policies asks the nodes of both ends what policy says to the packet, as it is after a service was translated. The nodes judge it by what
-// they enforce now; a dataplane does not say which rule let a packet pass.
+// policies queries the nodes of both ends for the decision of policy about the packet after service translation. The nodes decide by the
+// policies that they enforce now; a dataplane does not report which rule let a packet pass.
 func (t *tracer) policies(ctx context.Context) error {
 	f := t.report.Flow
 	to := netip.AddrPortFrom(f.Dest, f.Port)
 	if s := t.report.Service; s != nil {
 		if to = s.Chosen; !to.IsValid() && len(s.Backends) == 1 {
-			to = s.Backends[0].Address // VPP does not show what it would have become
+			to = s.Backends[0].Address // VPP does not show the translated packet
 		}
 	}
 	if !to.IsValid() {
@@ -71,7 +71,7 @@ func (t *tracer) policies(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// blame puts the policy that denies a packet before what was seen of its loss.
+// blame puts the policy that denies a packet before the description of the loss.
 func (t *tracer) blame() {
 	rep := &t.report
 	for _, s := range rep.Policy {

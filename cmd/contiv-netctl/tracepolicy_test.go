@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// TestTracePolicy: trace names the policy and the rule that allow or deny a packet, at the sender and at the receiver, of both kinds of policies,
-// and of the backend of a service.
+// TestTracePolicy: trace names the policy and the rule that allow or deny a packet, at the sender and at the receiver, for both kinds of
+// policies, and for the backend of a service.
 func TestTracePolicy(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp"} {
@@ -71,13 +71,13 @@ func (w *world) tracedPolicies(api *kubeapi.Server) {
 		"result: network policy denies it: egress of default/a: deny, by")
 }
 
-// deniedServices: a service whose backends a policy denies. The trace has the backend that was chosen, and names the policy and the rule, whatever
-// the number of backends, on the node of the client and on another one.
+// deniedServices tests a service whose backends a policy denies. The trace has the backend that was chosen, and names the policy and the rule,
+// whatever the number of backends, on the node of the client and on another one.
 func (w *world) deniedServices(api *kubeapi.Server) {
 	w.t.Helper()
 	w.endpoints(api, w.service("near", 12, nil), w.b)
 	w.endpoints(api, w.service("both", 15, nil), w.b, w.c)
-	for _, family := range [][]string{nil, {"-6"}} { // tracedPolicies has left the policy shut
+	for _, family := range [][]string{nil, {"-6"}} { // tracedPolicies leaves a policy that denies all
 		w.until(false, append([]string{"trace", "a", "svc/both"}, family...), "chose the backend pod default/",
 			"result: network policy denies it: egress of default/a: deny, by", "shut egress[1]")
 	}
@@ -85,7 +85,7 @@ func (w *world) deniedServices(api *kubeapi.Server) {
 		w.t.Fatal(err)
 	}
 	np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eighty"}}
-	w.put(api, np, &np.Spec, `{podSelector: {}, ingress: [{ports: [{port: 80}]}]}`) // the service's port, and not the backends'
+	w.put(api, np, &np.Spec, `{podSelector: {}, ingress: [{ports: [{port: 80}]}]}`) // the service's port, not the backends' port
 	for _, family := range [][]string{nil, {"-6"}} {
 		for service, pods := range map[string]string{"near": "b", "far": "c", "both": ""} {
 			w.until(false, append([]string{"trace", "a", "svc/" + service}, family...), "chose the backend pod default/"+pods,

@@ -15,10 +15,10 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 )
 
-// maxBackendNodes bounds on how many nodes is recorded where a packet may go to one of many backends.
+// maxBackendNodes bounds the number of nodes that record a packet that may go to one of many backends.
 const maxBackendNodes = 16
 
-// tracer records while one probe is sent.
+// tracer records packets while one probe is sent.
 type tracer struct {
 	way
 	cluster *client.Cluster
@@ -26,7 +26,7 @@ type tracer struct {
 	packets int
 	report  traceReport
 
-	nodes    []string // on which is recorded, the sender's first
+	nodes    []string // nodes that record, the sender's first
 	captures []*diag.Capture
 }
 
@@ -42,7 +42,7 @@ func (t *tracer) run(ctx context.Context) error {
 	return t.policies(ctx)
 }
 
-// resolve asks the sender's node whether the destination is a service's.
+// resolve queries the sender's node whether the destination belongs to a service.
 func (t *tracer) resolve(ctx context.Context) error {
 	f := t.report.Flow
 	if f.Port == 0 {
@@ -62,7 +62,7 @@ func (t *tracer) resolve(ctx context.Context) error {
 	return err
 }
 
-// chooseNodes: the sender's, and that of the receiver or those of backends.
+// chooseNodes selects the nodes that record: the sender's, and the receiver's or those of the backends.
 func (t *tracer) chooseNodes() {
 	t.nodes = []string{t.from.node}
 	add := func(node string) {
@@ -81,7 +81,7 @@ func (t *tracer) chooseNodes() {
 	}
 }
 
-// nodePortAt is the node whose node port the packet is for: where there is no VPP, that node chooses the backend.
+// nodePortAt returns the node whose node port the packet is for: without VPP, that node chooses the backend.
 func (t *tracer) nodePortAt() (node string) {
 	if s := t.report.Service; s != nil && s.As == service.AsNodePort {
 		node, _ = t.locate(t.report.Flow.Dest)
@@ -106,7 +106,7 @@ func (t *tracer) locate(addr netip.Addr) (node, pod string) {
 // maxOwn bounds the addresses of nodes in a request.
 const maxOwn = 32
 
-// addrsOf are the addresses of a node.
+// addrsOf returns the addresses of a node.
 func (t *tracer) addrsOf(node string) []netip.Addr {
 	for _, n := range t.cluster.Nodes().Nodes {
 		if n.Name == node && n.State == "claimed" {
@@ -116,14 +116,14 @@ func (t *tracer) addrsOf(node string) []netip.Addr {
 	return nil
 }
 
-// request is what a node is to record.
+// request returns what a node must record.
 func (t *tracer) request(node string) diag.TraceRequest {
 	f := t.report.Flow
 	req := diag.TraceRequest{Source: f.Source, Dest: f.Dest, Proto: f.Proto, Port: f.Port, Packets: t.packets}
 	if node == t.from.node {
 		req.Namespace, req.Pod = t.from.pod.Namespace, t.from.pod.Name
 	}
-	for _, on := range []string{t.from.node, t.nodePortAt()} { // they may put their own address in the place of the pod's
+	for _, on := range []string{t.from.node, t.nodePortAt()} { // these nodes may translate the pod's address to their own
 		for _, a := range t.addrsOf(on) {
 			if a.Is4() == f.Dest.Is4() && len(req.OtherSources) < maxOwn {
 				req.OtherSources = append(req.OtherSources, a)
@@ -143,7 +143,7 @@ func (t *tracer) request(node string) diag.TraceRequest {
 	return req
 }
 
-// record traces on the nodes while one probe is sent. A receiver's node that cannot record is no reason to give up.
+// record traces on the nodes while one probe is sent. It continues if a receiver's node cannot record.
 func (t *tracer) record(ctx context.Context) error {
 	recordings := make([]*client.Recording, len(t.nodes))
 	t.captures = make([]*diag.Capture, len(t.nodes))
@@ -180,7 +180,7 @@ func (t *tracer) record(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// explain puts the nodes' parts together.
+// explain joins the nodes' parts.
 func (t *tracer) explain() {
 	rep := &t.report
 	from := trace.Read(t.nodes[0], t.captures[0], rep.Flow)
@@ -199,7 +199,7 @@ func (t *tracer) explain() {
 	t.explainService()
 }
 
-// explainService follows the packet to the node that chooses a backend, and to that of the backend.
+// explainService follows the packet to the node that chooses a backend, and to the node of the backend.
 func (t *tracer) explainService() {
 	rep, s := &t.report, t.report.Service
 	vip := netip.AddrPortFrom(rep.Flow.Dest, rep.Flow.Port)
@@ -228,7 +228,7 @@ func (t *tracer) explainService() {
 	}
 }
 
-// whyMissing reports why nothing was recorded on a node.
+// whyMissing returns why nothing was recorded on a node.
 func (t *tracer) whyMissing() string {
 	if t.missing == nil {
 		return "which node that is, is not known"
@@ -236,8 +236,8 @@ func (t *tracer) whyMissing() string {
 	return strings.ReplaceAll(t.missing.Error(), "\n", "; ")
 }
 
-// side is the place of the chosen backend's node in the report, if the place of the node that has chosen it is by; -1 if nothing was recorded
-// there.
+// side returns the index of the chosen backend's node in the report; -1 if nothing was recorded on that node. by is the index of the node that
+// has chosen the backend.
 func (t *tracer) side(s *trace.Service, by int) int {
 	rep := &t.report
 	if s.Node == rep.Sides[by].Node {

@@ -40,13 +40,13 @@ func (n *netctl) ui() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback address and port of the page; port 0: a random one")
 	cmd.Flags().BoolVar(&allowTrace, "allow-trace", false, "the page may trace: send a packet from a pod and record it (needs full access to the agents)")
-	// It fails only for a flag that is not there.
+	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions([]string{"127.0.0.1:0", "127.0.0.1:8080", "[::1]:8080"},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// tracePage traces for the page, as the command trace does.
+// tracePage traces for the page, like the command trace.
 func (n *netctl) tracePage(ctx context.Context, req ui.TraceRequest) (any, error) {
 	f := probeFlags{proto: req.Proto, port: req.Port, ipv6: req.IPv6}
 	if f.proto != "" && f.proto != "icmp" && f.proto != "tcp" && f.proto != "udp" {
@@ -64,7 +64,7 @@ func (n *netctl) tracePage(ctx context.Context, req ui.TraceRequest) (any, error
 // defaultPackets is how many packets of each input VPP records.
 const defaultPackets = 200
 
-// follow sends a packet from the first end to the second, records it on the way, and explains what became of it.
+// follow sends a packet from the first end to the second, records it on its path, and explains the result.
 func follow(ctx context.Context, c *client.Cluster, f probeFlags, ends []string, packets int) (*traceReport, error) {
 	w, err := f.ends(ctx, c, ends)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestUI(t *testing.T) {
 	}
 }
 
-// servePage runs contiv-netctl ui on the first node and gives an address by which the test's browser reaches it, as ssh -L would.
+// servePage runs contiv-netctl ui on the first node and returns an address by which the test's browser reaches it, like ssh -L.
 func (w *world) servePage(args ...string) string {
 	w.t.Helper()
 	n := w.Nodes[0]
@@ -88,7 +88,7 @@ func (w *world) forward(address string) string {
 					return
 				}
 				defer far.Close()
-				go func() { _, _ = io.Copy(far, c) }() // ends with either
+				go func() { _, _ = io.Copy(far, c) }() // ends with either connection
 				_, _ = io.Copy(c, far)
 			}()
 		}
@@ -133,7 +133,7 @@ func (w *world) traceOnPage(p *browser.Page) {
 	p.Want("main", "translated", "became")
 }
 
-// cutOnPage: a node whose cable is out shows with its cause, and so does the trace; both recover.
+// cutOnPage checks that a node whose link is cut is shown with its cause, and so is the trace, and that both recover.
 func (w *world) cutOnPage(p *browser.Page) {
 	w.must(w.Cut(w.ctx, 1))
 	p.ClickText("nav a", "Topology")

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/internal/version"
 )
 
-// versionRow are the versions on a node.
+// versionRow holds the versions on a node.
 type versionRow struct {
 	Node      string        `json:"node"`
 	Agent     string        `json:"agent,omitempty"`
@@ -32,7 +32,7 @@ type versionRow struct {
 type versionReport struct {
 	Netctl version.Info `json:"netctl"`
 	Nodes  []versionRow `json:"nodes"`
-	// Skew are the components of which there is more than one version.
+	// Skew lists the components that have more than one version.
 	Skew []string `json:"skew"`
 }
 
@@ -62,7 +62,7 @@ func (n *netctl) askVersions(ctx context.Context, cmd *cobra.Command, c *client.
 		row := versionRow{Node: a.Node, Agent: a.Value.Version, Commit: a.Value.Commit, Go: a.Value.Go, Dataplane: a.Value.Dataplane,
 			VPP: a.Value.VPP}
 		if a.Err != nil {
-			// What the agent has written into its record when it last started.
+			// The version that the agent wrote into its record when it last started.
 			row.Agent, row.Commit, _ = strings.Cut(recorded[a.Node], " (")
 			row.Commit, row.Error = strings.TrimSuffix(row.Commit, ")"), state.NoAnswer(a.Err)
 		}
@@ -75,7 +75,7 @@ func (n *netctl) askVersions(ctx context.Context, cmd *cobra.Command, c *client.
 	return warn(cmd, answers)
 }
 
-// skew names components of which there is more than one version, with the nodes that have each.
+// skew returns the components that have more than one version, with the nodes of each version.
 func skew(rep versionReport) []string {
 	components := []struct {
 		name string

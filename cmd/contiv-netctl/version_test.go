@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// TestSkew: components of which nodes have different versions are named with the nodes; nodes without VPP do not count for VPP.
+// TestSkew: components with different versions are listed with the nodes; nodes without VPP do not count for VPP.
 func TestSkew(t *testing.T) {
 	vpp := func(version, plugin string) *diag.VPPInfo { return &diag.VPPInfo{Version: version, Plugin: plugin} }
 	same := versionReport{Nodes: []versionRow{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWindowsPage: commands of netctl in docs/windows.md exist, and take what the page gives them. No test runs them: they are for a
+// TestWindowsPage: commands of netctl in docs/windows.md exist, and accept the arguments on the page. No test runs them: they are for a
 // Windows node.
 func TestWindowsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/windows.md")

@@ -1,5 +1,5 @@
-// Command contiv-vpp-supervisor is process 1 of the VPP container: it starts VPP with a configuration made from contiv.conf,
-// and again when it crashed (cmd/internal/vppsup). "contiv-vpp-supervisor health" is the container's probe.
+// Command contiv-vpp-supervisor is process 1 of the VPP container: it starts VPP with a configuration made from contiv.conf, and restarts it
+// after a crash (cmd/internal/vppsup). "contiv-vpp-supervisor health" is the container's probe.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 )
 
 func main() {
-	// VPP is to die with this thread, that is with this process (vppsup).
+	// VPP must end with this thread, and so with this process (vppsup).
 	runtime.LockOSThread()
 	if err := newCommand().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "contiv-vpp-supervisor:", err)
@@ -34,14 +34,14 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	sup    vppsup.Config
 	config string
 	node   string
 	extra  string
 	print  bool
-	// missing says that contiv.conf has no section for this node, for the log.
+	// missing is the log message about a contiv.conf without a section for this node.
 	missing string
 }
 
@@ -106,7 +106,7 @@ func run(cmd *cobra.Command, o *options) error {
 	return sup.Run(cmd.Context(), signals)
 }
 
-// complete reads the files and fills what depends on other options.
+// complete reads the files and sets what depends on other options.
 func (o *options) complete() error {
 	if err := environ.Check(nil, os.Environ()); err != nil {
 		return err

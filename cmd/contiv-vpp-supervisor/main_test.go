@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// printed is what the command prints, or why it does not.
+// printed returns what the command prints, or its error.
 func printed(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := newCommand()
@@ -28,8 +28,8 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// TestStartupConf: the NIC of this node's section of contiv.conf is VPP's, that of another node is not; the extra configuration
-// is there, and may be absent.
+// TestStartupConf: VPP gets the NIC of this node's section of contiv.conf, but not that of another node; the extra configuration is included,
+// and may be missing.
 func TestStartupConf(t *testing.T) {
 	conf := file(t, `
 nodeConfig:
@@ -53,7 +53,8 @@ nodeConfig:
 	}
 }
 
-// TestUnknownVariable: a node whose name is in a variable that nothing reads would get another node's NIC, or none.
+// TestUnknownVariable: a variable that is not read is rejected. Otherwise a node whose name is in such a variable would get another node's
+// NIC, or none.
 func TestUnknownVariable(t *testing.T) {
 	t.Setenv("CONTIV_NODENAME", "a")
 	if _, err := printed(t); err == nil || !strings.Contains(err.Error(), "did you mean CONTIV_NODE_NAME?") {

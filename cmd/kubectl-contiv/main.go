@@ -1,6 +1,6 @@
-// Command kubectl-contiv is the plugin `kubectl contiv`: contiv-netctl for those that have a kubeconfig and no shell on a node. It runs
-// contiv-netctl in a pod of an agent, by `kubectl exec`, so it needs no port of the cluster and no rights but pods/exec, and it has the
-// version of the cluster.
+// Command kubectl-contiv is the plugin `kubectl contiv`: contiv-netctl for users that have a kubeconfig and no shell on a node. It runs
+// contiv-netctl in a pod of an agent, by `kubectl exec`, so it needs no port of the cluster and no rights except pods/exec, and it always has
+// the version of the cluster.
 //
 //	kubectl contiv [--context NAME] [--kubeconfig FILE] [-n kube-system] [--on NODE] COMMAND...
 //
@@ -48,14 +48,14 @@ func main() {
 	var ended *exec.ExitError
 	switch {
 	case errors.As(err, &ended):
-		os.Exit(ended.ExitCode()) // contiv-netctl or kubectl has said why
+		os.Exit(ended.ExitCode()) // contiv-netctl or kubectl has printed the reason
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "kubectl contiv:", err)
 		os.Exit(1)
 	}
 }
 
-// call is what the command line says.
+// call is the parsed command line.
 type call struct {
 	kubectl   []string // flags for kubectl
 	namespace string
@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return cmd.Run()
 }
 
-// podList is what kubectl says of pods (core/v1), as far as it matters here.
+// podList holds the fields of kubectl's list of pods (core/v1) that are used here.
 type podList struct {
 	Items []struct {
 		Metadata struct {
@@ -134,7 +134,7 @@ type podList struct {
 	} `json:"items"`
 }
 
-// pod is the agent to ask: the one of the named node, or else the first that is ready, or else the first.
+// pod returns the agent's pod to use: the one of the named node, or else the first that is ready, or else the first.
 func (c call) pod(ctx context.Context, errs io.Writer) (string, error) {
 	cmd := exec.CommandContext(ctx, "kubectl", append(slices.Clone(c.kubectl), "get", "pods", "-n", c.namespace, "-l", agentLabel, "-o", "json")...)
 	cmd.Stderr = errs

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// kubectl puts a kubectl into PATH that has two agents' pods, of which the second is ready, and runs what is to run in a pod here. Its own
-// arguments go to the file that it returns.
+// kubectl puts a simulated kubectl into PATH that has the pods of two agents, the second of which is ready, and that runs commands for a pod
+// on this machine. It writes its own arguments to the file that the function returns.
 func kubectl(t *testing.T, pods string) (calls string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ const twoPods = `{"items": [
 {"metadata": {"name": "agent-1"}, "spec": {"nodeName": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}},
 {"metadata": {"name": "agent-2"}, "spec": {"nodeName": "n2"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}`
 
-// TestRun: arguments, standard input and exit status go through, to the pod of an agent that is ready or of the named node.
+// TestRun: arguments, standard input and exit status are passed through, to the pod of an agent that is ready or of the named node.
 func TestRun(t *testing.T) {
 	for _, tc := range []struct{ args, pod, flags, netctl string }{
 		{"status", "agent-2", "", "status"},
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMistakes: the error says what to do instead.
+// TestMistakes: the error contains the fix.
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"--on n9 status": "agents run on n1, n2", "-o json status": "behind it", "--context": "needs a value", "-n net": "name a command",
@@ -85,7 +85,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestLabel: the chart's agents have the label and the container that the plugin looks for.
+// TestLabel: the chart's agents have the label and the container that the plugin selects.
 func TestLabel(t *testing.T) {
 	text, err := os.ReadFile("../../k8s/contiv-vpp.yaml")
 	if err != nil {

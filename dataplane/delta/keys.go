@@ -1,13 +1,13 @@
 package delta
 
-// keys is a set of keys that is cheap to go through: a Go map keeps the room of its largest size, and a walk costs that room.
-// After a cold start with 100,000 objects every later walk over one pending change would pay for it.
+// keys is a set of keys that is cheap to walk: a Go map keeps the capacity of its largest size, and a walk costs that capacity. After a cold
+// start with 100,000 objects every later walk over one pending change would cost as much.
 type keys[K comparable] struct {
 	m    map[K]struct{}
-	peak int // most keys since m was made
+	peak int // maximum number of keys since m was made
 }
 
-// smallRoom is a size that is not worth shrinking.
+// smallRoom is the size up to which the map is not replaced by a smaller one.
 const smallRoom = 64
 
 func newKeys[K comparable]() keys[K] { return keys[K]{m: map[K]struct{}{}} }
@@ -22,7 +22,7 @@ func (s *keys[K]) remove(k K) {
 	s.shrink()
 }
 
-// shrink moves the keys to a smaller map when few are left. Its cost is below that of the removals before it.
+// shrink moves the keys to a smaller map when few are left. It costs less than the removals before it.
 func (s *keys[K]) shrink() {
 	if s.peak <= smallRoom || len(s.m) > s.peak/8 {
 		return

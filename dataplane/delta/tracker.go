@@ -5,8 +5,8 @@ import (
 	"maps"
 )
 
-// Tracker tracks objects of one kind. It is made by New or NewComparable and not safe for concurrent use. Nothing of it may
-// be changed while one of its iterators runs, except by what an Apply's function returns.
+// Tracker tracks objects of one kind. It is created by New or NewComparable and is not safe for concurrent use. It must not be changed while
+// one of its iterators runs, except by the results of the function that is passed to Apply.
 type Tracker[K comparable, V any] struct {
 	equal   func(desired, actual V) bool
 	desired map[K]V
@@ -15,19 +15,19 @@ type Tracker[K comparable, V any] struct {
 	deletes keys[K] // in actual, not desired
 }
 
-// New makes a tracker; equal says whether an object in the dataplane is as desired.
+// New returns a tracker; equal reports whether an object in the dataplane is as desired.
 func New[K comparable, V any](equal func(desired, actual V) bool) *Tracker[K, V] {
 	return &Tracker[K, V]{
 		equal: equal, desired: map[K]V{}, actual: map[K]V{}, updates: newKeys[K](), deletes: newKeys[K](),
 	}
 }
 
-// NewComparable makes a tracker of values that are compared with ==.
+// NewComparable returns a tracker of values that are compared with ==.
 func NewComparable[K, V comparable]() *Tracker[K, V] {
 	return New[K](func(desired, actual V) bool { return desired == actual })
 }
 
-// classify puts k on the list where it belongs after either side has changed.
+// classify puts k on the correct list after either side has changed.
 func (t *Tracker[K, V]) classify(k K) {
 	want, wanted := t.desired[k]
 	is, exists := t.actual[k]
@@ -43,7 +43,7 @@ func (t *Tracker[K, V]) classify(k K) {
 	}
 }
 
-// replace makes all one of the sides.
+// replace replaces one of the sides by all.
 func (t *Tracker[K, V]) replace(side *map[K]V, all iter.Seq2[K, V]) {
 	before := *side
 	*side = make(map[K]V, len(before))
@@ -60,77 +60,77 @@ func (t *Tracker[K, V]) replace(side *map[K]V, all iter.Seq2[K, V]) {
 	}
 }
 
-// InSync says that nothing is pending.
+// InSync reports whether nothing is pending.
 func (t *Tracker[K, V]) InSync() bool { return len(t.updates.m)+len(t.deletes.m) == 0 }
 
-// Desired is what is wanted.
+// Desired returns the desired side.
 func (t *Tracker[K, V]) Desired() Desired[K, V] { return Desired[K, V]{t} }
 
-// Dataplane is what is there, as far as known.
+// Dataplane returns the actual side, as far as the caller has reported it.
 func (t *Tracker[K, V]) Dataplane() Dataplane[K, V] { return Dataplane[K, V]{t} }
 
-// PendingUpdates are the objects to be made or changed.
+// PendingUpdates returns the objects to be created or changed.
 func (t *Tracker[K, V]) PendingUpdates() PendingUpdates[K, V] { return PendingUpdates[K, V]{t} }
 
-// PendingDeletions are the objects to be removed.
+// PendingDeletions returns the objects to be removed.
 func (t *Tracker[K, V]) PendingDeletions() PendingDeletions[K, V] { return PendingDeletions[K, V]{t} }
 
-// Desired is the wanted side of a tracker.
+// Desired is the desired side of a tracker.
 type Desired[K comparable, V any] struct{ t *Tracker[K, V] }
 
-// Set wants k to be v.
+// Set sets the desired value of k to v.
 func (d Desired[K, V]) Set(k K, v V) {
 	d.t.desired[k] = v
 	d.t.classify(k)
 }
 
-// Delete wants k no more.
+// Delete removes k from the desired objects.
 func (d Desired[K, V]) Delete(k K) {
 	delete(d.t.desired, k)
 	d.t.classify(k)
 }
 
-// ReplaceAll wants exactly all.
+// ReplaceAll replaces all desired objects by all.
 func (d Desired[K, V]) ReplaceAll(all iter.Seq2[K, V]) { d.t.replace(&d.t.desired, all) }
 
-// Get is what is wanted for k.
+// Get returns the desired value of k.
 func (d Desired[K, V]) Get(k K) (V, bool) { v, ok := d.t.desired[k]; return v, ok }
 
-// Iter goes through all that is wanted, in no order.
+// Iter iterates over all desired objects, in no particular order.
 func (d Desired[K, V]) Iter() iter.Seq2[K, V] { return maps.All(d.t.desired) }
 
-// Len is how many objects are wanted.
+// Len returns the number of desired objects.
 func (d Desired[K, V]) Len() int { return len(d.t.desired) }
 
-// Dataplane is the side of a tracker that is there.
+// Dataplane is the actual side of a tracker.
 type Dataplane[K comparable, V any] struct{ t *Tracker[K, V] }
 
-// Set notes that k is there as v.
+// Set records that k is present with value v.
 func (d Dataplane[K, V]) Set(k K, v V) {
 	d.t.actual[k] = v
 	d.t.classify(k)
 }
 
-// Delete notes that k is not there.
+// Delete records that k is absent.
 func (d Dataplane[K, V]) Delete(k K) {
 	delete(d.t.actual, k)
 	d.t.classify(k)
 }
 
-// ReplaceAll notes that exactly all is there: the result of a complete listing. A listing that may fail half-way has to be
+// ReplaceAll records that exactly the objects in all are present: the result of a complete listing. A listing that may fail half-way must be
 // collected first.
 func (d Dataplane[K, V]) ReplaceAll(all iter.Seq2[K, V]) { d.t.replace(&d.t.actual, all) }
 
-// Get is what is there as k.
+// Get returns the actual value of k.
 func (d Dataplane[K, V]) Get(k K) (V, bool) { v, ok := d.t.actual[k]; return v, ok }
 
-// Iter goes through all that is there, in no order.
+// Iter iterates over all actual objects, in no particular order.
 func (d Dataplane[K, V]) Iter() iter.Seq2[K, V] { return maps.All(d.t.actual) }
 
-// Len is how many objects are there.
+// Len returns the number of actual objects.
 func (d Dataplane[K, V]) Len() int { return len(d.t.actual) }
 
-// Outcome is what an Apply's function says about one pending entry.
+// Outcome is the result for one pending entry, returned by the function that is passed to Apply.
 type Outcome bool
 
 // The outcomes.
@@ -139,10 +139,10 @@ const (
 	Done Outcome = true  // written: the dataplane is as desired
 )
 
-// PendingUpdates are the objects to be made or changed.
+// PendingUpdates holds the objects to be created or changed.
 type PendingUpdates[K comparable, V any] struct{ t *Tracker[K, V] }
 
-// Apply calls write with each pending object, in no order.
+// Apply calls write for each pending object, in no particular order.
 func (p PendingUpdates[K, V]) Apply(write func(k K, desired V) Outcome) {
 	for k := range p.t.updates.m {
 		if v := p.t.desired[k]; write(k, v) == Done {
@@ -153,16 +153,16 @@ func (p PendingUpdates[K, V]) Apply(write func(k K, desired V) Outcome) {
 	p.t.updates.shrink()
 }
 
-// Iter goes through the pending objects and what they should be, in no order.
+// Iter iterates over the pending objects and their desired values, in no particular order.
 func (p PendingUpdates[K, V]) Iter() iter.Seq2[K, V] { return pick(p.t.updates.m, p.t.desired) }
 
-// Len is how many updates are pending.
+// Len returns the number of pending updates.
 func (p PendingUpdates[K, V]) Len() int { return len(p.t.updates.m) }
 
-// PendingDeletions are the objects to be removed.
+// PendingDeletions holds the objects to be removed.
 type PendingDeletions[K comparable, V any] struct{ t *Tracker[K, V] }
 
-// Apply calls remove with each object that is to go and what it is, in no order.
+// Apply calls remove for each object to be removed, with its actual value, in no particular order.
 func (p PendingDeletions[K, V]) Apply(remove func(k K, actual V) Outcome) {
 	for k := range p.t.deletes.m {
 		if remove(k, p.t.actual[k]) == Done {
@@ -173,10 +173,10 @@ func (p PendingDeletions[K, V]) Apply(remove func(k K, actual V) Outcome) {
 	p.t.deletes.shrink()
 }
 
-// Iter goes through the objects that are to go and what they are, in no order.
+// Iter iterates over the objects to be removed and their actual values, in no particular order.
 func (p PendingDeletions[K, V]) Iter() iter.Seq2[K, V] { return pick(p.t.deletes.m, p.t.actual) }
 
-// Len is how many deletions are pending.
+// Len returns the number of pending deletions.
 func (p PendingDeletions[K, V]) Len() int { return len(p.t.deletes.m) }
 
 func pick[K comparable, V any](keys map[K]struct{}, from map[K]V) iter.Seq2[K, V] {

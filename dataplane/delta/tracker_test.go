@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// pendingOf is the naive model: the difference of two maps.
+// pendingOf is the reference model: the difference of two maps.
 func pendingOf(desired, actual map[int]int) (updates, deletes map[int]int) {
 	updates, deletes = map[int]int{}, map[int]int{}
 	for k, v := range desired {
@@ -136,7 +136,7 @@ func TestAgainstModel(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		space := 16
 		if seed%8 == 0 {
-			space = 250 // enough for lists that shrink
+			space = 250 // enough for lists to shrink
 		}
 		ops := make([]byte, 3*200)
 		for i := range ops {
@@ -146,7 +146,7 @@ func TestAgainstModel(t *testing.T) {
 	}
 }
 
-// TestEqual: the tracker's own idea of equality decides, in both directions of change.
+// TestEqual tests that the tracker uses its equal function for changes of either side.
 func TestEqual(t *testing.T) {
 	tr := New[string](func(desired, actual []int) bool { return len(desired) == len(actual) })
 	tr.Desired().Set("a", []int{1})
@@ -164,7 +164,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestEarlyEnd: an iterator may be left before its end.
+// TestEarlyEnd tests that the caller may stop an iterator before its end.
 func TestEarlyEnd(t *testing.T) {
 	tr := NewComparable[int, int]()
 	for i := range 10 {
@@ -185,7 +185,7 @@ func TestEarlyEnd(t *testing.T) {
 	}
 }
 
-// filled is a tracker that is in sync with n objects.
+// filled returns a tracker that is in sync with n objects.
 func filled(n int) *Tracker[int, int] {
 	tr := NewComparable[int, int]()
 	for i := range n {
@@ -195,7 +195,7 @@ func filled(n int) *Tracker[int, int] {
 	return tr
 }
 
-// TestCostIsTheDifference counts comparisons and calls: with 100,000 objects one change costs what it costs with ten.
+// TestCostIsTheDifference counts comparisons and calls: with 100,000 objects one change costs as much as with ten.
 func TestCostIsTheDifference(t *testing.T) {
 	cost := func(n int) (compared, written int, allocs float64) {
 		tr := New[int](func(a, b int) bool { compared++; return a == b })
@@ -220,8 +220,8 @@ func TestCostIsTheDifference(t *testing.T) {
 	}
 }
 
-// TestWalkAfterColdStart: 100,000 writes were pending once and one of them never succeeds; a walk over the one costs no more
-// than if the others had never been there.
+// TestWalkAfterColdStart: 100,000 writes were pending once and one of them never succeeds; a walk over that one costs no more than if the
+// others had never been pending.
 func TestWalkAfterColdStart(t *testing.T) {
 	tr := NewComparable[int, int]()
 	for i := range 100_000 {
@@ -254,7 +254,7 @@ func TestWalkAfterColdStart(t *testing.T) {
 	}
 }
 
-// BenchmarkOneChange is one object more and its write, then one less, among n that a cold start has written.
+// BenchmarkOneChange adds one object and writes it, then removes it, among n objects that a cold start has written.
 func BenchmarkOneChange(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -274,7 +274,7 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
-// BenchmarkReplaceAll is a full listing in which nothing has changed.
+// BenchmarkReplaceAll is a full listing without a change.
 func BenchmarkReplaceAll(b *testing.B) {
 	tr := filled(100_000)
 	listing := maps.Collect(tr.Dataplane().Iter())

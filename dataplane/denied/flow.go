@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Flow is a packet that network policy has dropped. Its ends are the real ones: the backend of a service, and the client before source
-// NAT.
+// Flow is a packet that network policy has dropped. Source and destination are the real ones: the backend of a service, and the client before
+// SNAT.
 type Flow struct {
 	Time     time.Time
-	Ingress  bool           // the policy of the receiving pod dropped it; else that of the sending one
+	Ingress  bool           // dropped by the policy of the receiving pod; otherwise by that of the sending pod
 	Protocol uint8          // IP protocol number
 	Source   netip.AddrPort // the port is 0 where the protocol has none
 	Dest     netip.AddrPort

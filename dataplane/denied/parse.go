@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Protocols with ports, and those of ICMP.
+// Protocols that have ports, and the ICMP protocols.
 const (
 	protoICMP   = 1
 	protoTCP    = 6
@@ -17,8 +17,8 @@ const (
 // maxExtensions bounds the walk over extension headers of IPv6.
 const maxExtensions = 8
 
-// Parse reads the beginning of an IP packet into the fields Protocol, Source, Dest, ICMPType and ICMPCode. What is cut off, and
-// the ports of later fragments, stay 0. False: it is no IP packet.
+// Parse reads the beginning of an IP packet into the fields Protocol, Source, Dest, ICMPType and ICMPCode. Truncated fields, and the ports of
+// later fragments, stay 0. ok is false if the packet is not an IP packet.
 func Parse(packet []byte) (f Flow, ok bool) {
 	if len(packet) < 1 {
 		return f, false
@@ -72,7 +72,7 @@ func parse6(p []byte) (f Flow, ok bool) {
 	return f.ends(src, dst, l4), true
 }
 
-// ends sets the ends by the addresses and the transport header.
+// ends sets source and destination from the addresses and the transport header.
 func (f Flow) ends(src, dst netip.Addr, l4 []byte) Flow {
 	var sport, dport uint16
 	switch f.Protocol {

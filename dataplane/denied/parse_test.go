@@ -21,7 +21,7 @@ const (
 	v6 = "60000000 0014 %s 40 fd100001000000000000000000000002 fd100001000000000000000000000003"
 )
 
-// TestParse: packets of all kinds are read, and what is cut off does not matter.
+// TestParse tests that packets of all kinds are parsed, and that truncated packets are accepted.
 func TestParse(t *testing.T) {
 	ip6 := func(next string) string { return strings.Replace(v6, "%s", next, 1) }
 	for name, test := range map[string]struct{ packet, want string }{
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: no packet makes it fail.
+// FuzzParse tests that no packet causes a panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{0x45})
 	f.Add([]byte{0x60, 39: 0})

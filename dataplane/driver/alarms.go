@@ -12,7 +12,7 @@ func (a *alarm) set(at time.Time) { a.at = at }
 
 func (a *alarm) off() { a.at = time.Time{} }
 
-// alarms are all of a loop's, on one timer. They are few: a scan is cheaper than a heap.
+// alarms holds all alarms of a loop, which share one timer. They are few: a scan costs less than a heap.
 type alarms []*alarm
 
 func (as *alarms) add(fire func(now time.Time)) *alarm {
@@ -21,7 +21,7 @@ func (as *alarms) add(fire func(now time.Time)) *alarm {
 	return a
 }
 
-// next is when the first alarm is due; zero if all are off.
+// next returns the time of the first alarm; zero if all are off.
 func (as alarms) next() time.Time {
 	var first time.Time
 	for _, a := range as {
@@ -32,7 +32,7 @@ func (as alarms) next() time.Time {
 	return first
 }
 
-// run fires what is due, each alarm once. An alarm is off when it fires; its function may set it again.
+// run fires the alarms that are due, each once. An alarm is off when it fires; its function may set it again.
 func (as alarms) run(now time.Time) {
 	for _, a := range as {
 		if !a.at.IsZero() && !a.at.After(now) {

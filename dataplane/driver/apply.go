@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// mayApply reports whether an apply is wanted and possible now. If not possible, an alarm or a message will wake the loop.
+// mayApply reports whether an apply is wanted and possible now. If it is not possible, an alarm or a message will wake the loop.
 func (l *loop) mayApply() bool {
 	if !l.dirty || !l.mayWrite() {
 		return false
@@ -25,8 +25,8 @@ func (l *loop) mayApply() bool {
 	return true
 }
 
-// mayWrite is the gate before the first write: what managers know must be a complete and consistent snapshot. Once open it
-// stays open.
+// mayWrite reports whether writes are allowed: before the first write, the state of the managers must be a complete and consistent snapshot.
+// Once allowed, writes stay allowed.
 func (l *loop) mayWrite() bool {
 	if l.gatesOpen {
 		return true
@@ -36,7 +36,7 @@ func (l *loop) mayWrite() bool {
 	}
 	for _, s := range l.d.managers {
 		if len(s.held) > 0 {
-			return false // the redelivery wakes
+			return false // the redelivery wakes the loop
 		}
 	}
 	for _, gate := range l.d.cfg.Gates {
@@ -83,7 +83,7 @@ func (l *loop) apply(ctx context.Context) {
 	l.answer(result.Err)
 }
 
-// write runs the managers' deferred work and the tail, whatever fails before.
+// write runs the managers' deferred work and then Config.Apply, even if an earlier step fails.
 func (l *loop) write(ctx context.Context) ApplyResult {
 	var errs []error
 	for _, s := range l.d.managers {
@@ -120,7 +120,7 @@ func (l *loop) succeeded() {
 	}
 }
 
-// logPanic logs the stack of err if it is a panic.
+// logPanic logs the stack of err if err is a panic.
 func logPanic(log *slog.Logger, err error) {
 	if p := (*panicError)(nil); errors.As(err, &p) {
 		log.Error(p.Error(), "stack", string(p.stack))

@@ -20,11 +20,11 @@ func TestRetry(t *testing.T) {
 		r.send(host(1))
 		r.pass(25 * time.Second)
 		r.expectApplies(0, 10*time.Second, 20*time.Second)
-		r.expectHealth(true, true) // an error is not a reason to send pods elsewhere
+		r.expectHealth(true, true) // an error is not a reason to schedule pods elsewhere
 		if d := r.health.Summary().Detail; !strings.Contains(d, errBroken.Error()) {
 			t.Errorf("detail %q", d)
 		}
-		r.send(host(2)) // the next message tries again at once, and the retry counts from there
+		r.send(host(2)) // the next message causes another try at once, and the retry interval starts from there
 		r.pass(9 * time.Second)
 		r.expectApplies(0, 10*time.Second, 20*time.Second, 25*time.Second)
 		_ = r.d.Inspect(func() { r.apply = nil })
@@ -67,7 +67,7 @@ func TestManagerErrorIsRetriedAndOthersGoOn(t *testing.T) {
 	})
 }
 
-// TestFirstApplyFails: ready and PostInSync need a success.
+// TestFirstApplyFails tests that ready and PostInSync need a successful apply.
 func TestFirstApplyFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		posts := 0
@@ -105,11 +105,11 @@ func TestAgain(t *testing.T) {
 			again = again[1:]
 			return res
 		}
-		r.send(host(1)) // asks for 3 s
+		r.send(host(1)) // requests 3 s
 		r.pass(2 * time.Second)
-		r.send(host(2)) // asks for 1 s: replaces the 3 s
+		r.send(host(2)) // requests 1 s, which replaces the 3 s
 		r.pass(time.Minute)
-		r.expectApplies(0, 2*time.Second, 3*time.Second) // and the last asks for nothing
+		r.expectApplies(0, 2*time.Second, 3*time.Second) // the last apply requests none
 	})
 }
 
@@ -126,7 +126,7 @@ func TestAgainIsTakenBack(t *testing.T) {
 		}
 		r.send(host(1))
 		r.pass(2 * time.Second)
-		r.send(host(2)) // whose apply finds nothing left to do later
+		r.send(host(2)) // its later apply finds no work left
 		r.pass(time.Minute)
 		r.expectApplies(0, 2*time.Second)
 	})
@@ -147,7 +147,7 @@ func TestAgainAndRetry(t *testing.T) {
 		}
 		r.send(host(1))
 		r.pass(time.Minute)
-		r.expectApplies(0, time.Second) // the success takes back the retry
+		r.expectApplies(0, time.Second) // the success cancels the retry
 	})
 }
 
@@ -212,7 +212,7 @@ func TestFlush(t *testing.T) {
 			t.Errorf("Flush of a failing apply: %s", got)
 		}
 		second := &Flush{Done: first}
-		r.send(second) // what was sent before is still not applied: that is tried
+		r.send(second) // earlier messages are still not applied: they are tried
 		if err := <-first; !errors.Is(err, errBroken) {
 			t.Errorf("second Flush: %v", err)
 		}
@@ -227,7 +227,7 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// TestFlushWithoutReader: a channel that cannot take the outcome must not stop the loop.
+// TestFlushWithoutReader tests that a channel that cannot receive the result does not stop the loop.
 func TestFlushWithoutReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -241,7 +241,7 @@ func TestFlushWithoutReader(t *testing.T) {
 	})
 }
 
-// TestRefreshOnDemand: on demand, everything is compared at once, whatever the intervals.
+// TestRefreshOnDemand tests that a refresh on demand compares everything at once, whatever the intervals.
 func TestRefreshOnDemand(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		fired := 0

@@ -28,7 +28,7 @@ func benchDriver(b *testing.B) *Driver {
 	return d
 }
 
-// BenchmarkMessage is one message through the loop to six managers, without an apply.
+// BenchmarkMessage passes one message through the loop to six managers, without an apply.
 func BenchmarkMessage(b *testing.B) {
 	d := benchDriver(b)
 	msg := &proto.HostMetadataUpdate{Hostname: "node"}
@@ -40,7 +40,7 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// BenchmarkInspect is a round trip to the loop: what a single change waits for besides managers and Apply.
+// BenchmarkInspect measures a round trip to the loop: the part of a single change's latency that is not in managers or Apply.
 func BenchmarkInspect(b *testing.B) {
 	d := benchDriver(b)
 	b.ReportAllocs()

@@ -2,20 +2,20 @@ package driver
 
 import "time"
 
-// Clock is the time that the loop lives in.
+// Clock is the source of time of the loop.
 type Clock interface {
 	Now() time.Time
 	NewTimer(d time.Duration) Timer
 }
 
-// Timer is what the loop uses of a time.Timer. A stale tick after Reset does no harm.
+// Timer is the part of time.Timer that the loop uses. An outdated tick after Reset is harmless.
 type Timer interface {
 	C() <-chan time.Time
 	Reset(d time.Duration) bool
 	Stop() bool
 }
 
-// RealClock is the machine's time.
+// RealClock returns the system clock.
 func RealClock() Clock { return realClock{} }
 
 type realClock struct{}

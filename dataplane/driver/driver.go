@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// Driver is a dataplane driver: New, RegisterManager and AddSource, Start, messages, Stop. SendMessage, RecvMessage,
+// Driver is a dataplane driver. The order of calls is New, RegisterManager and AddSource, Start, messages, Stop. SendMessage, RecvMessage,
 // QueueStatus, Inspect, Start and Stop are safe for concurrent use.
 type Driver struct {
 	cfg    Config
@@ -26,17 +26,17 @@ type Driver struct {
 	inspect chan inspection
 	status  *statusQueue
 
-	stopping chan struct{} // closed: takes no more messages
-	quit     chan struct{} // closed: the loop is to end
+	stopping chan struct{} // closed: no more messages are accepted
+	quit     chan struct{} // closed: the loop must end
 	ended    chan struct{} // closed: the loop has ended
 	senders  sync.RWMutex  // held for reading while a message is being sent
-	hurried  atomic.Int32  // how many callers want no throttle
+	hurried  atomic.Int32  // number of callers that have suspended the throttle
 
 	mu       sync.Mutex // of the following
 	started  bool
 	stopped  bool
-	managers []*slot   // the loop's own from Start on
-	sources  []*source // likewise
+	managers []*slot   // used only by the loop after Start
+	sources  []*source // used only by the loop after Start
 
 	loop loop
 }
@@ -44,7 +44,7 @@ type Driver struct {
 // source is a further input of the loop.
 type source struct {
 	name string
-	ch   <-chan any // nil once it was closed
+	ch   <-chan any // nil after it was closed
 	size interface{ Observe(float64) }
 }
 
@@ -53,7 +53,7 @@ type inspection struct {
 	done chan error
 }
 
-// New makes a driver that does nothing yet.
+// New returns a driver that is not started.
 func New(cfg Config) *Driver {
 	cfg = cfg.withDefaults()
 	d := &Driver{
@@ -70,8 +70,8 @@ func New(cfg Config) *Driver {
 	return d
 }
 
-// RegisterManager adds a manager behind those that are there. After Start it is too late: the driver then is never ready,
-// because the manager has missed messages.
+// RegisterManager adds a manager after those already registered. It must not be called after Start: the driver is then never ready, because the
+// manager has missed messages.
 func (d *Driver) RegisterManager(m Manager) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,8 +82,8 @@ func (d *Driver) RegisterManager(m Manager) {
 	d.managers = append(d.managers, newSlot(m))
 }
 
-// AddSource makes ch a further input: each of its messages goes to all managers and causes an apply. Closing ch ends the
-// input. After Start it is too late, as for managers.
+// AddSource adds ch as a further input: each of its messages goes to all managers and causes an apply. Closing ch ends the input. Like
+// RegisterManager, it must not be called after Start.
 func (d *Driver) AddSource(name string, ch <-chan any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +98,7 @@ func (d *Driver) AddSource(name string, ch <-chan any) {
 	d.sources = append(d.sources, &source{name: name, ch: ch, size: size})
 }
 
-// late hands a defect of the caller to the loop, which from then on is not ready.
+// late reports a programming error of the caller to the loop, which from then on is not ready.
 func (d *Driver) late(err error) {
 	d.jobs.Go(d.cfg.Name+" misuse", func(context.Context) error {
 		return d.Inspect(func() { d.loop.defect(err) })
@@ -121,9 +121,9 @@ func (d *Driver) Start() {
 	})
 }
 
-// Stop ends the driver in order: no more messages are taken, an apply that is running is completed, Flushes that are still waiting get
-// ErrStopped, and the health report turns to not ready. The dataplane is left as it is: traffic goes on. Messages that were not applied are
-// dropped. When ctx ends first, the apply's context is cancelled, and the error reports it. Stop may be called more than once.
+// Stop ends the driver in order: no more messages are accepted, a running apply is completed, Flushes that are still waiting get ErrStopped,
+// and the health report turns to not ready. The dataplane stays as it is: traffic continues. Messages that were not applied are dropped. If ctx
+// ends first, the apply's context is cancelled, and the error reports it. Stop may be called more than once.
 func (d *Driver) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	first := !d.stopped
@@ -132,7 +132,7 @@ func (d *Driver) Stop(ctx context.Context) error {
 	d.mu.Unlock()
 	if first {
 		close(d.stopping)
-		// From here on SendMessage refuses; those that wait for room give up. Behind them the input is complete.
+		// From here on SendMessage rejects messages, and senders that wait for room give up. After that the input is complete.
 		d.senders.Lock()
 		d.senders.Unlock() //lint:ignore SA2001 a barrier
 		close(d.quit)
@@ -152,9 +152,9 @@ func (d *Driver) Stop(ctx context.Context) error {
 	return d.jobs.Stop(time.Second)
 }
 
-// SendMessage hands msg to the loop: a message of package proto, one that a manager of this driver handles, or a Flush. The message must
-// not be changed afterwards. It waits while 100 messages are pending, so managers must not call it. The only errors are ErrStopped and that
-// there is no message.
+// SendMessage passes msg to the loop: a message of package proto, one that a manager of this driver handles, or a Flush. The message must not
+// be changed afterwards. SendMessage blocks while 100 messages are pending, so managers must not call it. It fails only with ErrStopped, or
+// when msg is nil.
 func (d *Driver) SendMessage(msg any) error {
 	if msg == nil {
 		return errors.New("driver: SendMessage without a message")
@@ -176,7 +176,7 @@ func (d *Driver) SendMessage(msg any) error {
 	}
 }
 
-// SendMessages is SendMessage for messages that are applied together: no apply comes between them.
+// SendMessages sends messages that are applied together: no apply runs between them.
 func (d *Driver) SendMessages(msgs ...any) error {
 	if len(msgs) == 0 {
 		return nil
@@ -184,11 +184,11 @@ func (d *Driver) SendMessages(msgs ...any) error {
 	return d.SendMessage(several(msgs))
 }
 
-// several are messages that are taken in one pass of the loop.
+// several holds messages that are processed in one pass of the loop.
 type several []any
 
-// RecvMessage waits for the next status message and returns it: ProcessStatusUpdate and what was queued with QueueStatus.
-// After Stop it returns what is pending and then ErrStopped.
+// RecvMessage waits for the next status message and returns it: a ProcessStatusUpdate or a message queued with QueueStatus. After Stop it
+// returns the pending messages and then ErrStopped.
 func (d *Driver) RecvMessage() (any, error) {
 	for {
 		if msg, ok := d.status.take(); ok {
@@ -205,12 +205,12 @@ func (d *Driver) RecvMessage() (any, error) {
 	}
 }
 
-// QueueStatus makes msg what RecvMessage returns for key, in place of an older message for key that was not read yet. A nil
-// msg takes that one back. key is any comparable value: an endpoint's identity. QueueStatus never waits.
+// QueueStatus queues msg as the status message of key. It replaces an older message of key that was not read yet; a nil msg withdraws that
+// message. key is any comparable value: an endpoint's identity. QueueStatus never waits.
 func (d *Driver) QueueStatus(key any, msg any) { d.status.put(key, msg) }
 
-// Inspect runs f on the loop's goroutine between two passes, so that f may look at what managers hold; it waits until f is
-// done. The loop does nothing else meanwhile. Before Start it waits for Start.
+// Inspect runs f on the loop's goroutine between two passes, so that f may read the state of managers, and waits until f has returned. The loop
+// does nothing else meanwhile. Before Start it waits for Start.
 func (d *Driver) Inspect(f func()) error {
 	in := inspection{f: f, done: make(chan error, 1)}
 	select {
@@ -228,15 +228,15 @@ func (d *Driver) Inspect(f func()) error {
 	}
 }
 
-// Expedite suspends the throttle until release is called: a caller waits for a result that takes several applies, each of which the last
-// one's outcome brings about (an endpoint that comes up). A Flush is never throttled.
+// Expedite suspends the throttle until release is called. It is for callers that wait for a result of several applies, each of which depends on
+// the result of the previous one (an endpoint that comes up). A Flush is never throttled.
 func (d *Driver) Expedite() (release func()) {
 	d.hurried.Add(1)
-	_ = d.Inspect(func() {}) // wakes a loop that is waiting for a token; a stopped one need not wake
+	_ = d.Inspect(func() {}) // wakes a loop that is waiting for a token; not needed after Stop
 	return sync.OnceFunc(func() { d.hurried.Add(-1) })
 }
 
-// Refresh fires all refreshes now, also those whose interval is off: the next apply, which is due, compares everything.
+// Refresh fires all refreshes now, including those whose interval is off: the next apply, which is due, compares everything.
 func (d *Driver) Refresh() error {
 	return d.Inspect(func() {
 		for _, r := range d.cfg.Refresh {
@@ -245,6 +245,6 @@ func (d *Driver) Refresh() error {
 	})
 }
 
-// Progress reports that the loop is alive although a pass takes long. It is for Apply and managers, on the loop's goroutine: another one's
-// progress would say nothing about the loop.
+// Progress reports that the loop is alive although a pass takes long. It is for Apply and managers, on the loop's goroutine: the progress of
+// another goroutine would not show that the loop is alive.
 func (d *Driver) Progress() { d.loop.reportProgress() }

@@ -12,29 +12,29 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// Front is what the drivers of all systems have in common towards those that use them: the way to the loop, and what becomes of it when
-// there is no driver.
+// Front is the part that the drivers of all systems have in common for their users: the access to the loop, and the errors when there is no
+// driver.
 type Front struct {
-	// What is the driver in words, for errors: "Linux dataplane". Name is its health reporter's.
+	// What describes the driver in errors: "Linux dataplane". Name is the name of its health reporter.
 	What, Name string
 	Log        *slog.Logger
 	Health     *health.HealthAggregator
-	Jobs       *lifecycle.Group // of the driver, besides its loop
+	Jobs       *lifecycle.Group // of the driver, in addition to its loop
 	Loop       *Driver          // nil: there is no driver
 
 	failure atomic.Pointer[error]
 	started atomic.Bool
 }
 
-// stopTimeout is how long background jobs may take to end.
+// stopTimeout is the time in which background jobs must end.
 const stopTimeout = 5 * time.Second
 
-// NewFront is a Front without a loop yet.
+// NewFront returns a Front that has no loop yet.
 func NewFront(what, name string, log *slog.Logger, health *health.HealthAggregator) *Front {
 	return &Front{What: what, Name: name, Log: log, Health: health, Jobs: lifecycle.NewGroup(context.Background(), log)}
 }
 
-// Fail makes the driver one that does not work: its health is neither live nor ready, and SendMessage returns the reason.
+// Fail marks the driver as failed: its health is neither live nor ready, and SendMessage returns the reason.
 func (f *Front) Fail(err error) {
 	f.failure.Store(&err)
 	f.Log.Error("the "+f.What+" does not work", "error", err)
@@ -42,7 +42,7 @@ func (f *Front) Fail(err error) {
 	reporter.Report(health.HealthReport{Detail: err.Error()})
 }
 
-// Failed is why the driver does not work, nil if it does.
+// Failed returns the reason why the driver does not work, nil if it works.
 func (f *Front) Failed() error {
 	if err := f.failure.Load(); err != nil {
 		return *err
@@ -50,7 +50,7 @@ func (f *Front) Failed() error {
 	return nil
 }
 
-// Starting says whether this is the first start of a driver that works.
+// Starting reports whether this is the first start of a driver that works.
 func (f *Front) Starting() bool {
 	if err := f.Failed(); err != nil {
 		f.Log.Error("not started", "error", err)
@@ -59,17 +59,17 @@ func (f *Front) Starting() bool {
 	return !f.started.Swap(true)
 }
 
-// Started says whether there was a start.
+// Started reports whether the driver was started.
 func (f *Front) Started() bool { return f.started.Load() }
 
-// RegisterManager adds a manager behind the driver's own.
+// RegisterManager adds a manager after the driver's own.
 func (f *Front) RegisterManager(m Manager) {
 	if f.Loop != nil {
 		f.Loop.RegisterManager(m)
 	}
 }
 
-// SendMessage hands a message to the loop.
+// SendMessage passes a message to the loop.
 func (f *Front) SendMessage(msg any) error {
 	if err := f.Failed(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (f *Front) SendMessage(msg any) error {
 	return f.Loop.SendMessage(msg)
 }
 
-// SendMessages hands over messages that are applied together.
+// SendMessages passes messages that are applied together to the loop.
 func (f *Front) SendMessages(msgs ...any) error {
 	if err := f.Failed(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (f *Front) Expedite() (release func()) {
 	return f.Loop.Expedite()
 }
 
-// Halt ends the loop and the jobs; an apply that is running is completed.
+// Halt ends the loop and the jobs; a running apply is completed.
 func (f *Front) Halt(ctx context.Context) error {
 	if f.Loop == nil {
 		return nil

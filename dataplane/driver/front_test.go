@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// TestFrontWithoutADriver: a driver that could not be made says why to all that use it, and holds up none of them.
+// TestFrontWithoutADriver tests that a driver that could not be created returns the reason to all callers, and blocks none of them.
 func TestFrontWithoutADriver(t *testing.T) {
 	aggregator := health.NewHealthAggregator()
 	f := NewFront("toy dataplane", "toy", slog.New(slog.DiscardHandler), aggregator)
@@ -34,7 +34,7 @@ func TestFrontWithoutADriver(t *testing.T) {
 	}
 }
 
-// TestFrontOfADriver: what is asked reaches the loop, once it has started.
+// TestFrontOfADriver tests that calls reach the loop after it has started.
 func TestFrontOfADriver(t *testing.T) {
 	f := NewFront("toy dataplane", "toy", slog.New(slog.DiscardHandler), nil)
 	f.Loop = New(Config{Name: "toy"})

@@ -21,7 +21,7 @@ func TestHealth(t *testing.T) {
 		if d := r.health.Summary().Detail; !strings.Contains(d, "waiting for the datastore") {
 			t.Errorf("detail %q", d)
 		}
-		for range 30 { // alive all the time though nothing happens
+		for range 30 { // alive all the time, without any message
 			pass(7 * time.Second)
 			r.expectHealth(true, false)
 		}
@@ -33,7 +33,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// TestHangSimulation: 20 s after the hang liveness is false, and Stop still works.
+// TestHangSimulation tests that 20 s after the hang liveness is false, and that Stop still works.
 func TestHangSimulation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(_ *rig, cfg *Config) {
@@ -62,7 +62,7 @@ func TestHangSimulation(t *testing.T) {
 	})
 }
 
-// TestLongApplyWithProgress: an apply that takes longer than the health timeout stays live if it reports it.
+// TestLongApplyWithProgress tests that an apply that takes longer than the health timeout stays live if it reports progress.
 func TestLongApplyWithProgress(t *testing.T) {
 	for _, progress := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {

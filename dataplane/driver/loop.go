@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// loop is the state of the driver's goroutine; nothing else touches it once it runs.
+// loop is the state of the driver's goroutine; only this goroutine uses it once it runs.
 type loop struct {
 	d       *Driver
 	metrics *metrics
@@ -20,7 +20,7 @@ type loop struct {
 
 	cases  []reflect.SelectCase
 	timer  Timer
-	armed  time.Time // what timer is set to; zero: nothing
+	armed  time.Time // the time that timer is set to; zero: not set
 	alarms alarms
 
 	retry, again, throttle, gatePoll, redelivery *alarm
@@ -31,11 +31,11 @@ type loop struct {
 	inSync    bool
 	gatesOpen bool
 	applied   bool // there was a successful apply
-	throttled bool // and that was logged
-	panicked  bool // since the last successful apply
+	throttled bool // and that delay was logged
+	panicked  bool // a panic occurred since the last successful apply
 	hung      bool
 	flushes   []chan<- error
-	defects   []string // why the driver will not be ready before it is restarted
+	defects   []string // reasons why the driver is not ready until it is restarted
 	lastErr   error    // of the last apply
 	reported  time.Time
 }
@@ -45,7 +45,7 @@ func (l *loop) init(d *Driver) {
 	l.d, l.begun, l.bucket = d, now, newBucket(now)
 	want := func(time.Time) { l.dirty = true }
 	l.retry, l.again = l.alarms.add(want), l.alarms.add(want)
-	idle := func(time.Time) {} // waking is enough: each pass checks whether an apply is possible
+	idle := func(time.Time) {} // a wake-up is sufficient: each pass checks whether an apply is possible
 	l.throttle, l.gatePoll = l.alarms.add(idle), l.alarms.add(idle)
 	l.redelivery = l.alarms.add(l.redeliver)
 	l.every(now, d.cfg.HealthInterval, func() time.Duration { return d.cfg.HealthInterval }, func(time.Time) { l.report() })
@@ -66,7 +66,7 @@ func (l *loop) init(d *Driver) {
 	l.report()
 }
 
-// every adds an alarm that is due after first and then after each period.
+// every adds an alarm that fires first after the duration first and then after each period.
 func (l *loop) every(now time.Time, first time.Duration, period func() time.Duration, fire func(time.Time)) {
 	var a *alarm
 	a = l.alarms.add(func(now time.Time) {
@@ -97,14 +97,14 @@ func (l *loop) hang() {
 	<-l.d.quit
 }
 
-// finish ends the loop: nothing that was sent is forgotten silently.
+// finish ends the loop and answers or reports everything that was sent.
 func (l *loop) finish() {
 	l.timer.Stop()
 	l.refuse()
 	l.d.health.Report(health.HealthReport{Live: true, Detail: "stopped"})
 }
 
-// refuse answers the Flushes that will not be applied, also those still in the input.
+// refuse answers the Flushes that will not be applied, including those still in the input.
 func (l *loop) refuse() {
 	for {
 		select {
@@ -118,10 +118,10 @@ func (l *loop) refuse() {
 	l.answer(ErrStopped)
 }
 
-// wait waits for an input, or an alarm's time, and processes it; false: the loop is to end.
+// wait waits for an input or an alarm and processes it; false: the loop must end.
 func (l *loop) wait() bool {
 	select {
-	case <-l.d.quit: // before anything else that may be there
+	case <-l.d.quit: // checked before all other inputs
 		return false
 	default:
 	}
@@ -141,7 +141,7 @@ func (l *loop) wait() bool {
 	return true
 }
 
-// The loop's inputs; those from caseSources on are the further sources.
+// The loop's inputs; indices from caseSources on are the further sources.
 const (
 	caseQuit = iota
 	caseInspect
@@ -150,7 +150,7 @@ const (
 	caseSources
 )
 
-// listen makes the list of inputs again.
+// listen rebuilds the list of inputs.
 func (l *loop) listen() {
 	l.cases = []reflect.SelectCase{
 		caseQuit:    receive(l.d.quit),
@@ -177,7 +177,7 @@ func (l *loop) arm() {
 	l.timer.Reset(max(0, next.Sub(l.d.clock.Now())))
 }
 
-// takeInput processes msg and up to drainLimit messages that are there behind it.
+// takeInput processes msg and up to drainLimit messages that are queued behind it.
 func (l *loop) takeInput(msg any) {
 	n := 1
 	l.takeMessage(msg)
@@ -192,7 +192,7 @@ func (l *loop) takeInput(msg any) {
 	}
 	l.metrics.batch.Observe(float64(n))
 	if len(l.flushes) > 0 && !l.dirty && l.applied && !l.failed {
-		l.answer(nil) // all that came before is applied
+		l.answer(nil) // all earlier messages are applied
 	} else if len(l.flushes) > 0 {
 		l.dirty = true
 	}
@@ -217,7 +217,7 @@ func (l *loop) takeMessage(msg any) {
 	l.fanOut(msg)
 }
 
-// takeFlush notes msg if it is a Flush.
+// takeFlush records msg if it is a Flush, and reports whether it is one.
 func (l *loop) takeFlush(msg any) bool {
 	switch f := msg.(type) {
 	case Flush:
@@ -230,7 +230,7 @@ func (l *loop) takeFlush(msg any) bool {
 	return true
 }
 
-// answer gives the outcome to all waiting Flushes.
+// answer sends the result to all waiting Flushes.
 func (l *loop) answer(err error) {
 	for _, done := range l.flushes {
 		select {
@@ -245,7 +245,7 @@ func (l *loop) answer(err error) {
 func (l *loop) takeSource(s *source, value reflect.Value, ok bool) {
 	if !ok {
 		l.d.log.Info("input ended", "source", s.name)
-		s.ch = nil // is never ready
+		s.ch = nil // a nil channel is never ready
 		l.listen()
 		return
 	}
@@ -265,7 +265,7 @@ func (l *loop) takeSource(s *source, value reflect.Value, ok bool) {
 	s.size.Observe(float64(n))
 }
 
-// fanOut is phase one for one message.
+// fanOut passes one message to all managers (phase one).
 func (l *loop) fanOut(msg any) {
 	l.dirty = true
 	for _, s := range l.d.managers {
@@ -276,7 +276,7 @@ func (l *loop) fanOut(msg any) {
 	}
 }
 
-// redeliver gives managers another try at messages that they panicked over.
+// redeliver delivers the messages that managers panicked over again.
 func (l *loop) redeliver(now time.Time) {
 	for _, s := range l.d.managers {
 		if len(s.held) == 0 {
@@ -294,7 +294,7 @@ func (l *loop) redeliver(now time.Time) {
 	l.dirty = true
 }
 
-// defect makes the driver not ready for good.
+// defect makes the driver permanently not ready.
 func (l *loop) defect(err error) {
 	l.d.log.Error("the dataplane is incomplete until the agent is restarted", "error", err)
 	const enough = 10
@@ -304,7 +304,7 @@ func (l *loop) defect(err error) {
 	l.report()
 }
 
-// refresh fires r. A panic there is shown like a failed apply's.
+// refresh fires r. A panic in r is reported like that of a failed apply.
 func (l *loop) refresh(r Refresh) {
 	l.dirty = true
 	if r.Fire == nil {
@@ -319,7 +319,7 @@ func (l *loop) runInspection(in inspection) {
 	in.done <- guard(named("inspection"), func() error { in.f(); return nil })
 }
 
-// heartbeat queues the process's status. The reader sees the latest one only.
+// heartbeat queues the process's status. The reader receives only the latest one.
 func (l *loop) heartbeat(now time.Time) {
 	type heartbeatKey struct{}
 	l.d.QueueStatus(heartbeatKey{}, &proto.ProcessStatusUpdate{
@@ -336,7 +336,7 @@ func (l *loop) notePanic(err error) {
 	l.report()
 }
 
-// report reports the driver's health. It is called from this goroutine only, so that a goroutine that hangs is seen by the lack of reports.
+// report reports the driver's health. It is called from this goroutine only, so that missing reports show that the goroutine hangs.
 func (l *loop) report() {
 	l.reported = l.d.clock.Now()
 	l.d.health.Report(health.HealthReport{

@@ -30,7 +30,7 @@ func TestNothingIsWrittenBeforeInSync(t *testing.T) {
 		r.expectHealth(true, false)
 		r.send(&proto.InSync{})
 		synctest.Wait()
-		r.expectApplies(time.Minute) // at once, and one for all
+		r.expectApplies(time.Minute) // at once, and one apply for all
 		if len(r.actual) != 250 {
 			t.Errorf("%d hosts are applied, want 250", len(r.actual))
 		}
@@ -101,7 +101,7 @@ func TestPanickingGateIsClosed(t *testing.T) {
 	})
 }
 
-// TestDrainLimit: a batch is one message and at most 100 more, all of one channel.
+// TestDrainLimit tests that a batch has one message and at most 100 more, all from one channel.
 func TestDrainLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -164,7 +164,7 @@ func TestSendMessageBlocksAtCapacity(t *testing.T) {
 	})
 }
 
-// TestManagersSeeEveryMessageInOrder: all managers get a message, in the order of registration, before the next message.
+// TestManagersSeeEveryMessageInOrder tests that all managers receive a message, in the order of registration, before the next one.
 func TestManagersSeeEveryMessageInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -7,18 +7,18 @@ import (
 
 // Manager is the logic for one kind of object. Both methods are called on the loop's goroutine.
 type Manager interface {
-	// OnUpdate is called with each message in the order of arrival, whether the manager handles its type or not. It notes what is to be
-	// done and does no I/O. The message is shared with other managers and must not be changed.
+	// OnUpdate receives each message in the order of arrival, whether the manager handles its type or not. It records the required work and
+	// does no I/O. The message is shared with other managers and must not be changed.
 	OnUpdate(msg any)
-	// CompleteDeferredWork is called at the start of each apply: last computations, before anything is written. After an
-	// error the apply goes on (what is complete should work) and another apply follows.
+	// CompleteDeferredWork is called at the start of each apply for the last computations, before anything is written. After an error the apply
+	// continues (complete parts should work) and another apply follows.
 	CompleteDeferredWork() error
 }
 
-// maxDeliveries is how often a manager is given a message that it panics over.
+// maxDeliveries is the number of times that a manager receives a message that it panics over.
 const maxDeliveries = 3
 
-// slot is a registered manager and what it could not yet be given.
+// slot is a registered manager and the messages that could not be delivered to it yet.
 type slot struct {
 	manager Manager
 	name    string
@@ -35,7 +35,7 @@ func newSlot(m Manager) *slot {
 	return &slot{manager: m, name: name}
 }
 
-// deliver gives msg to the manager, behind what is held. An error is a panic that happened now.
+// deliver passes msg to the manager, or holds it behind the held messages. An error is a panic that occurred now.
 func (s *slot) deliver(msg any) error {
 	if len(s.held) > 0 {
 		s.held = append(s.held, msg)
@@ -53,8 +53,7 @@ func (s *slot) offer(msg any) error {
 		func() error { s.manager.OnUpdate(msg); return nil })
 }
 
-// redeliver tries what is held again, until the manager panics or nothing is left. lost are the panics over messages that
-// were given up.
+// redeliver delivers the held messages again, until the manager panics or none is left. It returns the panics over messages that were dropped.
 func (s *slot) redeliver() (lost []error) {
 	for len(s.held) > 0 {
 		if err := s.offer(s.held[0]); err != nil {
@@ -71,7 +70,7 @@ func (s *slot) redeliver() (lost []error) {
 	return lost
 }
 
-// complete is the manager's part of an apply.
+// complete runs the manager's part of an apply.
 func (s *slot) complete() error {
 	err := guard(func() string { return "manager " + s.name + ": CompleteDeferredWork" }, s.manager.CompleteDeferredWork)
 	if err != nil && !isPanic(err) {

@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics have Felix's meanings where Felix has them. Their names are Felix's, felix_<name>_… with the driver's name, or our own.
+// metrics holds the driver's metrics, with Felix's meanings where Felix has the metric. The names are Felix's, felix_<name>_… with the driver's
+// name, or our own.
 type metrics struct {
 	failures  prometheus.Counter
 	messages  *prometheus.CounterVec
@@ -18,7 +19,7 @@ type metrics struct {
 	applyTime prometheus.Summary
 	batch     prometheus.Summary
 	prefix    string
-	// batchSuffix ends the names of batch sizes.
+	// batchSuffix is the suffix of the names of batch sizes.
 	batchSuffix string
 }
 
@@ -43,7 +44,7 @@ func newMetrics(reg prometheus.Registerer, name, prefix string) (*metrics, error
 	return m, err
 }
 
-// sourceBatch is the batch size of a further source: by Felix's names felix_int_dataplane_iface_msg_batch_size for source iface.
+// sourceBatch returns the batch size metric of a further source: with Felix's names felix_int_dataplane_iface_msg_batch_size for source iface.
 func (m *metrics) sourceBatch(reg prometheus.Registerer, source string) (prometheus.Summary, error) {
 	s := m.summary(metricName(source)+"_"+m.batchSuffix, "Number of messages from source "+source+" processed in one batch.")
 	var err error
@@ -56,7 +57,7 @@ func (m *metrics) summary(name, help string) prometheus.Summary {
 		Objectives: map[float64]float64{0.5: 0.05, 0.9: 0.01, 0.99: 0.001}})
 }
 
-// register registers c; if another driver has done so already, theirs is used. With no registry nothing is exported.
+// register registers c; if another driver has already registered the metric, that one is returned. Without a registry nothing is exported.
 func register[C prometheus.Collector](reg prometheus.Registerer, c C, failed *error) C {
 	if reg == nil {
 		return c
@@ -87,7 +88,7 @@ func (m *metrics) message(msg any) {
 	c.Inc()
 }
 
-// metricName is s with underscores for what a metric's name cannot hold.
+// metricName returns s with underscores in place of characters that are not allowed in a metric's name.
 func metricName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -22,8 +22,8 @@ func hostnames(msgs []any) (names []string) {
 	return names
 }
 
-// TestPanicOverMessage: the manager gets the message again before the ones that came later; meanwhile the driver is not
-// ready and says why, and other managers work.
+// TestPanicOverMessage tests that the manager receives the message again before later ones. Meanwhile the driver is not ready and reports the
+// reason, and other managers work.
 func TestPanicOverMessage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -65,7 +65,7 @@ func TestPanicOverMessage(t *testing.T) {
 	})
 }
 
-// TestPoisonedMessage: the third panic gives the message up; what came behind works, but the driver is not ready any more.
+// TestPoisonedMessage tests that the message is dropped after the third panic: later messages are applied, but the driver stays not ready.
 func TestPoisonedMessage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -105,7 +105,7 @@ func TestPoisonedMessage(t *testing.T) {
 	})
 }
 
-// TestPanicBeforeInSync: the first write waits for the message, so that it is a complete snapshot.
+// TestPanicBeforeInSync tests that the first write waits for the message, so that it is a complete snapshot.
 func TestPanicBeforeInSync(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// panicError is a panic of something that the loop called.
+// panicError is a panic in code that the loop called.
 type panicError struct {
 	doing string
 	value any
@@ -21,7 +21,7 @@ func (e *panicError) Error() string {
 		e.doing, e.value)
 }
 
-// Unwrap gives the error that was panicked with, if it was one.
+// Unwrap returns the value of the panic if it is an error.
 func (e *panicError) Unwrap() error {
 	err, _ := e.value.(error)
 	return err
@@ -32,7 +32,7 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// guard runs f and makes a panic an error. doing, called only then, says what f does.
+// guard runs f and converts a panic to an error. doing, called only after a panic, describes what f does.
 func guard(doing func() string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -42,10 +42,10 @@ func guard(doing func() string, f func() error) (err error) {
 	return f()
 }
 
-// named is a doing that is a plain name.
+// named returns a function that returns a fixed description, for guard.
 func named(doing string) func() string { return func() string { return doing } }
 
-// describe names a message by its type and, where it has one, the identity of its object.
+// describe describes a message by its type and, if available, the identity of its object.
 func describe(msg any) string {
 	text := fmt.Sprintf("%T", msg)
 	m, ok := msg.(proto.Message)

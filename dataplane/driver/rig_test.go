@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// recorder is a manager that notes what it gets and keeps a model of the desired state.
+// recorder is a manager that records its messages and keeps a model of the desired state.
 type recorder struct {
 	name     string
 	got      []any
@@ -41,8 +41,8 @@ func (m *recorder) CompleteDeferredWork() error {
 	return nil
 }
 
-// rig is a driver with one recording manager and a dataplane that is a map. All of its fields are for the loop's goroutine,
-// or for the test while the bubble is idle.
+// rig is a driver with one recording manager and a dataplane that is a map. Only the loop's goroutine, or the test while the bubble is idle,
+// may use its fields.
 type rig struct {
 	t       *testing.T
 	d       *Driver
@@ -50,12 +50,12 @@ type rig struct {
 	health  *health.HealthAggregator
 	start   time.Time
 	applies []time.Duration // since start
-	batches []int           // messages known at each apply
+	batches []int           // number of messages received before each apply
 	actual  map[string]string
-	apply   func(ctx context.Context) ApplyResult // in place of success
+	apply   func(ctx context.Context) ApplyResult // replaces a successful apply
 }
 
-// newRig makes the rig; change may amend the configuration. It must be called in a bubble.
+// newRig returns a rig; change may change the configuration. It must be called in a bubble.
 func newRig(t *testing.T, change func(r *rig, cfg *Config)) *rig {
 	r := &rig{t: t, health: health.NewHealthAggregator(), start: time.Now(), actual: map[string]string{}}
 	r.m = &recorder{name: "recorder", desired: map[string]string{}}
@@ -92,7 +92,7 @@ func (r *rig) send(msgs ...any) {
 	}
 }
 
-// begin starts the driver and makes it in sync; the first apply is then done and the record of it is forgotten.
+// begin starts the driver and brings it in sync; the first apply is then done, and its record is cleared.
 func (r *rig) begin() {
 	r.t.Helper()
 	r.d.Start()
@@ -113,7 +113,7 @@ func (r *rig) stop() {
 	}
 }
 
-// flush sends a Flush and returns where the outcome comes.
+// flush sends a Flush and returns the channel of its result.
 func (r *rig) flush() chan error {
 	r.t.Helper()
 	done := make(chan error, 1)
@@ -121,7 +121,7 @@ func (r *rig) flush() chan error {
 	return done
 }
 
-// flushAfter sends messages and a Flush that all belong to one apply: the loop waits with the first until the Flush is there.
+// flushAfter sends messages and a Flush that all belong to one apply: the loop waits with the first message until the Flush is queued.
 func (r *rig) flushAfter(msgs ...any) chan error {
 	r.t.Helper()
 	gate := make(chan struct{})
@@ -154,7 +154,7 @@ func host(i int) *proto.HostMetadataUpdate {
 
 var errBroken = errors.New("kernel says no")
 
-// pending is a flush's state: "waiting", or its outcome.
+// pending returns the state of a flush: "waiting", or its result.
 func pending(done chan error) string {
 	select {
 	case err := <-done:
@@ -164,13 +164,13 @@ func pending(done chan error) string {
 	}
 }
 
-// pass lets simulated time pass, and then the loop do what is due.
+// pass lets simulated time pass, and then lets the loop do the work that is due.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// pass is pass with a loop that works. What the test did before it happened before what the loop does then.
+// pass is like the function pass for a running loop. Actions of the test before the call happen before the loop's actions during it.
 func (r *rig) pass(d time.Duration) {
 	_ = r.d.Inspect(func() {})
 	pass(d)

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// statusQueue keeps the latest message per key until it is read, in the order in which the keys first came. Writing never
-// waits for the reader, and what the reader has not seen takes no more than one message per key.
+// statusQueue keeps the latest message per key until it is read, in the order in which the keys first arrived. Writing never waits for the
+// reader, and unread messages take no more than one entry per key.
 type statusQueue struct {
 	mu    sync.Mutex
 	order list.List // of *status
 	byKey map[any]*list.Element
-	wake  chan struct{} // holds a token while there may be something to take
+	wake  chan struct{} // holds a token while a message may be pending
 }
 
 type status struct{ key, msg any }
@@ -20,7 +20,7 @@ func newStatusQueue() *statusQueue {
 	return &statusQueue{byKey: map[any]*list.Element{}, wake: make(chan struct{}, 1)}
 }
 
-// put makes msg the message of key; nil takes back what is pending.
+// put sets the message of key; nil withdraws the pending message.
 func (q *statusQueue) put(key, msg any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -38,7 +38,7 @@ func (q *statusQueue) put(key, msg any) {
 	}
 }
 
-// take removes the oldest key's message.
+// take removes and returns the message of the oldest key.
 func (q *statusQueue) take() (any, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -32,7 +32,7 @@ func TestProcessStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(_ *rig, cfg *Config) { cfg.StatusReportingInterval = 30 * time.Second })
 		all := received(r)
-		r.d.Start() // without InSync: the process is alive all the same
+		r.d.Start() // without InSync: the process is alive nevertheless
 		r.pass(10*time.Second - 1)
 		if len(*all) != 0 {
 			t.Errorf("status before 10 s: %v", *all)
@@ -70,7 +70,8 @@ func TestProcessStatusOff(t *testing.T) {
 	})
 }
 
-// TestStalledStatusReader: nothing reads; applies go on, and then the reader sees the latest status of each endpoint only.
+// TestStalledStatusReader tests that applies continue without a reader, and that a later reader receives only the latest status of each
+// endpoint.
 func TestStalledStatusReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(_ *rig, cfg *Config) { cfg.StatusReportingInterval = time.Second })
@@ -92,7 +93,7 @@ func TestStalledStatusReader(t *testing.T) {
 		if len(r.applies) != 50 {
 			t.Fatalf("%d applies while the reader stalled, want 50", len(r.applies))
 		}
-		all := received(r) // after Stop what is pending can still be read
+		all := received(r) // pending messages can still be read after Stop
 		synctest.Wait()
 		endpoints, heartbeats := 0, 0
 		for _, msg := range *all {
@@ -116,7 +117,7 @@ func TestStalledStatusReader(t *testing.T) {
 	})
 }
 
-// TestStatusQueueOrder: keys come in the order in which they first got a message; a withdrawn one starts again.
+// TestStatusQueueOrder tests that keys are read in the order in which they first got a message; a withdrawn key starts again.
 func TestStatusQueueOrder(t *testing.T) {
 	q := newStatusQueue()
 	q.put("a", 1)
@@ -133,7 +134,7 @@ func TestStatusQueueOrder(t *testing.T) {
 	if !slices.Equal(got, []any{4, 3, 5}) {
 		t.Errorf("got %v", got)
 	}
-	for range 1000 { // withdrawn messages leave nothing behind
+	for range 1000 { // withdrawn messages leave no entries behind
 		q.put("x", 1)
 		q.put("x", nil)
 	}
@@ -142,7 +143,7 @@ func TestStatusQueueOrder(t *testing.T) {
 	}
 }
 
-// TestSeveralStatusReaders: each message goes to exactly one of them, and none sleeps while there is one.
+// TestSeveralStatusReaders tests that each message goes to exactly one reader, and that no reader sleeps while a message is pending.
 func TestSeveralStatusReaders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -162,8 +163,8 @@ func TestSeveralStatusReaders(t *testing.T) {
 	})
 }
 
-// TestNoStatusReaderSleeps: two messages come while two readers are about to wait. The first one to be woken takes one
-// message only, so it must leave a wake-up for the second.
+// TestNoStatusReaderSleeps: two messages arrive while two readers are about to wait. The first reader that wakes takes only one message, so it
+// must leave a wake-up for the second.
 func TestNoStatusReaderSleeps(t *testing.T) {
 	q := newStatusQueue()
 	q.put("a", 1)

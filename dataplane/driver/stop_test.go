@@ -60,7 +60,7 @@ func TestStopCompletesTheApply(t *testing.T) {
 			t.Errorf("Inspect after Stop: %v", err)
 		}
 		r.expectHealth(true, false)
-		r.stop() // again
+		r.stop() // second call
 		r.d.Start()
 		synctest.Wait()
 		if len(r.applies) != 1 {
@@ -69,7 +69,7 @@ func TestStopCompletesTheApply(t *testing.T) {
 	})
 }
 
-// TestStopDoesNotWaitForever: an apply that does not end is reported by its context, and Stop's error says what is wrong.
+// TestStopDoesNotWaitForever tests that Stop returns when its context ends although an apply does not end, and that its error gives the reason.
 func TestStopDoesNotWaitForever(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -112,8 +112,8 @@ func TestStopBeforeStart(t *testing.T) {
 	})
 }
 
-// TestEveryFlushIsAnsweredOnce, and nil means that what its sender sent before is in the dataplane: many senders, a
-// dataplane that fails at random, and a Stop at a random time.
+// TestEveryFlushIsAnsweredOnce tests that each Flush gets one result, and that nil means that all earlier messages of its sender are in the
+// dataplane: with many senders, a dataplane that fails at random, and a Stop at a random time.
 func TestEveryFlushIsAnsweredOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestEveryFlushIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestAnyOrderIsOneResync: updates in any grouping, with failures in between, end in the state of one snapshot.
+// TestAnyOrderIsOneResync tests that updates in any grouping, with failures in between, end in the state of one snapshot.
 func TestAnyOrderIsOneResync(t *testing.T) {
 	for seed := range uint64(30) {
 		bubble(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAnyOrderIsOneResync(t *testing.T) {
 	}
 }
 
-// handClock is a clock that a test turns by hand.
+// handClock is a clock that a test controls.
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -237,7 +237,7 @@ func (tm *handTimer) C() <-chan time.Time { return tm.ch }
 func (tm *handTimer) Reset(d time.Duration) bool {
 	tm.clock.mu.Lock()
 	defer tm.clock.mu.Unlock()
-	tm.at = tm.clock.now.Add(d) // a tick that is in ch stays: the loop must cope
+	tm.at = tm.clock.now.Add(d) // a tick that is in ch stays: the loop must handle it
 	tm.clock.tick()
 	return true
 }
@@ -263,7 +263,7 @@ func (c *handClock) tick() {
 	}
 }
 
-// TestInjectedClock: only the injected clock moves the loop.
+// TestInjectedClock tests that only the injected clock drives the loop.
 func TestInjectedClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		clock := &handClock{now: time.Unix(0, 0)}
@@ -337,7 +337,7 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s = %s, want %s", name, got[name], value)
 			}
 		}
-		New(Config{Name: "int_dataplane", Metrics: reg}) // a second one shares them
+		New(Config{Name: "int_dataplane", Metrics: reg}) // a second driver shares them
 	})
 }
 

@@ -7,13 +7,13 @@ const (
 	refillInterval = 100 * time.Millisecond
 )
 
-// bucket is the throttle: an apply costs a token. It starts full, so that the first changes are applied at once. When applies take long,
-// tokens come at half the rate at which they could be spent, and the bucket holds no more than what a second brings (at least one): so even
-// a burst leaves half of the time to others. Applies with a waiting caller take a token only if one is there.
+// bucket is the throttle: an apply costs a token. It starts full, so that the first changes are applied immediately. When applies take long,
+// tokens arrive at half the rate at which they could be spent, and the bucket holds no more than the tokens of one second (at least one): even
+// a burst leaves half of the time to other work. Applies with a waiting caller take a token only if one is available.
 type bucket struct {
 	tokens   int
 	interval time.Duration
-	since    time.Time // up to here tokens have been counted
+	since    time.Time // tokens are counted up to this time
 }
 
 func newBucket(now time.Time) bucket {
@@ -34,7 +34,7 @@ func (b *bucket) refill(now time.Time) {
 	}
 }
 
-// take takes a token if one is there.
+// take takes a token if one is available.
 func (b *bucket) take(now time.Time) bool {
 	b.refill(now)
 	if b.tokens == 0 {
@@ -44,10 +44,10 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// next is when the empty bucket gets a token.
+// next returns the time at which the empty bucket gets a token.
 func (b *bucket) next() time.Time { return b.since.Add(b.interval) }
 
-// adapt informs the bucket what the last apply, which has just ended, took.
+// adapt sets the interval from the duration of the last apply, which has just ended.
 func (b *bucket) adapt(now time.Time, took time.Duration) {
 	b.interval = max(refillInterval, 2*took)
 	b.refill(now)

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// TestThrottle: ten changes in a row are each applied at once, then there is one apply per 100 ms however many changes.
+// TestThrottle tests that ten changes in a row are each applied at once, and that then there is one apply per 100 ms however many changes there
+// are.
 func TestThrottle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		defer r.stop()
-		r.begin() // costs the first of ten
+		r.begin() // takes the first of ten tokens
 		for i := range 300 {
 			r.send(host(i))
 			synctest.Wait()
@@ -41,7 +42,7 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// TestThrottleRefills: after a rest there is a burst of ten again, not more.
+// TestThrottleRefills tests that after a pause a burst of ten is possible again, and not more.
 func TestThrottleRefills(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -61,8 +62,8 @@ func TestThrottleRefills(t *testing.T) {
 	})
 }
 
-// TestSlowAppliesLeaveTime: under a flood, applies of 200 ms are at least 400 ms apart; when they are fast again, so is the
-// pace.
+// TestSlowAppliesLeaveTime tests that under a flood, applies of 200 ms are at least 400 ms apart, and that the rate recovers when applies are
+// fast again.
 func TestSlowAppliesLeaveTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -93,7 +94,7 @@ func TestSlowAppliesLeaveTime(t *testing.T) {
 	})
 }
 
-// TestOneSlowApplyDoesNotDelayTheNext: the cold start takes long; the first pod after it must not wait for that.
+// TestOneSlowApplyDoesNotDelayTheNext tests that the first pod after a long cold start is not delayed by it.
 func TestOneSlowApplyDoesNotDelayTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -115,7 +116,7 @@ func TestOneSlowApplyDoesNotDelayTheNext(t *testing.T) {
 	})
 }
 
-// TestBucketBound: whatever is asked for when, in a window of time no more is granted than a full bucket and the refill.
+// TestBucketBound tests that in any window of time at most a full bucket and the refill are granted, whatever the requests are.
 func TestBucketBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -149,7 +150,7 @@ func TestBucketBound(t *testing.T) {
 	}
 }
 
-// TestFlushSkipsTheThrottle: what is flushed is applied at once, and so is everything while a caller has requested it.
+// TestFlushSkipsTheThrottle tests that a Flush is applied at once, and so is every message while a caller has called Expedite.
 func TestFlushSkipsTheThrottle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -171,7 +172,7 @@ func TestFlushSkipsTheThrottle(t *testing.T) {
 		r.send(host(1000))
 		synctest.Wait()
 		if len(r.applies) != before {
-			t.Fatal("a change nobody waits for was applied with an empty bucket")
+			t.Fatal("a change without a waiting caller was applied with an empty bucket")
 		}
 		release := r.d.Expedite()
 		synctest.Wait()
@@ -181,10 +182,10 @@ func TestFlushSkipsTheThrottle(t *testing.T) {
 		r.send(host(1001))
 		synctest.Wait()
 		if len(r.applies) != before+2 {
-			t.Error("a change is throttled though somebody waits")
+			t.Error("a change is throttled although a caller waits")
 		}
 		release()
-		release() // harmless
+		release() // no effect
 		for i := range 5 {
 			r.send(host(2000 + i))
 			synctest.Wait()
@@ -195,7 +196,7 @@ func TestFlushSkipsTheThrottle(t *testing.T) {
 	})
 }
 
-// TestMessagesTogether: messages that are sent together are one apply, also where a Flush and other messages are behind them.
+// TestMessagesTogether tests that messages that are sent together are one apply, also if a Flush and other messages follow them.
 func TestMessagesTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)

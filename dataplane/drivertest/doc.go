@@ -1,4 +1,4 @@
-// Package drivertest is what every dataplane driver must do, as tests that know drivers by messages and packets only: the matrix of
-// rules and packets, tiers and profiles, what blocks because it is not known or makes no sense, changes of sets and policies, and
-// that the way to a state does not count. The Linux and the Windows driver run it, each on its own packet filter in memory.
+// Package drivertest holds the tests that every dataplane driver must pass. They use only messages and packets: the matrix of rules and
+// packets, tiers and profiles, unknown or invalid objects that must block traffic, changes of sets and policies, and that the state does not
+// depend on the order of changes. The Linux and the Windows driver run the tests, each on its own in-memory packet filter.
 package drivertest

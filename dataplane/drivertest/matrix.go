@@ -2,14 +2,14 @@ package drivertest
 
 import "contiv.dev/vswitch/dataplane/proto"
 
-// MatchCase is a rule without action, and packets that it is for and not for.
+// MatchCase is a rule without an action, with packets that match it and packets that do not.
 type MatchCase struct {
 	Name    string
 	Rule    *proto.Rule
 	Yes, No []Packet
 }
 
-// MatchCases is the matrix. The rules name the sets of UsualSets.
+// MatchCases returns the matrix. The rules refer to the sets of UsualSets.
 func MatchCases() []MatchCase {
 	list := func(p ...Packet) []Packet { return p }
 	tcpName := protocol("tcp")
@@ -68,7 +68,7 @@ func MatchCases() []MatchCase {
 	}
 }
 
-// UsualSets are the sets that the cases name.
+// UsualSets returns the sets to which the cases refer.
 func UsualSets() []*proto.IPSetUpdate {
 	return []*proto.IPSetUpdate{
 		set("far", far4.String()),
@@ -79,8 +79,7 @@ func UsualSets() []*proto.IPSetUpdate {
 	}
 }
 
-// BadRules are rules that cannot be carried out, on any driver. Each would match toWeb(4) if it were understood in the most
-// generous way.
+// BadRules returns rules that no driver can carry out. Each would match toWeb(4) if it were interpreted in the most permissive way.
 func BadRules() map[string]*proto.Rule {
 	return map[string]*proto.Rule{
 		"missing set":               {SrcIpSetIds: []string{"gone"}},

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// The addresses of the tests. Web is a workload of this node, far is somewhere else.
+// The addresses of the tests. Web is a workload of this node, far is elsewhere.
 var (
 	web4, web6 = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd00::1")
 	far4, far6 = netip.MustParseAddr("198.51.100.9"), netip.MustParseAddr("2001:db8:f::9")
@@ -20,7 +20,7 @@ type Packet struct {
 	ICMPType, ICMPCode uint8
 }
 
-// toWeb is a TCP segment from far to web's port 80.
+// toWeb returns a TCP segment from far to web's port 80.
 func toWeb(family int) Packet {
 	p := Packet{Src: far4, Dst: web4, Proto: 6, SrcPort: 40000, DstPort: 80}
 	if family == 6 {
@@ -34,10 +34,10 @@ func with(p Packet, change func(*Packet)) Packet {
 	return p
 }
 
-// toPort is a TCP segment to another port of web.
+// toPort returns a TCP segment to another port of web.
 func toPort(port uint16) Packet { return with(toWeb(4), func(p *Packet) { p.DstPort = port }) }
 
-// fromWeb is a TCP segment from web to a port of far.
+// fromWeb returns a TCP segment from web to a port of far.
 func fromWeb(port uint16) Packet {
 	return Packet{Src: web4, Dst: far4, Proto: 6, SrcPort: 40000, DstPort: port}
 }
@@ -55,7 +55,7 @@ func icmpToWeb(family int, kind, code uint8) Packet {
 	})
 }
 
-// from is a TCP segment from an address to web's port 80.
+// from returns a TCP segment from an address to web's port 80.
 func from(src string) Packet {
 	a := netip.MustParseAddr(src)
 	f := 6
@@ -65,12 +65,12 @@ func from(src string) Packet {
 	return with(toWeb(f), func(p *Packet) { p.Src = a })
 }
 
-// workload is the identity of a workload's endpoint.
+// workload returns the ID of a workload's endpoint.
 func workload(name string) *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{OrchestratorId: "k8s", WorkloadId: name, EndpointId: "eth0"}
 }
 
-// Web is the endpoint of workload web, without a tier, under profile open.
+// Web returns the endpoint of workload web, without a tier, with profile open.
 func Web(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
 	ep := &proto.WorkloadEndpoint{State: "active", Name: "caliweb", ProfileIds: []string{"open"},
 		Ipv4Nets: []string{web4.String() + "/32"}, Ipv6Nets: []string{web6.String() + "/128"}}
@@ -80,52 +80,52 @@ func Web(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate 
 	return &proto.WorkloadEndpointUpdate{Id: workload("web"), Endpoint: ep}
 }
 
-// Tiers gives an endpoint tiers.
+// Tiers returns a change that sets the tiers of an endpoint.
 func Tiers(tiers ...*proto.TierInfo) func(*proto.WorkloadEndpoint) {
 	return func(ep *proto.WorkloadEndpoint) { ep.Tiers = tiers }
 }
 
-// profiles gives an endpoint other profiles.
+// profiles returns a change that sets the profiles of an endpoint.
 func profiles(names ...string) func(*proto.WorkloadEndpoint) {
 	return func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = names }
 }
 
-// Ingress is a tier with policies for packets to the endpoint.
+// Ingress returns a tier with policies for packets to the endpoint.
 func Ingress(tier string, policies ...string) *proto.TierInfo {
 	return &proto.TierInfo{Name: tier, IngressPolicies: policies}
 }
 
-// profile is a profile with the same rules in both directions.
+// profile returns a profile with the same rules in both directions.
 func profile(name string, list ...*proto.Rule) *proto.ActiveProfileUpdate {
 	return &proto.ActiveProfileUpdate{Id: &proto.ProfileID{Name: name},
 		Profile: &proto.Profile{InboundRules: list, OutboundRules: list}}
 }
 
-// Open is the profile that allows everything.
+// Open returns the profile that allows everything.
 func Open() *proto.ActiveProfileUpdate { return profile("open", &proto.Rule{Action: "allow"}) }
 
-// Policy is a policy with the same rules in both directions.
+// Policy returns a policy with the same rules in both directions.
 func Policy(tier, name string, list ...*proto.Rule) *proto.ActivePolicyUpdate {
 	return &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: tier, Name: name},
 		Policy: &proto.Policy{InboundRules: list, OutboundRules: list}}
 }
 
-// noPolicy takes a policy back.
+// noPolicy returns the removal of a policy.
 func noPolicy(tier, name string) *proto.ActivePolicyRemove {
 	return &proto.ActivePolicyRemove{Id: &proto.PolicyID{Tier: tier, Name: name}}
 }
 
-// tcp is a rule on a port.
+// tcp returns a rule for a TCP port.
 func tcp(action string, port int32) *proto.Rule {
 	return &proto.Rule{Action: action, Protocol: protocol("tcp"), DstPorts: ports(port)}
 }
 
-// fromSet is a rule on packets from a set.
+// fromSet returns a rule for packets from a set.
 func fromSet(action, set string) *proto.Rule {
 	return &proto.Rule{Action: action, SrcIpSetIds: []string{set}}
 }
 
-// set is a set of addresses.
+// set returns a set of addresses.
 func set(id string, members ...string) *proto.IPSetUpdate {
 	return &proto.IPSetUpdate{Id: id, Type: proto.IPSetUpdate_IP, Members: members}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Proof shows that a field of a configuration has an effect. Set gives the field a value, and Has says whether the effect is there. It
-// must be there with the value, and must not be there without: a driver that ignores the field is like one without.
+// Proof shows that a field of a configuration has an effect. Set sets the field, and Has reports whether the effect is present. Has must return
+// true with the field set and false without it: otherwise the driver may ignore the field.
 type Proof[C any] struct {
 	Set func(c *C)
 	Has func(t *testing.T, c C) bool
@@ -35,7 +35,7 @@ func ProveFields[C any](t *testing.T, proofs map[string]Proof[C]) {
 	}
 }
 
-// effectTimeout is the longest time that an effect may take, on a loaded machine.
+// effectTimeout is the time in which an effect must appear, even on a loaded machine.
 const effectTimeout = time.Minute
 
 func prove[C any](t *testing.T, p Proof[C], field int) {
@@ -51,7 +51,7 @@ func prove[C any](t *testing.T, p Proof[C], field int) {
 			t.Fatal("it has no effect")
 		}
 	}
-	// The mutant: all as before, but for the field.
+	// The mutant has the same configuration without the field.
 	mutant := with
 	reflect.ValueOf(&mutant).Elem().Field(field).SetZero()
 	if p.Has(t, mutant) {

@@ -9,29 +9,29 @@ import (
 
 // Rig is a driver whose phases the tests run, on a packet filter in memory.
 type Rig interface {
-	// Step gives messages to the driver and lets it apply. An error of the driver as a whole fails the test.
+	// Step sends messages to the driver and lets it apply. An error of the driver as a whole fails the test.
 	Step(msgs ...any)
-	// Tell gives messages to the driver, which does not apply.
+	// Tell sends messages to the driver, which does not apply.
 	Tell(msgs ...any)
-	// Allowed reports whether a workload takes (inbound) or may send a packet.
+	// Allowed reports whether a workload may receive (inbound) or send a packet.
 	Allowed(workload string, inbound bool, p Packet) bool
-	// Status is the workload's, as last reported; "" before.
+	// Status returns the last reported status of the workload; "" if none was reported.
 	Status(workload string) string
-	// Writes counts what was written so far.
+	// Writes returns the number of writes so far.
 	Writes() int
-	// Text is everything that is programmed, and reported, comparable among rigs.
+	// Text returns the whole programmed and reported state, in a form that is comparable among rigs.
 	Text() string
 }
 
-// Suite is the tests of one driver.
+// Suite holds the tests of one driver.
 type Suite struct {
 	New func(t *testing.T) Rig
-	// Cannot says that the dataplane has no way to express a case of the matrix: the driver must close the rule, and the
-	// endpoint's status is "error".
+	// Cannot reports whether the dataplane cannot express a case of the matrix: the driver must then make the rule block, and the endpoint's
+	// status is "error".
 	Cannot func(name string) bool
 }
 
-// Run runs them.
+// Run runs the tests.
 func (s Suite) Run(t *testing.T) {
 	if s.Cannot == nil {
 		s.Cannot = func(string) bool { return false }
@@ -46,7 +46,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("permutations", func(t *testing.T) { s.Permutations(t, Model{}, scenarios()) })
 }
 
-// web is a rig with the usual sets and workload web under a policy, behind which its profile allows everything.
+// web returns a rig with the usual sets and workload web under a policy; the profile behind the policy allows everything.
 func (s Suite) web(t *testing.T, list ...*proto.Rule) Rig {
 	t.Helper()
 	rig := s.New(t)
@@ -72,7 +72,7 @@ func expectStatus(t *testing.T, rig Rig, what, want string) {
 	}
 }
 
-// matrix: each rule with each action, on packets that it is for and not for.
+// matrix tests each rule with each action, on packets that match and packets that do not.
 func (s Suite) matrix(t *testing.T) {
 	for _, c := range MatchCases() {
 		cannot := s.Cannot(c.Name)
@@ -100,7 +100,7 @@ func (s Suite) matrix(t *testing.T) {
 	}
 }
 
-// failClosed: whatever is wrong with a rule, it never lets more through than it was asked to.
+// failClosed tests that an invalid rule never allows more packets than a valid one would.
 func (s Suite) failClosed(t *testing.T) {
 	for name, r := range BadRules() {
 		for _, action := range []string{"allow", "pass"} {
@@ -133,8 +133,8 @@ func (s Suite) tiers(t *testing.T) {
 		Web(Tiers(first, &proto.TierInfo{Name: "empty"}, second)))
 	for port, want := range map[uint16]bool{
 		1: true,  // allowed by the first policy
-		2: false, // denied there, whatever the next one says
-		3: false, // passed over the rest of its tier, and denied by the next
+		2: false, // denied by the first policy, whatever the next one contains
+		3: false, // skips the rest of its tier, and is denied by the next tier
 		4: true,  // passed and allowed
 		5: true,  // passed, undecided in a tier that passes at its end, and allowed by the profile
 		6: true,  // the second policy of the first tier
@@ -253,5 +253,5 @@ func (s Suite) policies(t *testing.T) {
 	expectStatus(t, rig, "removed", "")
 }
 
-// newRandom is the same in each run.
+// newRandom returns a generator that yields the same numbers in each run.
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }

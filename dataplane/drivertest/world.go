@@ -11,16 +11,16 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// World is a state of the datastore, and of what else a driver hears of: the message that announces each object.
+// World is a state of the datastore and of the driver's other inputs: the message that announces each object, by key.
 type World map[string]any
 
-// Model has the messages of worlds. Its functions are for messages that only one driver has, and return "" and nil for others.
+// Model handles the messages of worlds. Its functions are for messages that only one driver has, and return "" and nil for others.
 type Model struct {
 	Key     func(msg any) string
 	Retract func(msg any) any
 }
 
-// retract is the message that takes back what another has announced.
+// retract returns the message that withdraws the object that msg has announced.
 func (m Model) retract(msg any) any {
 	if m.Retract != nil {
 		if own := m.Retract(msg); own != nil {
@@ -79,7 +79,7 @@ func (m Model) key(msg any) string {
 	panic(fmt.Sprintf("key of %T", msg))
 }
 
-// World is the one that messages announce.
+// World returns the world that the messages announce.
 func (m Model) World(msgs ...any) World {
 	w := World{}
 	for _, msg := range msgs {
@@ -88,7 +88,7 @@ func (m Model) World(msgs ...any) World {
 	return w
 }
 
-// Change are the messages that lead from one world to another: a set that has changed is sent as a delta now and then.
+// Change returns the messages that lead from one world to another; a changed set is sometimes sent as a delta.
 func (m Model) Change(from, to World, random *rand.Rand) []any {
 	var msgs []any
 	for _, key := range slices.Sorted(maps.Keys(to)) {
@@ -124,7 +124,7 @@ func asDelta(old, now any, random *rand.Rand) any {
 	return delta
 }
 
-// plan is a way through a scenario: worlds in order, each reached in some number of steps.
+// plan is an order of the worlds of a scenario, with the number of steps in which each is reached.
 type plan struct {
 	name    string
 	worlds  []World
@@ -152,7 +152,7 @@ func plans(worlds []World, random *rand.Rand) []plan {
 	}
 }
 
-// Permutations: whatever way leads to a world, the dataplane ends up the same, and as if there had been nothing else.
+// Permutations tests that the dataplane is the same whatever sequence of changes leads to a world, and as if no other world had existed.
 func (s Suite) Permutations(t *testing.T, m Model, scenarios map[string][]World) {
 	for name, worlds := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func (s Suite) run(t *testing.T, m Model, p plan, random *rand.Rand) {
 	}
 }
 
-// Difference is the lines that only one of two texts has.
+// Difference returns the lines that only one of two texts has.
 func Difference(want, got string) string {
 	lines := func(s string) []string { return strings.Split(s, "\n") }
 	var out []string
@@ -219,7 +219,7 @@ func Difference(want, got string) string {
 	return strings.Join(out, "\n")
 }
 
-// With is a world with other objects beside its own, or in place of them.
+// With returns a world in which msgs add or replace objects.
 func (m Model) With(w World, msgs ...any) World {
 	next := maps.Clone(w)
 	for _, msg := range msgs {
@@ -228,7 +228,7 @@ func (m Model) With(w World, msgs ...any) World {
 	return next
 }
 
-// Without is a world without objects.
+// Without returns a world without some objects.
 func (m Model) Without(w World, keys ...string) World {
 	next := maps.Clone(w)
 	for _, key := range keys {
@@ -240,7 +240,7 @@ func (m Model) Without(w World, keys ...string) World {
 	return next
 }
 
-// scenarios are sequences of worlds that every driver supports.
+// scenarios returns sequences of worlds that every driver supports.
 func scenarios() map[string][]World {
 	var m Model
 	db := func(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {

@@ -17,14 +17,14 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// Driver is what the feed needs of a driver.
+// Driver is the part of a driver that the feed needs.
 type Driver interface {
 	// SendMessage queues a message; it blocks while the driver's queue is full.
 	SendMessage(msg any) error
 	// RecvMessage waits for a status message. It fails after the driver has been stopped.
 	RecvMessage() (any, error)
-	// Flush waits until all messages sent before have been applied; the error says that not all of it could be written. The
-	// driver goes on trying.
+	// Flush waits until all messages sent before have been applied; an error means that not all of them could be written. The driver continues
+	// to retry.
 	Flush(ctx context.Context) error
 	// Refresh makes the driver compare everything with the kernel, without waiting for it.
 	Refresh() error
@@ -32,7 +32,7 @@ type Driver interface {
 	Expedite() (release func())
 }
 
-// together is a driver that applies several messages as one change. To others they are sent one by one, and an apply may come between them.
+// together is a driver that applies several messages as one change. Other drivers receive them one by one, and an apply may run between them.
 type together interface {
 	SendMessages(msgs ...any) error
 }
@@ -41,13 +41,13 @@ type together interface {
 type Config struct {
 	Driver Driver
 	Log    *slog.Logger
-	// LinkKey names the value that brings up the link of an endpoint. Its status cannot be up before. Optional.
+	// LinkKey returns the key of the value that brings up the link of an endpoint. The endpoint's status cannot be up before. Optional.
 	LinkKey func(id *proto.WorkloadEndpointID) string
-	// Condition says more about an endpoint than its status message has room for: why it is not up, and whether it is connected
-	// nevertheless, under rules that block more than they were asked to. It must not wait. Optional.
+	// Condition returns details about an endpoint that its status message has no field for: why it is not up, and whether it is connected
+	// nevertheless, under rules that block more than requested. It must not wait. Optional.
 	Condition func(id *proto.WorkloadEndpointID) (reason string, connected bool)
-	// NoStatus is for a driver that reports no status of endpoints, as Felix's for Windows of seed 001: an endpoint counts as up when
-	// the driver has applied it.
+	// NoStatus is for a driver that reports no status of endpoints, such as Felix's driver for Windows of seed 001: an endpoint counts as up
+	// when the driver has applied it.
 	NoStatus bool
 	// NoServices leaves services to another backend of the scheduler.
 	NoServices bool
@@ -58,23 +58,23 @@ type Config struct {
 // Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, except for Run.
 type Feed struct {
 	cfg    Config
-	told   map[string]pb.Message // what the driver has received and has not been instructed to forget
+	told   map[string]pb.Message // messages that the driver has received and that have not been removed
 	synced atomic.Bool           // InSync was sent
 	ops    []queued
 	ups    []waiting
 
 	mu      sync.Mutex
-	status  map[string]string // guarded by mu; of endpoints, by the key of workload-up
-	changed chan struct{}     // guarded by mu; closed, and made again, when status has changed
+	status  map[string]string // guarded by mu; status of endpoints by the key of workload-up
+	changed chan struct{}     // guarded by mu; closed and replaced when status has changed
 }
 
-// queued is an operation of the wave: the driver receives msg.
+// queued is an operation of the wave whose message is sent to the driver.
 type queued struct {
 	op  *scheduler.Op
 	key string
-	msg pb.Message // nil: sent no more
-	out any        // what is sent
-	// order is the place in the batch: what is referred to comes first, what refers to it goes first.
+	msg pb.Message // the value; nil: it is removed
+	out any        // the message to send
+	// order is the position in the batch: objects are sent before the objects that refer to them, and removed after them.
 	order int
 }
 
@@ -87,7 +87,7 @@ type waiting struct {
 
 var _ scheduler.Backend = (*Feed)(nil)
 
-// New is a feed for a driver that has not received anything.
+// New returns a feed for a driver that has not received any message.
 func New(cfg Config) *Feed {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -101,7 +101,7 @@ func New(cfg Config) *Feed {
 	return &Feed{cfg: cfg, told: map[string]pb.Message{}, status: map[string]string{}, changed: make(chan struct{})}
 }
 
-// Run takes the driver's status messages until the driver is stopped. It is a job.
+// Run receives the driver's status messages until the driver is stopped. It is a job.
 func (f *Feed) Run(ctx context.Context) error {
 	for {
 		msg, err := f.cfg.Driver.RecvMessage()
@@ -132,11 +132,10 @@ func (f *Feed) report(key, status string) {
 	f.changed = make(chan struct{})
 }
 
-// Synced reports whether the driver has been informed that it has everything. Before that it is idle on purpose. It may be called from any
-// goroutine.
+// Synced reports whether InSync was sent to the driver. Before that the driver is idle on purpose. Synced may be called from any goroutine.
 func (f *Feed) Synced() bool { return f.synced.Load() }
 
-// statusOf is the status of an endpoint, and what to wait on for another one.
+// statusOf returns the status of an endpoint, and a channel that is closed when a status changes.
 func (f *Feed) statusOf(key string) (string, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +152,7 @@ func (f *Feed) Flush(ctx context.Context) {
 	f.awaitUp(ctx, ups)
 }
 
-// send hands over a batch and waits until it has been applied.
+// send sends a batch and waits until it has been applied.
 func (f *Feed) send(ctx context.Context, ops []queued) {
 	slices.SortStableFunc(ops, func(a, b queued) int { return cmp.Compare(a.order, b.order) })
 	failed, sent := f.hand(ops)
@@ -176,8 +175,8 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 	}
 }
 
-// hand sends the messages of a batch, which are one change. Members of one set are one message. A batch that cannot be sent ends with the error: the
-// driver has been stopped.
+// hand sends the messages of a batch, which are one change. Members of the same set are combined in one message. If the batch cannot be sent
+// because the driver has been stopped, its operations end with the error.
 func (f *Feed) hand(ops []queued) (failed error, sent bool) {
 	var outs []any
 	for i := 0; i < len(ops); {
@@ -221,7 +220,7 @@ func (f *Feed) sendAll(msgs []any) error {
 	return nil
 }
 
-// note records what the driver receives.
+// note records the message that the driver receives.
 func (f *Feed) note(q queued) {
 	if q.msg == nil {
 		delete(f.told, q.key)
@@ -230,7 +229,7 @@ func (f *Feed) note(q queued) {
 	}
 }
 
-// message is the driver's message for operations that go together; nil: there is none.
+// message returns the driver's message for a group of operations; nil if none is to be sent.
 func (f *Feed) message(group []queued) any {
 	switch m := group[0].out.(type) {
 	case *proto.IPSetMember:
@@ -238,7 +237,7 @@ func (f *Feed) message(group []queued) any {
 	case *proto.WorkloadPolicy:
 		ep, known := f.told[workloadKey(m.GetId())].(*proto.WorkloadEndpointUpdate)
 		if !known || group[0].msg == nil {
-			return nil // the endpoint will be sent with it; without it there is no endpoint
+			return nil // the endpoint will be sent with its policy, or there is no endpoint
 		}
 		return withPolicy(ep, m)
 	case *proto.WorkloadEndpointUpdate:
@@ -250,7 +249,8 @@ func (f *Feed) message(group []queued) any {
 
 func workloadKey(id *proto.WorkloadEndpointID) string { return nb.DriverWorkloadKey(id) }
 
-// withPolicy is an endpoint with what applies to it; without it, the endpoint has no profile and no tier, which drops everything.
+// withPolicy returns an endpoint with the policy that applies to it. Without policy, the endpoint has no profile and no tier, which drops all
+// traffic.
 func withPolicy(ep *proto.WorkloadEndpointUpdate, policy *proto.WorkloadPolicy) *proto.WorkloadEndpointUpdate {
 	full := pb.CloneOf(ep.GetEndpoint())
 	full.Tiers, full.ProfileIds = policy.GetTiers(), policy.GetProfileIds()
@@ -264,7 +264,7 @@ func sameSet(a, b queued) bool {
 	return is && too && m.GetSetId() == n.GetSetId()
 }
 
-// delta is the change of a set.
+// delta returns the change of a set.
 func delta(group []queued) *proto.IPSetDeltaUpdate {
 	out := &proto.IPSetDeltaUpdate{}
 	for _, q := range group {
@@ -279,7 +279,8 @@ func delta(group []queued) *proto.IPSetDeltaUpdate {
 	return out
 }
 
-// refresh makes the driver look at the kernel, and waits until it has repaired what it can. What it cannot repair is not an error of the dump.
+// refresh makes the driver compare its state with the kernel, and waits until the driver has repaired all differences that it can repair. A
+// difference that it cannot repair is not an error of the dump.
 func (f *Feed) refresh(ctx context.Context) error {
 	if err := f.cfg.Driver.Refresh(); err != nil {
 		return err
@@ -292,7 +293,8 @@ func (f *Feed) refresh(ctx context.Context) error {
 	return nil
 }
 
-// mustBeApplied: a pod whose endpoint is perhaps not programmed must not come up. Everything else is the driver's to repair.
+// mustBeApplied reports whether a failed apply fails the operation: a pod whose endpoint may not be programmed must not come up. The driver
+// retries everything else.
 func mustBeApplied(q queued) bool {
 	switch q.msg.(type) {
 	case *proto.WorkloadEndpointUpdate, *proto.WorkloadPolicy:
@@ -301,7 +303,7 @@ func mustBeApplied(q queued) bool {
 	return false
 }
 
-// awaitUp waits until all endpoints are up, or the time is over.
+// awaitUp waits until all endpoints are up, or the timeout expires.
 func (f *Feed) awaitUp(ctx context.Context, ups []waiting) {
 	if len(ups) == 0 {
 		return
@@ -332,7 +334,7 @@ func (f *Feed) await(ctx context.Context, w waiting, deadline <-chan time.Time) 
 	}
 }
 
-// up reports whether an endpoint is connected, given its reported status, or what is in the way.
+// up reports whether an endpoint is connected, given its reported status; if not, reason is the cause, if there is one.
 func (f *Feed) up(id *proto.WorkloadEndpointID, status string) (is bool, reason string) {
 	if f.cfg.NoStatus || status == "up" {
 		return true, ""

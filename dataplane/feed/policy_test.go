@@ -17,8 +17,8 @@ func tiers(policy string) []*proto.TierInfo {
 	return []*proto.TierInfo{{Name: "t", IngressPolicies: []string{policy}}}
 }
 
-// TestEndpointWaitsForItsPolicy: the driver hears of an endpoint with its policy, and of a change of the policy as of one of the
-// endpoint. Without the policy there is no endpoint.
+// TestEndpointWaitsForItsPolicy tests that the driver receives an endpoint together with its policy, and a change of the policy as a change of
+// the endpoint. Without the policy there is no endpoint.
 func TestEndpointWaitsForItsPolicy(t *testing.T) {
 	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
@@ -60,7 +60,7 @@ func TestEndpointWaitsForItsPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyIsOneBatch: sets, members, policies and what applies to endpoints reach the driver in this order, and are applied at once.
+// TestPolicyIsOneBatch tests that sets, members, policies and the policy of endpoints reach the driver in this order and are applied together.
 // Members of a set are one message.
 func TestPolicyIsOneBatch(t *testing.T) {
 	r := newRig(t, newFakeDriver())
@@ -86,7 +86,7 @@ func TestPolicyIsOneBatch(t *testing.T) {
 	if n := r.driver.batches - batches; n != 1 {
 		t.Errorf("an event was %d batches", n)
 	}
-	// A resync with nothing changed sends the driver nothing.
+	// A resync without changes sends no message to the driver.
 	all := append(values(t, true, append(base(), endpoint("a"))...), kvs...)
 	i := slices.IndexFunc(all, func(kv txn.KV) bool { return kv.Key == nb.DriverWorkloadPolicyKey(endpoint("a").GetId()) })
 	if err := r.commit(txn.FullResync, false, slices.Delete(all, i, i+1)); err != nil {
@@ -107,7 +107,7 @@ func TestPolicyIsOneBatch(t *testing.T) {
 	}
 }
 
-// TestBatchThatCannotBeSent: a driver that has been stopped takes nothing, and nothing counts as sent.
+// TestBatchThatCannotBeSent tests that a driver that has been stopped accepts no message, and that no message counts as sent.
 func TestBatchThatCannotBeSent(t *testing.T) {
 	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {

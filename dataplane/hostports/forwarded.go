@@ -9,10 +9,10 @@ import (
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 )
 
-// forwardedTable is the name of the tables of forwarded connections, which nothing else uses.
+// forwardedTable is the name of the tables of forwarded connections. No other program uses it.
 const forwardedTable = "contiv-forwarded"
 
-// forwardedMark is on packets that the host forwards to VPP, from its hook forward to its hook postrouting.
+// forwardedMark marks packets that the host forwards to VPP, from the forward hook to the postrouting hook.
 const forwardedMark = 0x20000000
 
 func validateForwarded(v *linux_nodeports.Forwarded) error {
@@ -33,10 +33,10 @@ func validateForwarded(v *linux_nodeports.Forwarded) error {
 	return errors.Join(errs...)
 }
 
-// forwardedScript replaces the table. Chain translated goes before all that masquerades at the usual priority: of two that change a source the
-// kernel takes the first. What others have masqueraded is known only behind them, when the kernel's translation is done. So chain
-// masqueraded rewrites packet by packet, and chain answers rewrites them back before connections are tracked. Both keep ports: those of
-// Own are free of conflicts, so those of Masqueraded are, too. ICMP errors about such packets are not translated back.
+// forwardedScript replaces the table. Chain translated runs before all chains that masquerade at the usual priority: if two chains change the
+// source, the kernel uses the first. Masquerading by other programs is visible only after them, when the kernel's translation is complete. So
+// chain masqueraded rewrites each packet, and chain answers rewrites the replies before connection tracking. Both keep ports: the ports of Own
+// are free of conflicts, so those of Masqueraded are, too. ICMP errors about such packets are not translated back.
 func forwardedScript(f *linux_nodeports.Forwarded) (script, mark string) {
 	if f.Self != "" {
 		_, mark := forwardedRules(f)

@@ -10,15 +10,15 @@ import (
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 )
 
-// A host without nft cannot change sources behind the rules of other programs: iptables has no hook there. So it is done the other way
-// round: what the host's own processes send gets an address that nothing else gets, and VPP takes only that one for the node's own. A rule of
-// another program that comes first can only take the node's privilege away, and never give it to what the host forwards.
+// A host without nft cannot change source addresses after the rules of other programs: iptables has no hook there. So the method is reversed:
+// packets of the host's own processes get an address that no other packets get, and VPP treats only this address as the node's own. A rule of
+// another program that runs first can only remove the node's privilege, and never give it to forwarded packets.
 
-// IPTables runs a program of iptables with input, and returns what it prints. family is that of the addresses; what is the end of the
-// program's name: "", "-save" or "-restore".
+// IPTables runs an iptables program with input, and returns its output. family is that of the addresses; what is the suffix of the program's
+// name: "", "-save" or "-restore".
 type IPTables func(ctx context.Context, family linux_nodeports.Family, what, input string, args ...string) (string, error)
 
-// Choose finds out what the process's network namespace has: with nft, iptables is nil.
+// Choose detects the tools in the process's network namespace: if nft works, it returns nil.
 func Choose(ctx context.Context, nft NFT) IPTables {
 	if _, err := nft(ctx, "", "list", "tables"); err == nil {
 		return nil
@@ -26,8 +26,8 @@ func Choose(ctx context.Context, nft NFT) IPTables {
 	return IPTablesCommand
 }
 
-// IPTablesCommand runs the programs of iptables in the process's own network namespace: the host's default variant, or the legacy one where the kernel
-// does not support that.
+// IPTablesCommand runs the iptables programs in the process's own network namespace: the host's default variant, or the legacy variant if the
+// kernel does not support the default.
 func IPTablesCommand(ctx context.Context, family linux_nodeports.Family, what, input string, args ...string) (out string, err error) {
 	base := map[linux_nodeports.Family]string{linux_nodeports.Family_IPV4: "iptables", linux_nodeports.Family_IPV6: "ip6tables"}[family]
 	for _, variant := range []string{"", "-legacy"} {
@@ -49,14 +49,14 @@ func command(ctx context.Context, name, input string, args ...string) (string, e
 	return stdout.String(), nil
 }
 
-// layer is one of the tables of iptables that has a chain of ours, called by the first rule of hook.
+// layer is an iptables table that contains our chain, which the first rule of hook calls.
 type layer struct{ name, hook string }
 
 var layers = []layer{{"nat", "POSTROUTING"}, {"mangle", "FORWARD"}}
 
 func (l layer) jump() string { return "-A " + l.hook + " -j " + forwardedTable }
 
-// forwardedRules are the rules of our chains, by table. The mark is in a rule that matches everything and does nothing.
+// forwardedRules returns the rules of our chains, by table. The mark is in a rule that matches every packet and has no action.
 func forwardedRules(f *linux_nodeports.Forwarded) (rules map[string][]string, mark string) {
 	var nat, mangle []string
 	if f.Translated != "" {
@@ -72,7 +72,7 @@ func forwardedRules(f *linux_nodeports.Forwarded) (rules map[string][]string, ma
 	return map[string][]string{"nat": append(nat, "-m comment --comment "+mark), "mangle": mangle}, mark
 }
 
-// writeRules replaces the chains, each table atomically, and puts the jumps to them first.
+// writeRules replaces the chains, each table atomically, and puts the jumps to them at the first position.
 func (t *Tables) writeRules(ctx context.Context, f *linux_nodeports.Forwarded) error {
 	rules, _ := forwardedRules(f)
 	var b strings.Builder
@@ -95,7 +95,7 @@ func (t *Tables) writeRules(ctx context.Context, f *linux_nodeports.Forwarded) e
 	return err
 }
 
-// places are those of our jumps among the rules of a hook, from 1 on.
+// places returns the positions of our jumps among the rules of a hook, starting at 1.
 func (t *Tables) places(ctx context.Context, f linux_nodeports.Family, l layer) (places []int, err error) {
 	saved, err := t.iptables(ctx, f, "-save", "", "-t", l.name)
 	n := 0
@@ -109,7 +109,7 @@ func (t *Tables) places(ctx context.Context, f linux_nodeports.Family, l layer) 
 	return places, err
 }
 
-// listRules is what there is of ours, the places of the jumps included; the empty text: nothing.
+// listRules returns our rules, including the positions of the jumps; "": there are none.
 func (t *Tables) listRules(ctx context.Context, f linux_nodeports.Family) (string, error) {
 	var b strings.Builder
 	for _, l := range layers {
@@ -133,7 +133,7 @@ func (t *Tables) listRules(ctx context.Context, f linux_nodeports.Family) (strin
 	return b.String(), nil
 }
 
-// removeRules removes the chains and the jumps to them, if there are any.
+// removeRules removes the chains and the jumps to them, if they exist.
 func removeRules(ctx context.Context, iptables IPTables, f linux_nodeports.Family) error {
 	var b strings.Builder
 	for _, l := range layers {

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// TestIPTables: without nft the kernel takes the rules by iptables; what another program deletes, or puts before them, is repaired; a new agent
-// writes nothing; an agent with nft removes them, and no others. The dump works although there is no nft.
+// TestIPTables tests a host without nft: the kernel accepts the rules through iptables; rules that another program deletes, or puts before
+// ours, are repaired; a new agent writes nothing; an agent with nft removes our rules, and no others. The dump works although there is no nft.
 func TestIPTables(t *testing.T) {
 	k := newKernel(t, "iptables")
 	nft := func(context.Context, string, ...string) (string, error) {

@@ -11,14 +11,14 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// kernel is a network namespace in which the kernel takes what the tables write.
+// kernel is a network namespace in whose kernel the tables are written.
 type kernel struct {
 	t   *testing.T
 	ctx context.Context //nolint:containedctx // of the test
 	*testbed.Namespace
 }
 
-// newKernel skips the test without the program that writes the rules, or without root.
+// newKernel skips the test if the program that writes the rules is missing, or without root.
 func newKernel(t *testing.T, program string) *kernel {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {
@@ -34,7 +34,7 @@ func newKernel(t *testing.T, program string) *kernel {
 	return &kernel{t, ctx, ns}
 }
 
-// must returns what a shell command prints in the namespace.
+// must returns the output of a shell command in the namespace.
 func (k *kernel) must(command string) string {
 	k.t.Helper()
 	out, err := k.Run(k.ctx, "sh", "-c", command)
@@ -44,7 +44,7 @@ func (k *kernel) must(command string) string {
 	return out
 }
 
-// clean removes what earlier agents left.
+// clean removes the leftovers of earlier agents.
 func (k *kernel) clean(nft NFT) {
 	k.t.Helper()
 	if err := k.Do(func() error { return Leftovers(k.ctx, nft, IPTablesCommand) }); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// What agents before November 2026 left on hosts, by the exact names: tables of addresses with source ranges and of addresses that
-// the host's own processes reached by another one, and the way of the former's answers.
+// Objects that agents before November 2026 left on hosts, by their exact names: tables of addresses with source ranges, and of addresses that
+// the host's own processes reached by another address, and the rule and routing table for the replies of the former.
 const (
 	oldPlacesTable    = "contiv-places"
 	oldAliasesTable   = "contiv-aliases"
@@ -19,8 +19,8 @@ const (
 	oldAnswerPriority = 1000
 )
 
-// Leftovers removes what agents before this one wrote and this one does not use. It belongs into the host's network namespace, and
-// may be called again. With nft, that are also the rules of an agent that had iptables only.
+// Leftovers removes objects that earlier agents wrote and this one does not use. It must run in the host's network namespace, and may be called
+// again. With nft, it also removes the rules of an agent that had only iptables.
 func Leftovers(ctx context.Context, nft NFT, iptables IPTables) error {
 	var errs []error
 	for _, f := range families() {
@@ -48,7 +48,7 @@ func Leftovers(ctx context.Context, nft NFT, iptables IPTables) error {
 	return nil
 }
 
-// removeAnswers removes the rule and the route by which answers went back to VPP.
+// removeAnswers removes the rule and the route by which replies were sent back to VPP.
 func removeAnswers(family int) error {
 	rules, err := whole(func() ([]netlink.Rule, error) {
 		return netlink.RuleListFiltered(family, &netlink.Rule{Table: oldAnswerTable}, netlink.RT_FILTER_TABLE)
@@ -64,7 +64,7 @@ func removeAnswers(family int) error {
 			errs = append(errs, netlink.RuleDel(r))
 		}
 	}
-	if !ours { // without the rule the table is not known to be ours
+	if !ours { // without the rule the table may belong to another program
 		return nil
 	}
 	routes, err := whole(func() ([]netlink.Route, error) {
@@ -77,7 +77,7 @@ func removeAnswers(family int) error {
 	return errors.Join(errs...)
 }
 
-// whole lists again what another program changed while it was listed.
+// whole repeats a listing that another program's changes interrupted.
 func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range 20 {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

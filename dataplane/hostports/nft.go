@@ -13,15 +13,15 @@ func Command(ctx context.Context, script string, args ...string) (string, error)
 	return command(ctx, "nft", script, args...)
 }
 
-// errAbsent: there are no rules of ours.
+// errAbsent means that our rules do not exist.
 var errAbsent = errors.New("absent")
 
-// isAbsent: nft says that there is no such table, or there is no nft.
+// isAbsent reports whether err means that the table does not exist, or that nft is not installed.
 func isAbsent(err error) bool {
 	return err != nil && (errors.Is(err, errAbsent) || errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "No such file or directory"))
 }
 
-// drop removes a table, if there is one.
+// drop removes a table, if it exists.
 func drop(ctx context.Context, nft NFT, family, table string) error {
 	_, err := nft(ctx, fmt.Sprintf("table %[1]s %[2]s {}\ndelete table %[1]s %[2]s\n", family, table), "-f", "-")
 	return err

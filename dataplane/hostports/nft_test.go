@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// TestNFT: the kernel takes the tables; what is deleted there is written again, and a new agent writes nothing. What agents before
-// this one left goes, and nothing else.
+// TestNFT tests that the kernel accepts the tables, that a deleted table is written again, and that a new agent writes nothing. Leftovers of
+// earlier agents are removed, and nothing else.
 func TestNFT(t *testing.T) {
 	k := newKernel(t, "nft")
 	k.must("ip link add vpp1 type veth peer vpp1p && ip link set vpp1p up && ip addr add 172.30.1.2/24 dev vpp1 && ip link set vpp1 up")
@@ -40,7 +40,7 @@ func TestNFT(t *testing.T) {
 	a := newAgent(t, nft)
 	forwarded := []proto.Message{
 		&linux_nodeports.Forwarded{Device: "vpp1", Own: "172.30.1.2", Translated: "172.30.1.3", Masqueraded: "172.30.1.4"},
-		&linux_nodeports.Forwarded{Family: linux_nodeports.Family_IPV6, Device: "vpp1", Own: "fd00:172::2"}, // no room in the subnet
+		&linux_nodeports.Forwarded{Family: linux_nodeports.Family_IPV6, Device: "vpp1", Own: "fd00:172::2"}, // the subnet has no free addresses
 	}
 	apply := func(what string, want int) {
 		t.Helper()

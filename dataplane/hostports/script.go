@@ -11,7 +11,7 @@ import (
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 )
 
-// portsTable is the name of the tables of node ports, which no other program uses.
+// portsTable is the name of the tables of node ports. No other program uses it.
 const portsTable = "contiv-nodeports"
 
 func familyName(f linux_nodeports.Family) string {
@@ -21,7 +21,7 @@ func familyName(f linux_nodeports.Family) string {
 	return "ip"
 }
 
-// validatePorts rejects what nft would refuse, or what would be read as a part of the script.
+// validatePorts rejects values that nft would reject, or that would change the meaning of the script.
 func validatePorts(v *linux_nodeports.NodePorts) error {
 	errs := []error{checkAddress("to", v.To, v.Family), checkDevice(v.Device)}
 	for _, a := range v.Addresses {
@@ -70,15 +70,16 @@ func portsScript(v *linux_nodeports.NodePorts) (script, mark string) {
 	match := fmt.Sprintf("fib daddr type local %s daddr @addresses meta l4proto . th dport @ports dnat to %s", ip, v.To)
 	chain("in", "prerouting", -100, fmt.Sprintf("iifname != %q %s", v.Device, match))
 	chain("own", "output", -100, match)
-	// Of the chains that change a source the first one counts: this one goes before those that hide clients, ours and others'.
+	// If several chains change the source, the first one counts: this one runs before the chains that hide clients, ours and those of other
+	// programs.
 	chain("keep", "postrouting", 98, fmt.Sprintf(
 		"oifname %q %s daddr %s ct status dnat fib saddr type != local meta l4proto . th dport @kept snat to %s saddr", v.Device, ip, v.To, ip))
 	chain("out", "postrouting", 100, fmt.Sprintf("oifname %q %s daddr %s ct status dnat masquerade", v.Device, ip, v.To))
 	return finish(ip, portsTable, b.String())
 }
 
-// finish makes a script that replaces a table. mark is the name of a chain without rules that only this content has, so that a table
-// that is there already is known.
+// finish returns a script that replaces a table. mark is the name of a chain without rules that is unique to this content, so that an existing
+// table can be recognized.
 func finish(ip, table, content string) (script, mark string) {
 	sum := sha256.Sum256([]byte(content))
 	mark = "v" + hex.EncodeToString(sum[:12])

@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// TestSCTP: the kernel sends the first packet of an association with a node port of SCTP at the host's own address to VPP, under the host's address on the
-// link. One to another port stays in the host.
+// TestSCTP tests that the kernel sends the first packet of an association with an SCTP node port at the host's own address to VPP, under the
+// host's address on the link. A packet to another port stays in the host.
 func TestSCTP(t *testing.T) {
 	k := newKernel(t, "nft")
 	k.must("ip link set lo up && ip addr add 198.51.100.9/32 dev lo && ip link add vpp1 type veth peer name vpp1p address 02:00:00:00:00:01 && ip link set vpp1p up && " +
@@ -78,12 +78,12 @@ func TestSCTP(t *testing.T) {
 	}
 }
 
-// sctpInit is a packet with an INIT chunk (RFC 9260, 3.3.2). The kernel looks at the checksum of what comes from elsewhere only.
+// sctpInit returns a packet with an INIT chunk (RFC 9260, 3.3.2). The kernel verifies the checksum only of packets from other machines.
 func sctpInit(port uint16) []byte {
 	b := make([]byte, 32)
 	binary.BigEndian.PutUint16(b, 20000)
 	binary.BigEndian.PutUint16(b[2:], port)
-	b[12], b[15] = 1, 20 // INIT, its length
+	b[12], b[15] = 1, 20 // INIT, and its length
 	binary.BigEndian.PutUint32(b[16:], 1)
 	binary.BigEndian.PutUint32(b[20:], 65536)
 	b[25], b[27] = 1, 1 // streams

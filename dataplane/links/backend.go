@@ -11,25 +11,25 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// Config configures a Backend. The zero value is right for an agent in the host's namespaces.
+// Config configures a Backend. The zero value is correct for an agent in the host's namespaces.
 type Config struct {
 	Log *slog.Logger
-	// ProcDir is where the host's /proc is; used for namespaces given by PID. Default /proc.
+	// ProcDir is the path of the host's /proc; used for namespaces given by PID. Default /proc.
 	ProcDir string
-	// NetnsDir is where named namespaces are; used for namespaces given by NSID. Default /var/run/netns.
+	// NetnsDir is the directory of named namespaces; used for namespaces given by NSID. Default /var/run/netns.
 	NetnsDir string
 	// Timeout bounds one exchange with the kernel. Default 5 s.
 	Timeout time.Duration
 }
 
-// VethPool hands out VETH pairs that are ready in the agent's namespace: the host end is up and attached to VPP already.
-// Both names become the taker's; the pod end is moved and renamed, the host end keeps its name.
+// VethPool provides VETH pairs that are ready in the agent's namespace: the host end is up and already attached to VPP. The caller owns both
+// devices afterwards; the pod end is moved and renamed, the host end keeps its name.
 type VethPool interface {
 	TakeVeth() (podEnd, hostEnd string, ok bool)
 }
 
-// Backend carries out the operations of the Linux kinds (it is a scheduler.Backend) and has the places of our interfaces. Its exported
-// look-ups may be called from any goroutine, everything else runs on the scheduler's.
+// Backend carries out the operations of the Linux kinds (it is a scheduler.Backend) and stores the locations of our interfaces. Its exported
+// look-ups may be called from any goroutine; all other methods run on the scheduler's.
 type Backend struct {
 	log      *slog.Logger
 	procDir  string
@@ -40,7 +40,7 @@ type Backend struct {
 	pool      VethPool
 	janitor   *Janitor
 
-	open  map[string]*nsHandle // by path; closed at the end of Flush, all except the agent's own
+	open  map[string]*nsHandle // by path; all except the agent's own are closed at the end of Flush
 	rbuf  []byte               // shared by the sockets
 	tasks []*task
 	dumps []*dumpTask
@@ -50,10 +50,10 @@ type Backend struct {
 	mu        sync.RWMutex
 	links     map[string]*device // guarded by mu; by logical name
 	taps      map[string]string  // guarded by mu; logical name of the Linux end by that of the VPP end
-	attaching map[string]bool    // guarded by mu; Linux ends of TAPs, by logical name, to which VPP was about to attach
+	attaching map[string]bool    // guarded by mu; Linux ends of TAPs, by logical name, to which VPP is about to attach
 }
 
-// NewBackend is a backend that is not registered with a scheduler yet; its look-ups find nothing until it is.
+// NewBackend returns a backend that is not registered with a scheduler yet; its look-ups find nothing before that.
 func NewBackend(cfg Config) *Backend {
 	b := &Backend{
 		log:      cfg.Log,
@@ -83,7 +83,7 @@ func NewBackend(cfg Config) *Backend {
 	return b
 }
 
-// Close gives back what the backend holds open.
+// Close releases the handles of the backend.
 func (b *Backend) Close() {
 	b.leaveAll()
 	if h := b.open[""]; h != nil {
@@ -98,10 +98,10 @@ type class int
 const (
 	deletes class = iota
 	creates
-	dependentCreates // need what other creates of the flush make
+	dependentCreates // depend on other creates of the flush
 )
 
-// task is one queued operation. An end of a VETH pair has veth instead of run, so that both ends can be done at once.
+// task is one queued operation. An end of a VETH pair has veth instead of run, so that both ends can be processed together.
 type task struct {
 	class class
 	run   func() error
@@ -109,7 +109,7 @@ type task struct {
 	done  func(err error)
 }
 
-// endKey finds the task of one end of a VETH pair.
+// endKey is the key of the task of one end of a VETH pair.
 type endKey struct {
 	class class
 	name  string
@@ -121,12 +121,12 @@ func (b *Backend) queue(c class, done func(error), run func() error) {
 
 // dumpTask is one queued dump.
 type dumpTask struct {
-	links bool // dumps of links go first: they say where our links are
+	links bool // dumps of links run first: they determine where our links are
 	run   func(s *snapshot) error
 	done  func(err error)
 }
 
-// Flush carries out what is queued and closes the namespaces that it entered.
+// Flush carries out the queued tasks and closes the namespaces that it entered.
 func (b *Backend) Flush(ctx context.Context) {
 	defer b.leaveAll()
 	for len(b.tasks) > 0 || len(b.dumps) > 0 {

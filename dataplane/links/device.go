@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createDummy makes a dummy device in its namespace.
+// createDummy creates a dummy device in its namespace.
 func (b *Backend) createDummy(v *iface) error {
 	h, err := b.enter(b.nsPath(v.GetNamespace()))
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Backend) createDummy(v *iface) error {
 	return err
 }
 
-// createLoopback takes the loopback device of a namespace over; it comes up as its own item.
+// createLoopback takes over the loopback device of a namespace; its link-up state is a separate item.
 func (b *Backend) createLoopback(v *iface) error {
 	h, err := b.enter(b.nsPath(v.GetNamespace()))
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *Backend) createLoopback(v *iface) error {
 	return b.finish(h, v, loopbackDev, true)
 }
 
-// createExisting takes a device over that another program made and will remove.
+// createExisting takes over a device that another program created and will remove.
 func (b *Backend) createExisting(v *iface) error {
 	h, err := b.enter(b.nsPath(v.GetNamespace()))
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *Backend) deleteOwned(v *iface) error {
 	return nil
 }
 
-// deleteUnowned lets a device go that we did not make: without our tag and addresses.
+// deleteUnowned releases a device that we did not create: it removes our tag and addresses.
 func (b *Backend) deleteUnowned(v *iface) error {
 	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
 		if !v.GetLinkOnly() {

@@ -15,8 +15,8 @@ type TapAt struct {
 	Device string
 }
 
-// TapsDropped is how many packets the kernel has dropped at each TAP, because VPP had not taken those before: the device's tx_dropped. It is 0
-// where it cannot be read, as when the pod has gone.
+// TapsDropped returns, for each TAP, the number of packets that the kernel dropped because VPP had not read earlier ones: the device's
+// tx_dropped. It is 0 if it cannot be read, for example when the pod is gone.
 func (m *HostMonitor) TapsDropped(taps []TapAt) []uint64 {
 	out := make([]uint64, len(taps))
 	for i, at := range taps {
@@ -43,7 +43,7 @@ func (m *HostMonitor) tapDropped(at TapAt) (uint64, error) {
 	return n, err
 }
 
-// getStats asks for a link with its counters.
+// getStats requests a link with its counters.
 func getStats(name string) *netlink.Batch {
 	b := &netlink.Batch{}
 	b.Begin(unix.RTM_GETLINK, 0, make([]byte, unix.SizeofIfInfomsg))
@@ -51,7 +51,7 @@ func getStats(name string) *netlink.Batch {
 	return b
 }
 
-// txDroppedAt is where struct rtnl_link_stats64 has tx_dropped.
+// txDroppedAt is the offset of tx_dropped in struct rtnl_link_stats64.
 const txDroppedAt = 7 * 8
 
 func parseTxDropped(payload []byte) (n uint64, ok bool) {

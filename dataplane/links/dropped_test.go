@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTapsDropped: what a TAP's reader does not take is counted, in the agent's namespace and in a pod's; of a TAP that is not there, nothing.
+// TestTapsDropped tests that packets that a TAP's reader does not take are counted, in the agent's namespace and in a pod's. For a missing TAP
+// the count is 0.
 func TestTapsDropped(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")

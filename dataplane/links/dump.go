@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// snapshot is what one flush has read of the kernel; all dumps of the flush share it.
+// snapshot holds what one flush has read from the kernel; all dumps of the flush share it.
 type snapshot struct {
 	b      *Backend
 	byPath map[string]*space // nil: gone
@@ -22,10 +22,10 @@ type snapshot struct {
 	order  []*space
 }
 
-// space is what was read of one namespace.
+// space holds what was read from one namespace.
 type space struct {
 	h      *nsHandle
-	ref    *namespace // one that leads here; nil for the agent's own
+	ref    *namespace // a reference to this namespace; nil for the agent's own
 	links  []linkInfo
 	addrs  []addrInfo
 	routes []routeInfo
@@ -37,7 +37,7 @@ func newSnapshot(b *Backend) *snapshot {
 	return &snapshot{b: b, byPath: map[string]*space{}, byID: map[nsdo.ID]*space{}}
 }
 
-// space reads the links of the namespace at path; nil when it is gone.
+// space reads the links of the namespace at path; it returns nil when the namespace is gone.
 func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 	if sp, ok := s.byPath[path]; ok {
 		return sp, nil
@@ -66,14 +66,14 @@ func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 	return sp, nil
 }
 
-// of gives the namespace of a device, with what else the caller needs read; nil when it is gone.
+// of returns the namespace of a device after read has read the further objects that the caller needs; nil when it is gone.
 func (s *snapshot) of(d *device, what string, read func(sp *space) error) (*space, error) {
 	sp, err := s.space(d.path, &namespace{Type: linux_namespace.NetNamespace_FD, Reference: d.path})
 	if sp == nil || err != nil {
 		return nil, err
 	}
 	if d.id != sp.h.ID() {
-		return nil, nil // the path leads elsewhere now
+		return nil, nil // the path refers to another namespace now
 	}
 	if sp.read[what] {
 		return sp, nil
@@ -85,13 +85,12 @@ func (s *snapshot) of(d *device, what string, read func(sp *space) error) (*spac
 	return sp, nil
 }
 
-// queueDump queues run; want collects what is desired while the scheduler asks.
+// queueDump queues run as a dump for op; links is set for dumps of links, which run first.
 func (b *Backend) queueDump(op *scheduler.DumpOp, links bool, run func(s *snapshot) error) {
 	b.dumps = append(b.dumps, &dumpTask{links: links, run: run, done: op.Done})
 }
 
-// eachDevice visits the devices that a dump is about, by name: those that are known or, for a partial dump, those whose values
-// are asked for.
+// eachDevice visits the devices that a dump covers, by name: all devices in the index or, for a partial dump, those of the requested values.
 func (b *Backend) eachDevice(asked map[string]bool, visit func(d *device) error) error {
 	b.mu.RLock()
 	links := maps.Clone(b.links)
@@ -139,7 +138,7 @@ func (b *Backend) dumpLinks(op *scheduler.DumpOp, emit func(key string, v *iface
 	})
 }
 
-// foundLink is a link of ours where it was found.
+// foundLink is a link of ours and its location.
 type foundLink struct {
 	link linkInfo
 	in   *space
@@ -154,14 +153,14 @@ func (f foundLink) device(logical string, desired *iface) *device {
 	}
 }
 
-// findLinks finds our links in the agent's namespace and in those that desired interfaces name.
+// findLinks finds our links in the agent's namespace and in the namespaces of desired interfaces.
 func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]foundLink, error) {
 	host, err := s.space("", nil)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]foundLink{}
-	wanted := map[string]*space{} // where the desired ones belong
+	wanted := map[string]*space{} // namespaces of the desired interfaces
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		v := desired[name]
 		sp, err := s.space(b.nsPath(v.GetNamespace()), v.GetNamespace())
@@ -200,7 +199,7 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 	return found, nil
 }
 
-// dropOrphan removes a pair that the agent had no time to tag.
+// dropOrphan removes a pair that an agent created and did not tag before it ended.
 func (b *Backend) dropOrphan(h *nsHandle, l linkInfo) {
 	if err := unlessGone(h.sock.exec(delLink(l.index))); err != nil {
 		b.log.Warn("incomplete VETH could not be removed", "device", l.name, "error", err)
@@ -209,7 +208,7 @@ func (b *Backend) dropOrphan(h *nsHandle, l linkInfo) {
 	b.log.Info("removed an incomplete VETH", "device", l.name)
 }
 
-// linkValue is the northbound value of a link, as close to the desired one as the truth allows.
+// linkValue returns the northbound value of a link, as close to the desired value as the actual state allows.
 func (b *Backend) linkValue(name string, f foundLink, desired *iface, s *snapshot) (*iface, error) {
 	v := &iface{
 		Name: name, Type: f.typ, Namespace: f.in.ref, HostIfName: f.link.name, Enabled: enabledUp(f.link),
@@ -244,8 +243,8 @@ func (b *Backend) linkValue(name string, f foundLink, desired *iface, s *snapsho
 	return v, nil
 }
 
-// peerName is the logical name of the other end of a VETH. Indexes alone do not tell which namespace it is in, so the
-// expected one is taken when it is among those that fit.
+// peerName returns the logical name of the other end of a VETH. An index does not identify the namespace of the peer, so the expected peer is
+// returned if it is among those that match.
 func (s *snapshot) peerName(f foundLink, expected string) string {
 	peer := ""
 	for _, sp := range s.order {

@@ -65,7 +65,7 @@ func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *addre
 				}
 				item := &address{logical: d.logical, prefix: a.prefix, afterUp: up && a.prefix.Addr().Is6()}
 				if w, ok := desired[id{d.logical, a.prefix}]; ok {
-					// An address that outlived its link's going down and up is as good as any.
+					// An address that is still present after its link went down and up is equivalent.
 					item.afterUp = w.item.afterUp
 					emit(w.key, item)
 				} else if a.ours {

@@ -8,13 +8,13 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// errForeign says that an object which is not ours is in the way. Retrying does not help.
+// errForeign reports a conflict with an object that is not ours. A retry does not help.
 var errForeign = errors.New("not ours")
 
-// errNoLink says that a link does not exist at present.
+// errNoLink reports that a link does not exist at present.
 var errNoLink = errors.New("no such link")
 
-// errTorn says that a listing cannot be relied on.
+// errTorn reports that a listing is not reliable.
 var errTorn = errors.New("the kernel's state changed while it was being listed")
 
 // retriable reports whether an operation that failed with err may succeed later without a change of configuration.
@@ -28,7 +28,7 @@ func retriable(err error) bool {
 	return true
 }
 
-// gone says that the object of a delete is not there, which is what the delete wanted.
+// gone reports whether err means that the object to delete does not exist, which is the result that the delete requested.
 func gone(err error) bool {
 	for _, e := range []error{nsdo.ErrGone, errNoLink, unix.ENODEV, unix.ENXIO, unix.ESRCH, unix.ENOENT, unix.EADDRNOTAVAIL} {
 		if errors.Is(err, e) {
@@ -38,7 +38,7 @@ func gone(err error) bool {
 	return false
 }
 
-// unlessGone is err, or nil when err says that there is nothing to delete.
+// unlessGone returns err, or nil if err means that the object to delete does not exist.
 func unlessGone(err error) error {
 	if err == nil || gone(err) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// FuzzParse: whatever the kernel sends is read, or is an error.
+// FuzzParse tests that any message of the kernel is parsed or causes an error.
 func FuzzParse(f *testing.F) {
 	head := binary.NativeEndian.AppendUint32(nil, 32)
 	head = binary.NativeEndian.AppendUint16(head, unix.RTM_NEWROUTE)

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// TestListingLosesNothing: what is there all the time is in each listing, however much changes beside it.
+// TestListingLosesNothing tests that links that exist all the time are in each listing, however many other links change.
 func TestListingLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	dev := w.dev("m")
@@ -65,7 +65,7 @@ func TestListingLosesNothing(t *testing.T) {
 		}
 		list, err := s.addrs()
 		if errors.Is(err, errTorn) {
-			continue // nothing else has time to run: that is reported, too
+			continue // no other goroutine has time to run: that is reported, too
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -82,8 +82,8 @@ func TestListingLosesNothing(t *testing.T) {
 	}
 }
 
-// TestDefaultRoute: the NIC is the one of the default route, also of one by two NICs, and not that of a VPN that took both
-// halves of the address space instead.
+// TestDefaultRoute tests that the NIC is that of the default route, also of one through two NICs, and not that of a VPN with routes for both
+// halves of the address space.
 func TestDefaultRoute(t *testing.T) {
 	w := newWorld(t)
 	nic, other, vpn := w.dev("n"), w.dev("o"), w.dev("v")
@@ -115,7 +115,7 @@ func TestDefaultRoute(t *testing.T) {
 	}
 }
 
-// TestHalfPooledPairs: of a pair that an agent had no time to mark on both ends nothing stays.
+// TestHalfPooledPairs tests that a pair that an agent did not mark on both ends is removed.
 func TestHalfPooledPairs(t *testing.T) {
 	w := newWorld(t)
 	pairs := NewPairs(1450)
@@ -132,14 +132,14 @@ func TestHalfPooledPairs(t *testing.T) {
 		t.Errorf("%v %v, want %v", list, err, whole)
 	}
 	if err := exec.Command("ip", "link", "show", half.Host).Run(); err == nil {
-		t.Error("half a pair stays, though nobody will ever take it")
+		t.Error("half a pair stays, although no caller will ever take it")
 	}
 	if err := pairs.Delete(whole); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestWatchAfterAFailure: a change that could not be looked up when it was reported is looked up later.
+// TestWatchAfterAFailure tests that a change that could not be looked up when it was reported is looked up later.
 func TestWatchAfterAFailure(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -27,7 +27,8 @@ type device struct {
 	pooled  bool
 	ipv6    bool // its IPv6 sysctls are set
 
-	// What the kernel drops together with the last IPv4 address or a change of the MAC, to put it back.
+	// Routes and neighbours that the kernel drops together with the last IPv4 address or on a change of the MAC; they are stored to restore
+	// them.
 	routes map[string]routeSpec
 	neighs map[netip.Addr]net.HardwareAddr
 }
@@ -43,7 +44,7 @@ func (d *device) tagged() bool {
 	return true
 }
 
-// LinuxDevice is the device name of a logical interface of ours in the agent's namespace, which is VPP's too.
+// LinuxDevice returns the device name of a logical interface of ours in the agent's namespace, which is also VPP's.
 func (b *Backend) LinuxDevice(logical string) (dev string, ok bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -54,8 +55,8 @@ func (b *Backend) LinuxDevice(logical string) (dev string, ok bool) {
 	return d.name, true
 }
 
-// LinuxTap reports where the Linux end of the TAP of a VPP interface is now, for VPP to attach to it; netnsPath is empty for the agent's
-// namespace. As attaching costs the device its neighbours, the next flush that finds it attached puts them back.
+// LinuxTap returns the current location of the Linux end of the TAP of a VPP interface, for VPP to attach to it; netnsPath is empty for the
+// agent's namespace. Attaching makes the device lose its neighbours, so the next flush that finds it attached restores them.
 func (b *Backend) LinuxTap(vppIfName string) (netnsPath, dev string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +68,7 @@ func (b *Backend) LinuxTap(vppIfName string) (netnsPath, dev string, ok bool) {
 	return d.path, d.name, true
 }
 
-// LinuxTapMAC is the hardware address of the Linux end of the TAP of a VPP interface, for VPP to keep when it attaches again.
+// LinuxTapMAC returns the hardware address of the Linux end of the TAP of a VPP interface, which VPP must keep when it attaches again.
 func (b *Backend) LinuxTapMAC(vppIfName string) (net.HardwareAddr, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -103,7 +104,7 @@ func (b *Backend) forget(logical string) {
 	delete(b.attaching, logical)
 }
 
-// replaceIndex makes links everything that is known, keeping what a dump does not tell.
+// replaceIndex replaces the index by links, and keeps the data that a dump does not contain.
 func (b *Backend) replaceIndex(links map[string]*device) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +120,7 @@ func (b *Backend) replaceIndex(links map[string]*device) {
 	b.links, b.taps = links, taps
 }
 
-// locate gives the namespace and the present device of a logical interface.
+// locate returns the namespace and the present device of a logical interface.
 func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 	d := b.device(logical)
 	if d == nil {
@@ -134,7 +135,7 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 	}
 	l, err := h.sock.link(d.name)
 	if err == nil && d.tagged() && l.alias != tagOf(logical) {
-		err = errNoLink // the path leads to another namespace now
+		err = errNoLink // the path refers to another namespace now
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("interface %s: device %s in %s: %w", logical, d.name, h, err)
@@ -145,7 +146,7 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 	return h, d, nil
 }
 
-// onDevice runs f for the present device of a logical interface; naming what failed.
+// onDevice runs f for the present device of a logical interface; errors contain the name of the interface.
 func (b *Backend) onDevice(logical string, f func(h *nsHandle, d *device) error) error {
 	h, d, err := b.locate(logical)
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *Backend) onDevice(logical string, f func(h *nsHandle, d *device) error)
 	}
 	if err := f(h, d); err != nil {
 		if errors.Is(err, unix.ENODEV) {
-			d.index = 0 // look again next time
+			d.index = 0 // look it up again next time
 		}
 		return fmt.Errorf("device %s in %s: %w", d.name, h, err)
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Isolate keeps the host's network stack off a VETH end that VPP reads through an AF_PACKET socket. The kernel sees every frame that VPP
-// sees; without this it would answer ARP there and take in what is addressed to the end's hardware address, which VPP sets to its own: a
-// pod could talk to the host past VPP, and everything for the host would arrive twice. So the end does not speak ARP and has an address
-// that nothing uses. It may be called from any goroutine.
+// Isolate separates a VETH end that VPP reads through an AF_PACKET socket from the host's network stack. The kernel sees every frame that VPP
+// sees. Without Isolate it would answer ARP there and accept frames for the end's hardware address, which VPP sets to its own: a pod could
+// reach the host past VPP, and all packets for the host would arrive twice. So ARP is disabled on the end, and its hardware address is one that
+// no other device uses. Isolate may be called from any goroutine.
 func Isolate(dev string) error {
 	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
@@ -23,9 +23,9 @@ func Isolate(dev string) error {
 	return nil
 }
 
-// Share lets VPP use a NIC of the host through an AF_PACKET socket beside the host itself. VPP has a hardware address of its own
-// there, so the NIC must take frames for other addresses than its own; the host's stack ignores those. It must not join received
-// packets either (GRO, LRO): the host has more work by that, and VPP gets all. It may be called from any goroutine.
+// Share lets VPP use a NIC of the host through an AF_PACKET socket while the host uses the NIC, too. VPP has its own hardware address there, so
+// the NIC must accept frames for other addresses than its own; the host's stack ignores them. The NIC must not merge received packets either
+// (GRO, LRO): this costs the host more CPU, but VPP receives all packets. Share may be called from any goroutine.
 func Share(dev string) error {
 	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
@@ -41,7 +41,7 @@ func Share(dev string) error {
 	return nil
 }
 
-// unusedMAC is a locally administered address that no pod and no VPP interface has: their second byte differs.
+// unusedMAC returns a locally administered address that no pod and no VPP interface has: their second byte differs.
 func unusedMAC(dev string) net.HardwareAddr {
 	h := fnv.New32a()
 	h.Write([]byte(dev))

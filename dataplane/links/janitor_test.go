@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestJanitorRunsUnderLoad: pods that come and go all the time do not keep the links of those that have gone.
+// TestJanitorRunsUnderLoad tests that links of deleted pods are removed even if pods are created and deleted all the time.
 func TestJanitorRunsUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := NewJanitor(slog.New(slog.DiscardHandler))
@@ -36,7 +36,7 @@ func TestJanitorRunsUnderLoad(t *testing.T) {
 	})
 }
 
-// TestJanitorWaitsUntilItIsQuiet: so that it removes many links at once.
+// TestJanitorWaitsUntilItIsQuiet tests that the janitor waits, so that it removes many links at once.
 func TestJanitorWaitsUntilItIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := NewJanitor(slog.New(slog.DiscardHandler))

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/ownns"
 )
 
-// A resync looks at every link that there is, and removes those of an agent that it does not know.
+// A resync looks at every link that exists, and removes the links of an agent that it has no record of.
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
 		fmt.Println("netlink: not root; only the tests that need no network namespace run")

@@ -20,7 +20,7 @@ type HostLink struct {
 	Index int
 	Name  string
 	Alias string
-	Kind  string // "veth", "tun", …; empty for a physical one
+	Kind  string // "veth", "tun", …; empty for a physical link
 	MAC   net.HardwareAddr
 	MTU   int
 	Up    bool
@@ -32,7 +32,7 @@ type HostAddress struct {
 	Prefix netip.Prefix
 }
 
-// HostMonitor watches the links and addresses of the namespace the agent runs in. It may be used from any goroutine.
+// HostMonitor watches the links and addresses of the agent's network namespace. It may be used from any goroutine.
 type HostMonitor struct {
 	log     *slog.Logger
 	timeout time.Duration
@@ -40,15 +40,15 @@ type HostMonitor struct {
 }
 
 const (
-	// watchPause paces watching: however many addresses change, they are listed again at most this often.
+	// watchPause limits the rate: however many addresses change, they are listed at most once in this time.
 	watchPause = 100 * time.Millisecond
-	// watchRetry is when they are listed again if that failed.
+	// watchRetry is the time after which a failed listing is repeated.
 	watchRetry = 2 * time.Second
-	// eventBuffer is what the kernel keeps for us of notifications, in bytes.
+	// eventBuffer is the size in bytes of the kernel's queue for our notifications.
 	eventBuffer = 256 << 10
 )
 
-// NewHostMonitor is a monitor; log may be nil.
+// NewHostMonitor returns a monitor; log may be nil.
 func NewHostMonitor(log *slog.Logger) *HostMonitor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -77,13 +77,13 @@ func (m *HostMonitor) Links(ctx context.Context) ([]HostLink, error) {
 	return out, nil
 }
 
-// hostState is what Watch compares: the host's own addresses, and the MTUs of its own links.
+// hostState is the state that Watch compares: the host's own addresses, and the MTUs of its own links.
 type hostState struct {
 	addresses []HostAddress
 	mtus      map[string]uint32
 }
 
-// equal disregards links that appeared or disappeared: those of containers do so all the time.
+// equal ignores links that appeared or disappeared: links of containers do so all the time.
 func (h *hostState) equal(o *hostState) bool {
 	for name, mtu := range h.mtus {
 		if other, both := o.mtus[name]; both && other != mtu {
@@ -93,8 +93,8 @@ func (h *hostState) equal(o *hostState) bool {
 	return slices.Equal(h.addresses, o.addresses)
 }
 
-// Addresses lists the addresses that are the host's own: not those of loopback, of container bridges (docker, virbr) and of
-// links that lead to VPP, and no link-local ones.
+// Addresses lists the host's own addresses. It omits those of loopback, of container bridges (docker, virbr) and of links that lead to VPP, and
+// link-local addresses.
 func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
 	now, err := m.state(ctx)
 	return now.addresses, err
@@ -136,7 +136,7 @@ func stateOf(links []linkInfo, addrs []addrInfo) hostState {
 	return out
 }
 
-// firstOf is the first result that is not 0.
+// firstOf returns the first result that is not 0.
 func firstOf(results ...int) int {
 	for _, r := range results {
 		if r != 0 {
@@ -152,7 +152,7 @@ func isHosts(l linkInfo) bool {
 		!strings.HasPrefix(l.name, "docker") && !strings.HasPrefix(l.name, "virbr")
 }
 
-// isOurs reports whether the agent has made the link.
+// isOurs reports whether the agent has created the link.
 func isOurs(l linkInfo) bool {
 	for _, tag := range []string{tagPrefix, tagPeer} {
 		if strings.HasPrefix(l.alias, tag) {
@@ -167,7 +167,7 @@ func isOurs(l linkInfo) bool {
 	return false
 }
 
-// Watch calls report with Addresses at first and whenever they, or the MTUs of the host's own links, have changed, until ctx ends. Run it
+// Watch calls report with Addresses at the start and whenever they, or the MTUs of the host's own links, have changed, until ctx ends. Run it
 // as a job.
 func (m *HostMonitor) Watch(ctx context.Context, report func([]HostAddress)) error {
 	var last *hostState
@@ -177,7 +177,7 @@ func (m *HostMonitor) Watch(ctx context.Context, report func([]HostAddress)) err
 		Listed: func(_ context.Context, all netlink.LinkListing) error {
 			now := stateOf(mapped(all.Links, infoOf), mapped(all.Addrs, addrInfoOf))
 			if all.Torn {
-				return nil // it has changed, which is a reason to list it again
+				return nil // the list has changed, so it is listed again
 			}
 			if last == nil || !now.equal(last) {
 				report(slices.Clone(now.addresses))

@@ -10,15 +10,15 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// Marks in the kernel. The numbers are in no other program's use.
+// Marks in the kernel. No other known program uses these numbers.
 const (
 	// protocol is the routing protocol number of our routes, neighbours and addresses.
 	protocol = 201
-	// groupNew is the group of a link that we have made but not yet tagged.
+	// groupNew is the group of a link that we have created but not yet tagged.
 	groupNew = 0x636e7600
-	// groupPooled is the group of the host end of a pooled VETH pair: it keeps the name the pool gave it.
+	// groupPooled is the group of the host end of a pooled VETH pair: the end keeps its name from the pool.
 	groupPooled = 0x636e7601
-	// groupDoomed is the group of links that are about to be removed at once.
+	// groupDoomed is the group of links that will be removed together.
 	groupDoomed = 0x636e7602
 )
 
@@ -27,10 +27,10 @@ const (
 	attrVethPeer     = 1  // VETH_INFO_PEER
 	loopbackIndex    = 1
 	maxName          = unix.IFNAMSIZ - 1
-	kernelIPv6Metric = 1024 // what a route gets that asks for none
+	kernelIPv6Metric = 1024 // the metric of a route without a requested metric
 )
 
-// linkSpec is what a link message says; zero fields are left out.
+// linkSpec is the content of a link message; zero fields are omitted.
 type linkSpec struct {
 	index int32
 	name  string
@@ -42,11 +42,11 @@ type linkSpec struct {
 	up    bool
 	down  bool
 	noARP bool
-	// promisc makes the device take frames for all addresses.
+	// promisc makes the device accept frames for all addresses.
 	promisc bool
 }
 
-// setLink changes an existing link. With an index and a name the link is renamed; with nsFD it moves first.
+// setLink returns a change of an existing link. With an index and a name the link is renamed; with nsFD it moves first.
 func setLink(s linkSpec) *netlink.Batch {
 	b := &netlink.Batch{}
 	b.Begin(unix.RTM_SETLINK, 0, s.header())
@@ -54,7 +54,7 @@ func setLink(s linkSpec) *netlink.Batch {
 	return b
 }
 
-// header is struct ifinfomsg.
+// header returns struct ifinfomsg.
 func (s linkSpec) header() []byte {
 	var flags, change uint32
 	for _, f := range []struct {
@@ -97,7 +97,7 @@ func (s linkSpec) addTo(b *netlink.Batch) {
 	}
 }
 
-// newLink makes a link of the given kind; peer, for a VETH, may be in another namespace.
+// newLink returns the creation of a link of the given kind; peer, for a VETH, may be in another namespace.
 func newLink(kind string, s linkSpec, peer *linkSpec) *netlink.Batch {
 	b := &netlink.Batch{}
 	b.Begin(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, s.header())
@@ -123,7 +123,7 @@ func delLink(index int32) *netlink.Batch {
 	return b
 }
 
-// delGroup removes all links of a group of the namespace.
+// delGroup returns the removal of all links of a group in the namespace.
 func delGroup(group uint32) *netlink.Batch {
 	b := &netlink.Batch{}
 	b.DelLink(0)
@@ -145,7 +145,7 @@ func addrMsg(typ, flags uint16, index int32, p netip.Prefix) *netlink.Batch {
 	h := make([]byte, unix.SizeofIfAddrmsg)
 	h[0], h[1] = netlink.FamilyOf(p.Addr()), uint8(p.Bits())
 	if p.Addr().Is6() {
-		h[2] = unix.IFA_F_NODAD // there is nothing else on the link, and a tentative address cannot be used
+		h[2] = unix.IFA_F_NODAD // no other host is on the link, and a tentative address cannot be used
 	}
 	switch {
 	case p.Addr().IsLinkLocalUnicast():
@@ -193,7 +193,7 @@ func delRoute(index int32, r routeSpec) *netlink.Batch {
 	return b
 }
 
-// header is struct rtmsg.
+// header returns struct rtmsg.
 func (r routeSpec) header() []byte {
 	h := make([]byte, unix.SizeofRtMsg)
 	h[0], h[1] = netlink.FamilyOf(r.dst.Addr()), uint8(r.dst.Bits())
@@ -211,7 +211,7 @@ func (r routeSpec) addTo(b *netlink.Batch, index int32) {
 	}
 }
 
-// getRoutes asks for the routes of one protocol, or of all when proto is 0. Kernels before 4.20 answer with all.
+// getRoutes requests the routes of one protocol, or all routes if proto is 0. Kernels before 4.20 return all.
 func getRoutes(family, proto uint8) *netlink.Batch {
 	h := make([]byte, unix.SizeofRtMsg)
 	h[0], h[5] = family, proto

@@ -20,16 +20,16 @@ const (
 
 var errNoTuns = errors.New("the agent cannot make TAPs")
 
-// MakeTap makes the Linux end of a TAP ahead of VPP, which attaches to it: a persistent device called dev (a TUN with tun), down,
-// in the network namespace that netns names (a path, a name in the directory of namespaces, empty for the agent's own).
+// MakeTap creates the Linux end of a TAP before VPP attaches to it: a persistent device called dev (a TUN if tun is set), down, in the network
+// namespace netns (a path, a name in the directory of namespaces, or empty for the agent's own).
 //
-// VPP could make it itself, but its TAPs have several queues, for which the kernel keeps 256 transmit queues; when such a
-// device is set up, each gets a queueing discipline with rings for three times the queue length: 6 MB and, from the 15th device
-// on, 15 to 22 ms, for which VPP's main thread waits. A device that has a discipline when it goes up keeps that one, so this one
-// gets "noqueue". That is also what serves: the driver never asks the kernel to wait, it drops what its ring has no room for.
+// VPP could create the device itself, but VPP's TAPs have several queues, for which the kernel keeps 256 transmit queues. When such a device is
+// set up, each queue gets a queueing discipline with rings for three times the queue length: 6 MB and, from the 15th device on, 15 to 22 ms,
+// during which VPP's main thread waits. A device that has a discipline when it is set up keeps it, so this one gets "noqueue". "noqueue" is
+// also the correct discipline: the driver never makes the kernel wait, it drops packets that do not fit in its ring.
 //
-// made is false, and nothing was done, when there is a device of that name already, or when the agent may not make TAPs: then
-// it is left to VPP to attach to the device or to make one. It must be called on the scheduler's goroutine.
+// made is false, and nothing was done, if a device of that name already exists, or if the agent is not permitted to create TAPs: then VPP
+// attaches to the device or creates one. MakeTap must be called on the scheduler's goroutine.
 func (b *Backend) MakeTap(netns, dev string, tun bool) (made bool, err error) {
 	h, err := b.enter(b.tapNamespace(netns))
 	if err != nil {
@@ -51,13 +51,13 @@ func (b *Backend) MakeTap(netns, dev string, tun bool) (made bool, err error) {
 		return false, fmt.Errorf("find TAP %s in %s after making it: %w", dev, h, err)
 	}
 	if err := h.sock.exec(newQdisc(l.index, "noqueue")); err != nil {
-		// A kernel without queueing disciplines has none to attach, either.
+		// A kernel without queueing disciplines does not attach one, either.
 		b.log.Debug("the TAP keeps the kernel's queueing disciplines", "device", dev, "namespace", h.path, "error", err)
 	}
 	return true, nil
 }
 
-// DropTap removes what MakeTap has made and VPP has not attached to. It must be called on the scheduler's goroutine.
+// DropTap removes a device that MakeTap created and VPP has not attached to. It must be called on the scheduler's goroutine.
 func (b *Backend) DropTap(netns, dev string) error {
 	h, err := b.enter(b.tapNamespace(netns))
 	if err == nil {
@@ -72,7 +72,7 @@ func (b *Backend) DropTap(netns, dev string) error {
 	return nil
 }
 
-// tapNamespace is the path of a namespace given as VPP takes it.
+// tapNamespace returns the path of a namespace in the notation of VPP.
 func (b *Backend) tapNamespace(netns string) string {
 	if netns == "" || strings.Contains(netns, "/") {
 		return netns
@@ -80,7 +80,7 @@ func (b *Backend) tapNamespace(netns string) string {
 	return filepath.Join(b.netnsDir, netns)
 }
 
-// newPersistentTap makes a device as VPP would: another set of flags, and VPP could not attach.
+// newPersistentTap creates a device with the same flags as VPP: with other flags, VPP could not attach.
 func newPersistentTap(dev string, tun bool) error {
 	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -105,7 +105,7 @@ func newPersistentTap(dev string, tun bool) error {
 	return nil
 }
 
-// newQdisc gives a link a root queueing discipline in place of what it has.
+// newQdisc returns a request that replaces the root queueing discipline of a link.
 func newQdisc(index int32, kind string) *netlink.Batch {
 	h := make([]byte, sizeofTcMsg)
 	binary.NativeEndian.PutUint32(h[4:], uint32(index))

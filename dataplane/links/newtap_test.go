@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// The device that we make is one that VPP can attach to, and it keeps its queueing discipline when it goes up and down.
+// VPP can attach to the device that we create, and the device keeps its queueing discipline when it is set up and down.
 func TestMakeTap(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")
@@ -59,7 +59,7 @@ func TestMakeTap(t *testing.T) {
 	}
 }
 
-// What has the name already is left alone, whatever it is, and so is what has an owner.
+// An existing device with the name stays unchanged, whatever its type, and so does a device that has an owner.
 func TestMakeTapLeavesOthersAlone(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")

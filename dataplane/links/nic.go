@@ -17,8 +17,8 @@ type NIC struct {
 	Addresses []netip.Prefix // in the order of addresses
 }
 
-// NIC looks at the NIC called name; with "", at the one with the default route, else at the first that has an address. The zero
-// NIC means that there is none.
+// NIC returns the NIC called name. If name is "", it returns the NIC with the default route, or else the first one that has an address. The
+// zero NIC means that there is none.
 func (m *HostMonitor) NIC(ctx context.Context, name string) (NIC, error) {
 	links, err := m.Links(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (m *HostMonitor) NIC(ctx context.Context, name string) (NIC, error) {
 	return up, nil
 }
 
-// defaultRouteLink is the name of the link of the default route with the lowest metric, IPv4 before IPv6; empty without one.
+// defaultRouteLink returns the name of the link of the default route with the lowest metric, IPv4 before IPv6; empty if there is none.
 func (m *HostMonitor) defaultRouteLink(ctx context.Context, links []HostLink) (string, error) {
 	var routes []routeInfo
 	err := m.query(ctx, func(s *sock) (err error) { routes, err = s.routes(0); return err })

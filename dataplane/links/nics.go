@@ -14,24 +14,24 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// HostNIC is an interface of the host that may connect it with other machines.
+// HostNIC is an interface of the host that may connect it to other machines.
 type HostNIC struct {
 	Name         string
-	Up           bool // by the administrator
-	Part         bool // of a bridge or a bond, which has the addresses and routes
-	DefaultRoute bool // it has the default route, of IPv4 if there is one, else of IPv6
+	Up           bool // enabled by the administrator
+	Part         bool // of a bridge or a bond, which holds the addresses and routes
+	DefaultRoute bool // it has the default route, that of IPv4 if there is one, else that of IPv6
 	MTU          int
 	Addresses    []netip.Prefix
 }
 
-// HostNetwork is a network that the host is in.
+// HostNetwork is a network to which the host is connected.
 type HostNetwork struct {
 	Link   string
 	Prefix netip.Prefix // the host's address there, with the network's length
-	Dummy  bool         // the link leads nowhere
+	Dummy  bool         // the link leads to no other machine
 }
 
-// NICs lists the interfaces that are the host's own, by index: none of ours, of containers or of virtual machines.
+// NICs lists the host's own interfaces, by index. It omits interfaces of ours, of containers and of virtual machines.
 func (m *HostMonitor) NICs(ctx context.Context) ([]HostNIC, error) {
 	var infos []linkInfo
 	if err := m.query(ctx, func(s *sock) (err error) { infos, err = s.links(); return err }); err != nil {
@@ -69,8 +69,8 @@ func (m *HostMonitor) NICs(ctx context.Context) ([]HostNIC, error) {
 	return out, nil
 }
 
-// Networks lists the networks that the host is in by interfaces that are up, bridges of containers among them; not those that
-// do not leave a link, nor those of our own links.
+// Networks lists the networks to which the host is connected by interfaces that are up, including bridges of containers. It omits networks that
+// do not leave a link, and those of our own links.
 func (m *HostMonitor) Networks(ctx context.Context) ([]HostNetwork, error) {
 	var out []HostNetwork
 	err := m.query(ctx, func(s *sock) error {
@@ -102,17 +102,17 @@ func (m *HostMonitor) Networks(ctx context.Context) ([]HostNetwork, error) {
 	return out, nil
 }
 
-// nicsPause paces watching NICs: each pod's link makes a few notifications, too.
+// nicsPause limits the rate of watching NICs: the link of each pod causes notifications, too.
 const nicsPause = 500 * time.Millisecond
 
-// WatchNICs calls report with NICs at first and whenever they have changed, until ctx ends. Run it as a job.
+// WatchNICs calls report with NICs at the start and whenever they have changed, until ctx ends. Run it as a job.
 func (m *HostMonitor) WatchNICs(ctx context.Context, report func([]HostNIC)) error {
 	var last []HostNIC
 	first := true
 	w := netlink.Watch{
 		Log: m.log, Pause: watchRetry, Settle: nicsPause,
 		Open: func() (netlink.LinkSource, error) { return m.open(unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE) },
-		Listed: func(ctx context.Context, _ netlink.LinkListing) error { // of which NICs needs more
+		Listed: func(ctx context.Context, _ netlink.LinkListing) error { // NICs needs more data than the listing contains
 			now, err := m.NICs(ctx)
 			if err == nil && (first || !reflect.DeepEqual(now, last)) {
 				first, last = false, now

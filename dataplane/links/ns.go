@@ -15,7 +15,7 @@ type nsHandle struct {
 	sock *sock
 }
 
-// nsPath is the file that stands for the namespace ref, or "" for the agent's own.
+// nsPath returns the file that represents the namespace ref, or "" for the agent's own.
 func (b *Backend) nsPath(ref *linux_namespace.NetNamespace) string {
 	switch ref.GetType() {
 	case linux_namespace.NetNamespace_NSID:
@@ -28,7 +28,7 @@ func (b *Backend) nsPath(ref *linux_namespace.NetNamespace) string {
 	return ""
 }
 
-// enter gives the handle of the namespace at path, opening it unless this flush already did.
+// enter returns the handle of the namespace at path. It opens the namespace unless this flush has already done so.
 func (b *Backend) enter(path string) (*nsHandle, error) {
 	if h := b.open[path]; h != nil {
 		return h, nil
@@ -66,7 +66,7 @@ func (b *Backend) openNS(path string) (*nsHandle, error) {
 	return h, nil
 }
 
-// openHost opens the namespace the agent runs in.
+// openHost opens the agent's own namespace.
 func (b *Backend) openHost() (*nsHandle, error) {
 	ns, err := nsdo.Current()
 	if err != nil {
@@ -80,11 +80,11 @@ func (b *Backend) openHost() (*nsHandle, error) {
 	return h, nil
 }
 
-// inNS runs f, which must not start goroutines or block for long, on a thread inside h. It is needed for what belongs to
-// the namespace of the calling thread: new sockets and /proc/sys/net.
+// inNS runs f, which must not start goroutines or block for long, on a thread inside h. It is needed for objects of the calling thread's
+// namespace: new sockets and /proc/sys/net.
 func (b *Backend) inNS(h *nsHandle, f func() error) error { return h.inside().Do(f) }
 
-// inside is nil for the agent's own namespace, where the caller is already.
+// inside returns nil for the agent's own namespace, in which the caller already runs.
 func (h *nsHandle) inside() *nsdo.Namespace {
 	if h.path == "" {
 		return nil
@@ -92,7 +92,7 @@ func (h *nsHandle) inside() *nsdo.Namespace {
 	return h.Namespace
 }
 
-// leaveAll closes all namespaces but the agent's own.
+// leaveAll closes all namespaces except the agent's own.
 func (b *Backend) leaveAll() {
 	host := b.open[""]
 	for path, h := range b.open {

@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 )
 
-// offloads are the settings of a VETH that matter to VPP's af_packet: a frame whose checksum is left to the hardware, or
-// that is larger than the MTU, is lost or worse once it reaches VPP.
+// offloads holds the settings of a VETH that VPP's af_packet depends on: a frame whose checksum is left to the hardware, or that is larger than
+// the MTU, is lost or corrupted when it reaches VPP.
 type offloads struct {
 	rx, tx bool
 }
@@ -51,7 +51,7 @@ func (s *sock) ethtool(dev string, cmd, value uint32) (uint32, error) {
 	return v.data, nil
 }
 
-// offloadsOf is what v asks for.
+// offloadsOf returns the settings that v requests.
 func offloadsOf(v *iface) offloads {
 	return offloads{
 		rx: offloaded(v.GetVeth().GetRxChecksumOffloading()),
@@ -59,7 +59,7 @@ func offloadsOf(v *iface) offloads {
 	}
 }
 
-// updateOffloads makes the offloads of a VETH what v asks for; present is what they are.
+// updateOffloads sets the offloads of a VETH to those that v requests; present holds the current settings.
 func updateOffloads(h *nsHandle, dev string, v *iface, present offloads) error {
 	want := offloadsOf(v)
 	set := func(what string, cmd uint32, on bool) error {
@@ -83,14 +83,14 @@ func updateOffloads(h *nsHandle, dev string, v *iface, present offloads) error {
 	if err := set("tx", ethtoolSetTX, want.tx); err != nil {
 		return err
 	}
-	// TSO falls with the checksums, but would come back with them; GSO does not depend on them.
+	// The kernel disables TSO together with the checksums, and would enable it again with them; GSO does not depend on them.
 	if err := set("tso", ethtoolSetTSO, want.tx); err != nil {
 		return err
 	}
 	return set("gso", ethtoolSetGSO, want.tx)
 }
 
-// checksumsOff turns checksum and segmentation offload towards the device off, as updateOffloads does.
+// checksumsOff disables checksum and segmentation offload towards the device, as updateOffloads does.
 func (s *sock) checksumsOff(dev string) error {
 	for _, cmd := range []uint32{ethtoolSetTX, ethtoolSetTSO, ethtoolSetGSO} {
 		if _, err := s.ethtool(dev, cmd, 0); err != nil {
@@ -100,8 +100,8 @@ func (s *sock) checksumsOff(dev string) error {
 	return nil
 }
 
-// wholeFrames keeps a NIC from joining received packets to larger ones, which VPP's rings have no room for. A NIC that cannot join is
-// left as it is.
+// wholeFrames stops a NIC from merging received packets into larger ones, which do not fit in VPP's rings. A NIC that cannot merge packets
+// stays unchanged.
 func (s *sock) wholeFrames(dev string) error {
 	gro, err := s.ethtool(dev, ethtoolGetGRO, 0)
 	if err == nil && gro != 0 {
@@ -118,7 +118,7 @@ func (s *sock) wholeFrames(dev string) error {
 	return nil
 }
 
-// offloadSetting is how a present state is dumped.
+// offloadSetting converts a present state to the value in a dump.
 func offloadSetting(on bool) offload {
 	if on {
 		return linux_interfaces.VethLink_CHKSM_OFFLOAD_ENABLED
@@ -126,7 +126,7 @@ func offloadSetting(on bool) offload {
 	return linux_interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
 }
 
-// readOffloads is the present state of a VETH.
+// readOffloads returns the present state of a VETH.
 func readOffloads(h *nsHandle, dev string) (offloads, error) {
 	rx, err := h.sock.ethtool(dev, ethtoolGetRX, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// tagPool starts the aliases of both ends of a ready VETH pair; the pair's name follows.
+	// tagPool is the prefix of the aliases of both ends of a ready VETH pair; the pair's name follows.
 	tagPool    = "contiv-pool:"
 	poolPodEnd = "cvq"
 	poolHost   = "cvh"
@@ -19,13 +19,13 @@ const (
 // Pair is a ready VETH pair in the agent's namespace.
 type Pair struct{ Pod, Host string }
 
-// Pairs makes VETH pairs ahead of their use. It may be used from any goroutine.
+// Pairs creates VETH pairs before they are needed. It may be used from any goroutine.
 type Pairs struct {
 	timeout time.Duration
 	mtu     uint32
 }
 
-// NewPairs makes pairs with the given MTU, the one that pods usually have: to change it later is cheap, too.
+// NewPairs returns a Pairs that creates pairs with the given MTU, the usual one of pods: changing it later is also cheap.
 func NewPairs(mtu uint32) *Pairs { return &Pairs{timeout: 5 * time.Second, mtu: mtu} }
 
 func (p *Pairs) use(f func(s *sock) error) error {
@@ -37,7 +37,7 @@ func (p *Pairs) use(f func(s *sock) error) error {
 	return f(s)
 }
 
-// List gives the pairs that are ready: made and not taken. One that Make had no time to mark on both ends is removed.
+// List returns the pairs that are ready: created and not in use. A pair that Make did not mark on both ends before its agent ended is removed.
 func (p *Pairs) List() (pairs []Pair, err error) {
 	err = p.use(func(s *sock) error {
 		links, err := s.links()
@@ -51,7 +51,7 @@ func (p *Pairs) List() (pairs []Pair, err error) {
 		for _, l := range links {
 			id, ok := strings.CutPrefix(l.name, poolHost)
 			if !ok || l.kind != "veth" || l.group != groupPooled || l.alias != "" && l.alias != tagPool+id {
-				continue // also one that is being taken: its host end gets another alias first
+				continue // includes a pair that is being taken: its host end gets another alias first
 			}
 			if pod := poolPodEnd + id; l.alias != "" && alias[pod] == l.alias {
 				pairs = append(pairs, Pair{Pod: pod, Host: l.name})
@@ -67,7 +67,7 @@ func (p *Pairs) List() (pairs []Pair, err error) {
 	return pairs, nil
 }
 
-// Make makes a pair: host end up, checksum offloads off on both ends as VPP's af_packet needs it.
+// Make creates a pair: its host end is up, and checksum offloads are off on both ends, as VPP's af_packet requires.
 func (p *Pairs) Make() (Pair, error) {
 	var raw [5]byte
 	_, _ = rand.Read(raw[:]) // never fails
@@ -96,7 +96,7 @@ func (p *Pairs) Make() (Pair, error) {
 	return pair, nil
 }
 
-// Delete removes a pair; removing what is gone succeeds.
+// Delete removes a pair; deleting a pair that does not exist succeeds.
 func (p *Pairs) Delete(pair Pair) error {
 	err := p.use(func(s *sock) error { return removeByName(s, pair.Host) })
 	if err != nil {

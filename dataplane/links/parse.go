@@ -10,10 +10,10 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// linkInfo is what we read of a link.
+// linkInfo holds the fields of a link that we use.
 type linkInfo struct {
 	index  int32
-	parent int32 // of a VETH: the peer's index, in the peer's namespace
+	parent int32 // of a VETH: index of the peer, in the peer's namespace
 	flags  uint32
 	name   string
 	alias  string
@@ -21,9 +21,9 @@ type linkInfo struct {
 	mac    net.HardwareAddr
 	mtu    uint32
 	group  uint32
-	master uint32 // the index of the bridge or bond that it is part of; 0: none
+	master uint32 // index of its bridge or bond; 0: none
 
-	// Of a TUN or TAP that can have several queues, how many are held open by processes.
+	// For a TUN or TAP that can have several queues, queues is the number that processes hold open.
 	multiQueue bool
 	queues     uint32
 }
@@ -78,7 +78,7 @@ func (s *sock) routes(proto uint8) ([]routeInfo, error) {
 	return out, nil
 }
 
-// link finds a link by its name.
+// link looks up a link by its name.
 func (s *sock) link(name string) (linkInfo, error) {
 	var b netlink.Batch
 	b.GetLink(name)

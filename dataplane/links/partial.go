@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// askedFor are the interfaces of the values that a partial dump asks for; nil for a dump of everything.
+// askedFor returns the interfaces of the values that a partial dump requests; nil for a dump of everything.
 func askedFor(op *scheduler.DumpOp) map[string]bool {
 	if !op.Partial() {
 		return nil
@@ -31,8 +31,8 @@ func askedFor(op *scheduler.DumpOp) map[string]bool {
 	return asked
 }
 
-// lookAtLinks emits those of some links that are where we know them to be. Unlike a dump of all it changes nothing of what is
-// known. The agent's own namespace may have very many links: of those only the ones asked for are read.
+// lookAtLinks emits those of the desired links that are at their indexed location. Unlike a full dump it does not change the index. The agent's
+// own namespace may have very many links: only the requested ones are read.
 func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(key string, v *iface)) error {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		if err := b.lookAtLink(s, desired[name]); err != nil {
@@ -66,7 +66,7 @@ func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(
 	return nil
 }
 
-// lookAtLink reads one link into the snapshot, and with it its namespace if that is not the agent's.
+// lookAtLink reads one link into the snapshot, and also its whole namespace if that is not the agent's.
 func (b *Backend) lookAtLink(s *snapshot, v *iface) error {
 	d := b.device(v.GetName())
 	if d == nil {

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// Looking at one pod finds what another program has changed about it, enters no other namespace, and changes nothing of what is known.
+// A check of one pod finds changes that another program has made to it, enters no other namespace, and does not change the index.
 func TestCheckOfOnePod(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")
@@ -50,7 +50,7 @@ func TestCheckOfOnePod(t *testing.T) {
 		}
 	}
 	expect("all is well", due(values...))
-	w.ip(ns, "addr", "del", "10.1.1.2/32", "dev", "eth0") // takes the IPv4 routes with it, or not: the kernel's business
+	w.ip(ns, "addr", "del", "10.1.1.2/32", "dev", "eth0") // the kernel may remove the IPv4 routes with it, or not
 	w.ip(ns, "neigh", "del", "fd00:1::1", "dev", "eth0")
 	got := due(values...)
 	for _, key := range []string{
@@ -75,7 +75,7 @@ func TestCheckOfOnePod(t *testing.T) {
 	expect("the other pod in the end", due(other))
 }
 
-// repair repairs, and expects that nothing more needs doing.
+// repair repairs, and expects that no further operation is needed.
 func (w *world) repair(values ...proto.Message) {
 	w.t.Helper()
 	w.put(values...)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place moves a device into its namespace, names, configures and tags it, all with one message, and indexes it. When the
-// message fails half way through, the device is put back where it was.
+// place moves a device into its namespace, names, configures and tags it, all with one message, and indexes it. If the message fails half-way,
+// the device is moved back.
 func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *nsHandle, group *uint32) error {
 	tag := tagOf(v.GetName())
 	spec := linkSpec{index: l.index, nsFD: -1, mac: macOf(v), mtu: v.GetMtu(), alias: &tag, group: group}
@@ -42,13 +42,13 @@ func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *n
 	return nil
 }
 
-// unplace undoes a move that failed after the device had changed namespaces (its MAC, MTU or name was refused).
+// unplace reverts a move that failed after the device had changed namespaces (its MAC, MTU or name was rejected).
 func (b *Backend) unplace(from *nsHandle, l linkInfo, name, tag string, to *nsHandle) error {
 	if from == to {
 		return nil
 	}
 	if _, err := from.sock.link(l.name); !errors.Is(err, errNoLink) {
-		return err // it has not moved, or we cannot tell
+		return err // the device was not moved, or its location is unknown
 	}
 	// The kernel renames last.
 	for _, now := range []string{l.name, name} {
@@ -65,14 +65,13 @@ func (b *Backend) unplace(from *nsHandle, l linkInfo, name, tag string, to *nsHa
 	return nil
 }
 
-// moveBack takes a device that is not used any more down and into the agent's namespace, under the first of names that is
-// free there.
+// moveBack sets a device that is no longer used down and moves it into the agent's namespace, under the first of names that is free there.
 func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...string) error {
 	host, err := b.enter("")
 	if err != nil {
 		return err
 	}
-	// The kernel moves first and renames then, so that a name which is taken would leave the device where it must not be.
+	// The kernel first moves and then renames the device: a name that is in use would leave it in the wrong state.
 	name := ""
 	for _, n := range names {
 		l, err := host.sock.link(n)
@@ -84,7 +83,7 @@ func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...stri
 			return err
 		}
 		if h == host && l.index == index {
-			break // it has the name
+			break // the device already has this name
 		}
 	}
 	spec := linkSpec{index: index, nsFD: -1, name: name, alias: &alias, down: true}
@@ -100,7 +99,7 @@ func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...stri
 	return nil
 }
 
-// flushAddrs removes all addresses of ours from a device.
+// flushAddrs removes all our addresses from a device.
 func (b *Backend) flushAddrs(h *nsHandle, index int32) error {
 	addrs, err := h.sock.addrs()
 	if err != nil {

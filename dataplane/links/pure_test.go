@@ -29,7 +29,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"host_if_name":           func(v *linux_interfaces.Interface) { v.HostIfName = "sixteencharacter" },
 		"host_if_name is empty":  func(v *linux_interfaces.Interface) { v.HostIfName, v.Name = "", "sixteencharacter" },
 		`host_if_name "a/b"`:     func(v *linux_interfaces.Interface) { v.HostIfName = "a/b" },
-		`host_if_name "a%d"`:     func(v *linux_interfaces.Interface) { v.HostIfName = "a%d" }, // to the kernel: any free number
+		`host_if_name "a%d"`:     func(v *linux_interfaces.Interface) { v.HostIfName = "a%d" }, // for the kernel: any free number
 		"mtu":                    func(v *linux_interfaces.Interface) { v.Mtu = 12 },
 		"phys_address":           func(v *linux_interfaces.Interface) { v.PhysAddress = "02:00" },
 		"ip_addresses":           func(v *linux_interfaces.Interface) { v.IpAddresses = []string{"10.0.0.1"} },

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestShare: a NIC that VPP shares is promiscuous and up, and hands over packets as they came. Sharing it again changes nothing.
+// TestShare tests that a shared NIC is promiscuous and up, and that it does not change received packets. Sharing it again changes nothing.
 func TestShare(t *testing.T) {
 	w := newWorld(t)
 	dev, peer := w.dev("s"), w.dev("t")

@@ -18,8 +18,8 @@ type sock struct {
 	conn *netlink.Conn
 }
 
-// newSock opens a socket in a namespace; nil is the calling thread's. rbuf, which sockets may share, is what answers are read into; nil
-// makes one.
+// newSock opens a socket in a namespace; ns nil is the calling thread's. rbuf, which sockets may share, is the buffer for replies; if it is
+// nil, one is allocated.
 func newSock(ns *nsdo.Namespace, timeout time.Duration, rbuf []byte) (*sock, error) {
 	c, err := netlink.Open(ns, unix.NETLINK_ROUTE, netlink.Options{Timeout: timeout, Buffer: rbuf})
 	if err != nil {
@@ -35,16 +35,16 @@ func (s *sock) exec(req *netlink.Batch) error {
 	return outcome(s.conn.One(context.Background(), req))
 }
 
-// one sends a request that is answered by one message, or by none.
+// one sends a request that is answered by at most one message.
 func one[T any](s *sock, req *netlink.Batch, parse func(payload []byte) (T, bool)) (v T, ok bool, err error) {
 	err = s.conn.Get(req, func(payload []byte) { v, ok = parse(payload) })
 	return v, ok, outcome(err)
 }
 
-// listTries is how often is listed what changes all the time.
+// listTries is the maximum number of listings of objects that change all the time.
 const listTries = 20
 
-// listing collects what a dump answers. The kernel gives a long one in parts, between which it may change.
+// listing returns the reply to a dump. The kernel sends a long one in parts, and the objects may change between the parts.
 func listing[T any](s *sock, req *netlink.Batch, parse func(payload []byte) (T, bool)) ([]T, error) {
 	out, whole, err := netlink.ListWhole(s.conn, req, listTries, parse)
 	if err != nil || whole {
@@ -53,7 +53,7 @@ func listing[T any](s *sock, req *netlink.Batch, parse func(payload []byte) (T, 
 	return nil, fmt.Errorf("%w, %d times in a row", errTorn, listTries)
 }
 
-// outcome marks the error of a request of which it is not known whether the kernel carried it out.
+// outcome marks the error of a request if it is unknown whether the kernel carried it out.
 func outcome(err error) error {
 	if errors.Is(err, netlink.ErrUnknown) {
 		return scheduler.OutcomeUnknown(err)

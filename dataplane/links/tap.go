@@ -10,36 +10,36 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// asideMax is how many devices that were put aside are remembered: as many as VPP lets wait for their deletion.
+// asideMax is the number of put-aside devices that are remembered: the maximum number that can wait for VPP to delete them.
 const asideMax = 256
 
-// asideTap is the device of a TAP that is not in use any more and goes with its VPP interface, or has to be removed if VPP dies
-// before it deletes that.
+// asideTap is the device of a TAP that is no longer in use. It is removed together with its VPP interface, or must be removed here if VPP dies
+// before that.
 type asideTap struct {
 	path  string // of its namespace
 	id    nsdo.ID
 	index int32
 }
 
-// asideName is the name of a device that is put aside where it is. The index makes it unique in its namespace, so that several
-// devices of one interface do not get into each other's way.
+// asideName returns the name of a device that is put aside in its namespace. The index makes the name unique there, so that several devices of
+// one interface do not conflict.
 func asideName(index int32) string { return fmt.Sprintf("cvx%x", index) }
 
-// isAside reports whether l is a TAP's device that was put aside, of whichever interface.
+// isAside reports whether l is a TAP's device that was put aside, for any interface.
 func isAside(l linkInfo) bool { return l.kind == "tun" && strings.HasPrefix(l.alias, tagPeer) }
 
-// orphaned reports whether l is a TAP's device that no process holds: VPP is gone, and nothing but us will remove it. VPP's TAPs have
-// several queues, of the others the kernel does not tell.
+// orphaned reports whether l is a TAP's device that no process holds open: VPP is gone, and only this agent will remove the device. VPP's TAPs
+// have several queues; for other TAPs the kernel does not report the number of queues.
 func orphaned(l linkInfo) bool { return l.kind == "tun" && l.multiQueue && l.queues == 0 }
 
-// mayBeTapOf reports whether l may be the device of the TAP of a logical interface: it is one, and no other program's.
+// mayBeTapOf reports whether l may be the device of the TAP of a logical interface: it is a TAP and does not belong to another program.
 func mayBeTapOf(l linkInfo, logical string) bool {
 	return l.kind == "tun" && (l.alias == tagOf(logical) || l.alias == tagPeer+logical ||
 		!strings.HasPrefix(l.alias, tagPrefix) && !strings.HasPrefix(l.alias, tagPeer))
 }
 
-// createTap takes the Linux end of a TAP that VPP has made to its namespace. It may be there already, when VPP made it in place
-// or has taken up a persistent TAP again, or only the agent was restarted.
+// createTap moves the Linux end of a TAP that VPP created to its namespace. The device may be there already, if VPP created it in place or
+// attached to a persistent TAP again, or if only the agent was restarted.
 func (b *Backend) createTap(v *iface) error {
 	if err := b.placeTap(v); err != nil {
 		return fmt.Errorf("TAP of VPP interface %s: %w", v.GetTap().GetVppTapIfName(), err)
@@ -95,8 +95,8 @@ func (b *Backend) placeTap(v *iface) error {
 	return b.place(v, to, best, name, to, nil)
 }
 
-// tapRank reports how good a candidate for the device of a logical interface l is; 0: none. One that VPP holds is better than one that it
-// has left behind, whatever their names.
+// tapRank returns the rank of l as a candidate for the device of a logical interface; 0: not a candidate. A device that VPP holds open ranks
+// above one that VPP has left behind, whatever their names.
 func tapRank(l linkInfo, logical string, named bool) int {
 	rank := 0
 	switch {
@@ -113,8 +113,8 @@ func tapRank(l linkInfo, logical string, named bool) int {
 	return rank
 }
 
-// placeHostTap takes a TAP's device from the agent's namespace, where VPP made it. One whose own name was taken when it came back
-// from a namespace waits under its spare name.
+// placeHostTap moves a TAP's device from the agent's namespace, where VPP created it. If the device's own name was in use when it was moved
+// back from a namespace, it has its spare name.
 func (b *Backend) placeHostTap(v *iface, dev, name string, to *nsHandle) (placed bool, err error) {
 	host, err := b.enter("")
 	if err != nil {
@@ -138,9 +138,9 @@ func (b *Backend) placeHostTap(v *iface, dev, name string, to *nsHandle) (placed
 	return false, nil
 }
 
-// deleteTap gives the Linux end of a TAP back to the agent's namespace, where VPP made it. One that VPP made in its place stays
-// there, only its name is made free: moving it would cost more than anything else on this path, and it goes with its VPP
-// interface. One that VPP has left behind is removed.
+// deleteTap moves the Linux end of a TAP back to the agent's namespace, where VPP created it. A device that VPP created in place stays there,
+// and only its name is released: moving it would cost more than all other steps, and it is removed together with its VPP interface. A device
+// that VPP has left behind is removed.
 func (b *Backend) deleteTap(v *iface) error {
 	dev, inPlace := "", false
 	if b.tapDevice != nil {
@@ -166,7 +166,7 @@ func (b *Backend) deleteTap(v *iface) error {
 	return nil
 }
 
-// putAside renames a device that stays where it is, and marks it as one that is not in use.
+// putAside renames a device that stays in its namespace, and marks it as unused.
 func (b *Backend) putAside(h *nsHandle, d *device) error {
 	mark := tagPeer + d.logical
 	if err := rename(h, linkSpec{index: d.index, nsFD: -1, name: asideName(d.index), alias: &mark}); err != nil {
@@ -179,7 +179,7 @@ func (b *Backend) putAside(h *nsHandle, d *device) error {
 	return nil
 }
 
-// lookAside reads the namespaces where devices were put aside: nothing of ours may be wanted there any more.
+// lookAside reads the namespaces with devices that were put aside, since it is possible that no desired value refers to these namespaces any more.
 func (b *Backend) lookAside(s *snapshot) {
 	for _, a := range b.aside {
 		if _, err := s.space(a.path, &namespace{Type: linux_namespace.NetNamespace_FD, Reference: a.path}); err != nil {
@@ -188,7 +188,7 @@ func (b *Backend) lookAside(s *snapshot) {
 	}
 }
 
-// sweepAside removes devices that were put aside and that VPP has left behind. Those that VPP still holds wait for it.
+// sweepAside removes devices that were put aside and that VPP has left behind. Devices that VPP still holds open stay until VPP removes them.
 func (b *Backend) sweepAside(s *snapshot) {
 	held := map[asideTap]bool{}
 	for _, sp := range s.order {
@@ -204,7 +204,7 @@ func (b *Backend) sweepAside(s *snapshot) {
 	b.aside = slices.DeleteFunc(b.aside, func(a asideTap) bool { return !held[a] })
 }
 
-// removeAside removes a device that was put aside and which VPP has left behind.
+// removeAside removes a device that was put aside and that VPP has left behind.
 func (b *Backend) removeAside(h *nsHandle, index int32) {
 	if err := unlessGone(h.sock.exec(delLink(index))); err != nil {
 		b.log.Warn("the device of a TAP that is gone could not be removed", "index", index, "namespace", h.path, "error", err)

@@ -16,14 +16,14 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// vppTap is a TAP as VPP makes it in place: persistent, with several queues, and held open until VPP dies.
+// vppTap is a TAP that VPP creates in place: persistent, with several queues, and held open until VPP dies.
 type vppTap struct {
 	w    *world
 	ns   string
 	file *os.File
 }
 
-// openTap makes a TAP called dev in a namespace, or attaches to it.
+// openTap creates a TAP called dev in a namespace, or attaches to it.
 func (w *world) openTap(ns, dev string) *vppTap {
 	w.t.Helper()
 	t := &vppTap{w: w, ns: ns}
@@ -54,10 +54,10 @@ func (w *world) openTap(ns, dev string) *vppTap {
 	return t
 }
 
-// die closes the TAP as a VPP that is killed does: the device stays.
+// die closes the TAP like a VPP that is killed: the device stays.
 func (t *vppTap) die() { _ = t.file.Close() }
 
-// remove is what VPP does to delete a TAP.
+// remove deletes a TAP as VPP does.
 func (t *vppTap) remove() {
 	t.w.t.Helper()
 	if err := unix.IoctlSetInt(int(t.file.Fd()), unix.TUNSETPERSIST, 0); err != nil {
@@ -66,7 +66,7 @@ func (t *vppTap) remove() {
 	t.die()
 }
 
-// inPlaceTap are the values of a dual-stack pod whose TAP VPP makes in place.
+// inPlaceTap returns the values of a dual-stack pod whose TAP VPP creates in place.
 func (w *world) inPlaceTap(ns string) (vpp proto.Message, linux []proto.Message) {
 	w.inPlace = true
 	w.taps["vpp-tap"] = "eth0"
@@ -82,7 +82,7 @@ func (w *world) inPlaceTap(ns string) (vpp proto.Message, linux []proto.Message)
 	}
 }
 
-// wantTaps expects so many TAPs in a namespace, among them those named.
+// wantTaps expects the given number of TAPs in a namespace, including those named.
 func (w *world) wantTaps(ns, when string, want int, named ...string) {
 	w.t.Helper()
 	var taps []string
@@ -101,7 +101,7 @@ func (w *world) wantTaps(ns, when string, want int, named ...string) {
 	}
 }
 
-// A VPP that attaches to a TAP sets its MAC, and the kernel forgets the neighbours, after they were dumped.
+// A VPP that attaches to a TAP sets its MAC, and the kernel drops the neighbours after they were dumped.
 func TestAttachedTapKeepsItsNeighbours(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		w := newWorld(t)
@@ -186,21 +186,21 @@ func TestTapInPlace(t *testing.T) {
 	w.quiet(values...)
 	w.wantTaps(ns, "after a resync", 1, "eth0")
 
-	// The Linux end alone is made again: it waits where it is.
+	// Only the Linux end is created again: the device stays in its namespace meanwhile.
 	w.remove(linux...)
 	w.wantTaps(ns, "without a Linux end", 1)
 	w.put(linux...)
 	w.wantTaps(ns, "with it again", 1, "eth0")
 	w.quiet(values...)
 
-	// VPP dies, then the pod is deleted: nothing else would remove the device.
+	// VPP dies, then the pod is deleted: only the agent can remove the device.
 	third.die()
 	w.remove(values...)
 	w.wantTaps(ns, "deleted without VPP", 0)
 	w.quiet()
 }
 
-// The devices of failed ADDs do not get into the way of the one that succeeds.
+// The devices of failed ADDs do not block the ADD that succeeds.
 func TestTapLeftBehind(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")
@@ -217,7 +217,7 @@ func TestTapLeftBehind(t *testing.T) {
 	w.quiet(values...)
 	w.wantTaps(ns, "after a resync", 1, "eth0")
 
-	// The same, but nothing is wanted in the namespace when the resync comes.
+	// The same, but no value is desired in the namespace when the resync runs.
 	w.remove(values...)
 	second.die()
 	w.wantTaps(ns, "deleted", 1)
@@ -227,7 +227,7 @@ func TestTapLeftBehind(t *testing.T) {
 		t.Errorf("still remembered: %v", w.b.aside)
 	}
 
-	// One that VPP made just before it died has no mark: the new VPP's takes its place.
+	// A device that VPP created just before it died has no mark: the new VPP's device replaces it.
 	w.openTap(ns, "eth0").die()
 	w.openTap(ns, "eth0")
 	w.put(values...)
@@ -235,7 +235,7 @@ func TestTapLeftBehind(t *testing.T) {
 	w.quiet(values...)
 	w.remove(values...)
 
-	// Another program's device.
+	// A device of another program.
 	w.openTap(ns, "eth0")
 	w.ip(ns, "link", "set", "eth0", "alias", "contiv:another")
 	if f := w.putFails(values...).Failed[0]; !errors.Is(f.Err, errForeign) {

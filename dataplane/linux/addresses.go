@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// hostIPManager keeps the set of the node's own addresses: those of all interfaces that are not workloads'. Link-local addresses are left
-// out: nothing reaches the node by them through a rule, and they come and go with every interface.
+// hostIPManager maintains the set of the node's own addresses: the addresses of all interfaces that do not belong to workloads. Link-local
+// addresses are left out: no rule uses them to reach the node, and they appear and disappear with every interface.
 type hostIPManager struct {
 	family     table.Family
 	isWorkload func(iface string) bool
@@ -36,7 +36,7 @@ func (m *hostIPManager) OnUpdate(msg any) {
 	m.dirty = true
 }
 
-// CompleteDeferredWork rewrites the set; the backend finds out what has changed.
+// CompleteDeferredWork replaces the set; the backend computes the diff.
 func (m *hostIPManager) CompleteDeferredWork() error {
 	if !m.dirty {
 		return nil
@@ -54,7 +54,7 @@ func (m *hostIPManager) CompleteDeferredWork() error {
 	return nil
 }
 
-// unique removes repeats, in no order.
+// unique returns members without duplicates, in no particular order.
 func unique(members []table.Member) []table.Member {
 	seen := make(map[table.Member]bool, len(members))
 	out := members[:0]

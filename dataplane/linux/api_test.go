@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// TestAPI names everything that is documented: it fails to compile when something is missing or of another type.
+// TestAPI names all documented identifiers: it does not compile if one is missing or has another type.
 func TestAPI(t *testing.T) {
 	const name string = intdataplane.KubeIPVSInterface
 	if name != "kube-ipvs0" {
@@ -30,7 +30,7 @@ func TestAPI(t *testing.T) {
 		_                                  ifacemonitor.Config
 	)
 	var construct func(intdataplane.Config) *intdataplane.InternalDataplane = intdataplane.NewIntDataplaneDriver
-	// Unkeyed, so that order, number and types of the fields count.
+	// Unkeyed, so that order, number and types of the fields are checked.
 	config := intdataplane.Config{ipv6, override, mtu, looseRPF, setSize, sets, routes, refresh, postWrite, insert, lockFile, lock,
 		probe, netlink, rules.Config{}, ifacemonitor.Config{}, status, restart, inSync, aggregator, hang, external}
 	_ = intdataplane.Config{IPv6Enabled: ipv6, RuleRendererOverride: override, IPIPMTU: mtu, IgnoreLooseRPF: looseRPF}
@@ -45,7 +45,7 @@ func TestAPI(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	defer slog.SetDefault(before)
-	config.RulesConfig.Backend = "nonsense" // no kernel is asked
+	config.RulesConfig.Backend = "nonsense" // fails before any access to the kernel
 	var d *intdataplane.InternalDataplane = construct(config)
 	var manager intdataplane.Manager = noManager{}
 	d.RegisterManager(manager)

@@ -18,15 +18,15 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// progress is what the applies have come to.
+// progress holds the results of the applies so far.
 type progress struct {
 	log       *slog.Logger
-	prepared  bool             // the namespace's own parameters are written
-	router    bool             // they were written before
+	prepared  bool             // the namespace's own parameters have been written since the last resync
+	router    bool             // they have been written at least once
 	essential map[string]bool  // chains without which nothing is protected
 	broken    map[string]error // objects that the kernel does not have as desired
-	isolated  []error          // what else went wrong and concerns single objects
-	reported  string           // what was logged of the two
+	isolated  []error          // other errors of the last apply, each of which concerns single objects
+	reported  string           // the text about broken and isolated that was logged last
 	writes    int
 	gauge     prometheus.Gauge
 }
@@ -44,7 +44,7 @@ func (p *progress) init(metrics prometheus.Registerer, prefix string, log *slog.
 	}
 }
 
-// noteEssential collects the chains that every packet meets.
+// noteEssential records the names of the chains that every packet passes.
 func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRenderer) {
 	for _, m := range families {
 		for _, l := range []table.Layer{table.Raw, table.Mangle, table.Filter} {
@@ -62,7 +62,7 @@ func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRe
 	}
 }
 
-// apply is the tail of phase two: what the managers have noted is written, in an order that leaves no hole.
+// apply is the end of the second phase: it writes what the managers have recorded, in an order that never lets unfiltered packets through.
 func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 	p := &d.progress
 	p.isolated = nil
@@ -71,7 +71,7 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 		err = d.prepare()
 	}
 	if err != nil {
-		// Without its rules nothing may be opened: forwarding, routes and status wait.
+		// Without its rules the node must not let traffic pass: forwarding, routes and status wait.
 		return driver.ApplyResult{Err: err, Again: again}
 	}
 	d.recheck.sweep()
@@ -99,7 +99,7 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 	return driver.ApplyResult{Again: again}
 }
 
-// applyServices writes services. What fails there is no reason to leave pods without routes.
+// applyServices writes services. A failure here does not keep pods from getting their routes.
 func (d *InternalDataplane) applyServices(ctx context.Context) time.Duration {
 	p := &d.progress
 	result := d.services.apply(ctx)
@@ -116,8 +116,8 @@ func (d *InternalDataplane) applyServices(ctx context.Context) time.Duration {
 	return result.Again
 }
 
-// applyRoutes writes a family's routes. Routes that fail are those endpoints' trouble, and named by the error; one that names
-// none is everybody's.
+// applyRoutes writes a family's routes. An error that names routes concerns only the endpoints of these routes; an error that names no
+// route concerns all endpoints and is returned.
 func (d *InternalDataplane) applyRoutes(ctx context.Context, m *familyManagers) error {
 	err := d.routes[m.family].Apply(ctx)
 	m.endpoints.routeFault = ""
@@ -133,7 +133,7 @@ func (d *InternalDataplane) applyRoutes(ctx context.Context, m *familyManagers) 
 	return nil
 }
 
-// report logs what single objects have failed, when that is news.
+// report logs which objects could not be programmed, if that has changed since the last report.
 func (p *progress) report() {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(p.broken)) {
@@ -148,14 +148,14 @@ func (p *progress) report() {
 	p.reported = text
 }
 
-// isolate takes note of an error that concerns single objects.
+// isolate records an error that concerns single objects.
 func (p *progress) isolate(err error) {
 	if err != nil {
 		p.isolated = append(p.isolated, err)
 	}
 }
 
-// earliest is the sooner of two times, of which 0 means never.
+// earliest returns the shorter of two delays; 0 means never.
 func earliest(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b
@@ -163,8 +163,8 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// prepare makes the node a router whose new interfaces check where packets come from. It is done with the first apply, when the
-// rules are there, and again at each resync.
+// prepare makes the node a router, and makes new interfaces check the reverse path of packets. It runs in the first apply, when the rules
+// are in place, and again after each resync.
 func (d *InternalDataplane) prepare() error {
 	if d.progress.prepared {
 		return nil
@@ -187,16 +187,16 @@ func (d *InternalDataplane) prepare() error {
 	return nil
 }
 
-// changedByOthers logs a parameter that was put back. At the first apply it is the kernel's default that was changed.
+// changedByOthers logs that a parameter was restored. At the first apply it logs nothing, since that apply replaces the kernel's default.
 func (p *progress) changedByOthers(changed parameter) {
 	if p.router {
 		p.log.Warn("another program changed a kernel parameter; it is restored", "sysctl", changed.path, "value", changed.value)
 	}
 }
 
-// applyRules writes sets, chains and hooks. A set that the kernel refuses closes the rules that need it, and one that it has
-// taken after all opens them: they are rendered and written again at once, which is three times for a set that the kernel takes
-// only while nothing refers to it.
+// applyRules writes sets, chains and hooks. Rules that need a set that the kernel rejects block; when the kernel accepts the set later,
+// they work again. In both cases the rules are rendered and written again at once. A set that the kernel accepts only while nothing refers
+// to it takes three rounds.
 func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration, err error) {
 	p := &d.progress
 	for range 4 {
@@ -217,10 +217,10 @@ func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration
 			}
 		}
 	}
-	return earliest(again, d.options.RetryInterval), p.essentialFault() // did not converge; retrying later for now
+	return earliest(again, d.options.RetryInterval), p.essentialFault() // did not converge; retrying later
 }
 
-// refused informs the set managers which sets the kernel does not have. It returns whether that is news.
+// refused passes to the set managers which sets the kernel rejected. It reports whether any set's state has changed.
 func (d *InternalDataplane) refused(broken map[string]error) bool {
 	news := false
 	for _, m := range d.families {
@@ -235,7 +235,7 @@ func (d *InternalDataplane) refused(broken map[string]error) bool {
 	return news
 }
 
-// essentialFault is what is broken and concerns everybody.
+// essentialFault returns the errors of broken objects that affect all traffic, joined, or nil.
 func (p *progress) essentialFault() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(p.broken)) {

@@ -34,7 +34,7 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
-// TestConfigReachesItsPart: each field that only passes through gets to where it belongs.
+// TestConfigReachesItsPart: each field that is only passed on reaches its destination.
 func TestConfigReachesItsPart(t *testing.T) {
 	c, err := Config{IPIPMTU: 1400, NetlinkTimeout: 3 * time.Second, IptablesPostWriteCheckInterval: 4 * time.Second,
 		IptablesInsertMode: "append", IptablesLockFilePath: "/tmp/lock", IptablesLockTimeout: 5 * time.Second,

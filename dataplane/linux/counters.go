@@ -10,17 +10,17 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// PolicyCounts is how many packets the rules of a policy have matched since they were written, both families together.
-type PolicyCounts struct{ inbound, outbound map[string]uint64 } // by the rules' comments
+// PolicyCounts holds how many packets the rules of a policy have matched since they were written, summed over both families.
+type PolicyCounts struct{ inbound, outbound map[string]uint64 } // keyed by the rules' comments
 
-// Inbound is the number of an inbound rule, by its proto.Rule.RuleId. Rules with the same ID add up.
+// Inbound returns the count of the inbound rules with this proto.Rule.RuleId. Counts of rules with the same ID are added.
 func (c PolicyCounts) Inbound(ruleID string) uint64 { return c.inbound[rules.RuleComment(ruleID)] }
 
-// Outbound is that of an outbound rule.
+// Outbound returns the count of the outbound rules with this ID.
 func (c PolicyCounts) Outbound(ruleID string) uint64 { return c.outbound[rules.RuleComment(ruleID)] }
 
-// PolicyCounts asks the kernel how many packets the rules of policies have matched, in the order of the policies. Rules without IDs are not
-// counted. A policy that no endpoint has is not in the kernel, and its rules have matched nothing.
+// PolicyCounts reads from the kernel how many packets the rules of the given policies have matched. The result has the order of policies.
+// Rules without IDs are not counted. A policy that no endpoint uses is not in the kernel: its counts are 0.
 func (d *InternalDataplane) PolicyCounts(ctx context.Context, policies []*proto.PolicyID) ([]PolicyCounts, error) {
 	if err := d.front.Failed(); err != nil {
 		return nil, fmt.Errorf("counters of policies: %w", err)

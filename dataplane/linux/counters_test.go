@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// countingBackend has counters for the chains that it is asked for.
+// countingBackend has counters for the chains that are requested.
 type countingBackend struct {
 	table.Backend
 	asked []string
@@ -33,7 +33,8 @@ func (b *countingBackend) ReadCounters(_ context.Context, families []table.Famil
 	return b.fail
 }
 
-// TestPolicyCounts: counters of both families and of rules with one ID add up, by policy and direction; IDs may be longer than the kernel's comments.
+// TestPolicyCounts: counters of both families and of rules with the same ID are added, by policy and direction; IDs may be longer than the
+// kernel's comments.
 func TestPolicyCounts(t *testing.T) {
 	d := newBench(t, both).d
 	backend := &countingBackend{Backend: d.parts.backend}

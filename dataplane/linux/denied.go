@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ReportsSupported reports why the kernel cannot report what policies drop: see rules.Config.ReportDenied.
+// ReportsSupported returns an error if the kernel cannot report packets that policies drop: see rules.Config.ReportDenied.
 func ReportsSupported() error {
 	w, err := nflog.Open(nil, table.ReportGroup, table.ReportBytes)
 	if err != nil {
@@ -19,7 +19,7 @@ func ReportsSupported() error {
 	return w.Close()
 }
 
-// WatchDenied hands over what policies of workloads drop, as far as the kernel reports it, until ctx ends.
+// WatchDenied calls each for the packets that policies of workloads drop, as far as the kernel reports them, until ctx ends.
 func WatchDenied(ctx context.Context, each func(denied.Flow)) error {
 	w, err := nflog.Open(nil, table.ReportGroup, table.ReportBytes)
 	if err != nil {

@@ -371,7 +371,7 @@ func TestUninstall(t *testing.T) {
 	if err := b.d.SendMessage(&proto.InSync{}); err == nil {
 		t.Error("the driver still takes messages")
 	}
-	// A driver that never ran removes what an earlier one has left.
+	// A driver that never ran removes the objects of an earlier one.
 	first := newBench(t, permuted)
 	first.must(openProfile(), endpoint("a", "calia", 1))
 	second := newBenchOn(t, permuted, first.fake.Restart())
@@ -432,10 +432,10 @@ func TestHangSimulation(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		_ = b.d.loop.Stop(ctx) // it hangs: that is what is simulated
+		_ = b.d.loop.Stop(ctx) // it hangs, as simulated
 	})
 	b.send(&proto.InSync{})
-	eventually(t, "a flush that nobody answers", func() bool {
+	eventually(t, "a flush without an answer", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		defer cancel()
 		return errors.Is(b.d.Flush(ctx), context.DeadlineExceeded)

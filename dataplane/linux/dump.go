@@ -9,15 +9,15 @@ import (
 	"contiv.dev/vswitch/dataplane/driver/epstate"
 )
 
-// Dump is what the driver holds, for people: GET of the agent's REST interface.
+// Dump is the driver's state in readable form, for the agent's REST interface.
 type Dump struct {
 	Backend   string         `json:"backend"`
 	Endpoints []EndpointDump `json:"endpoints"`
-	// What does not work, each with its reason.
-	Broken        map[string]string `json:"broken,omitempty"`        // objects that the kernel does not take
-	Sets          map[string]string `json:"sets,omitempty"`          // sets that cannot be used
-	Policies      map[string]string `json:"policies,omitempty"`      // rules that block more than they were asked to
-	WaitingRoutes map[string]string `json:"waitingRoutes,omitempty"` // routes that lack something
+	// The objects that do not work, each with its reason.
+	Broken        map[string]string `json:"broken,omitempty"`        // objects that the kernel rejected
+	Sets          map[string]string `json:"sets,omitempty"`          // sets that are not usable
+	Policies      map[string]string `json:"policies,omitempty"`      // rules that block more than the policy specifies
+	WaitingRoutes map[string]string `json:"waitingRoutes,omitempty"` // routes with a missing dependency
 	Errors        []string          `json:"errors,omitempty"`        // of the last apply
 	Writes        int               `json:"writes"`                  // objects written to the kernel so far
 }
@@ -32,7 +32,7 @@ type EndpointDump struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// Dump returns what the driver holds. It waits until the loop has a moment.
+// Dump returns the driver's state. It waits until the loop is idle.
 func (d *InternalDataplane) Dump() (Dump, error) {
 	if err := d.front.Failed(); err != nil {
 		return Dump{}, err
@@ -45,7 +45,7 @@ func (d *InternalDataplane) Dump() (Dump, error) {
 	return out, err
 }
 
-// dump is called by the loop.
+// dump returns the driver's state. Only the loop calls it.
 func (d *InternalDataplane) dump() Dump {
 	out := Dump{Backend: d.backend.Name(), Writes: d.progress.writes,
 		Broken: map[string]string{}, Sets: map[string]string{}, Policies: map[string]string{}, WaitingRoutes: map[string]string{}}

@@ -15,11 +15,11 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// endpointManager keeps one family's chains, dispatch and routes of workload and host endpoints, and the kernel parameters of workloads'
-// interfaces. An endpoint that cannot be programmed is cut off and has the status "error"; others are not touched.
+// endpointManager maintains one family's chains, dispatch and routes of workload and host endpoints, and the kernel parameters of
+// workloads' interfaces. An endpoint that cannot be programmed is blocked and has the status "error"; the others are not affected.
 //
-// Of several workloads that claim one interface the lowest id has it and the others wait: a workload that is deleted and made again under
-// the same interface name is announced before the old one is gone.
+// If several workloads claim one interface, the lowest ID gets it and the others wait: a workload that is deleted and created again under
+// the same interface name is announced before the old one is removed.
 type endpointManager struct {
 	family   table.Family
 	config   rules.Config
@@ -28,29 +28,29 @@ type endpointManager struct {
 	routes   routeSink
 	sysctls  sysctlSink
 	policies *policyManager
-	shared   *sharedChains // nil: workloads have all of their policies in their own chains
+	shared   *sharedChains // nil: the policies of workloads are rendered into the workloads' own chains
 	log      *slog.Logger
 
 	workloads map[epstate.WorkloadID]*workload
 	claims    map[string]map[epstate.WorkloadID]*workload // by interface
-	active    map[string]*workload                        // what the interface's chains are for
+	active    map[string]*workload                        // the workload that an interface's chains are for
 	touched   map[string]bool                             // interfaces whose claims have changed
 	namesNew  bool                                        // the set of interfaces has changed, or nodeJudged has
-	// nodeJudged are those of the active whose policies say whether they may reach the node.
+	// nodeJudged holds the interfaces in active whose policies decide whether the workload may reach the node.
 	nodeJudged map[string]struct{}
-	spoofers   map[string]rules.Workload // those of the active that may spoof; nil: not rendered yet
+	spoofers   map[string]rules.Workload // the workloads in active that may spoof, by interface; nil: not rendered yet
 
 	hosts      map[epstate.HostID]*proto.HostEndpoint
-	addrs      map[string][]netip.Addr // of the node's own interfaces
+	addrs      map[string][]netip.Addr // of the node's own interfaces, by name
 	hostsDirty bool
 	resolved   map[string]epstate.HostID
 	hostShown  map[table.Layer]map[string]shownHost
 	hostNamed  map[table.Layer][]string // interfaces in the dispatch chains; absent before the first time
 
-	up          map[string]int // interfaces that are up, by index
+	up          map[string]int // the index of each interface that is up
 	unset       map[string]bool
 	ifaceFaults map[string]error
-	// parametersWritten are those of the last apply that the kernel did not have.
+	// parametersWritten is the number of parameters that the last apply had to write.
 	parametersWritten int
 
 	routeFault string // the routes that the last apply could not write
@@ -60,7 +60,7 @@ type endpointManager struct {
 	marked  bool
 }
 
-// shownHost is what the backend has.
+// shownHost holds what the backend has of a host endpoint.
 type shownHost struct {
 	host  rules.Host
 	names []string
@@ -92,7 +92,7 @@ func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpoi
 	return m
 }
 
-// OnUpdate takes updates and removals of endpoints and news of interfaces.
+// OnUpdate takes updates and removals of endpoints, and the state and addresses of interfaces.
 func (m *endpointManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
@@ -127,7 +127,7 @@ func (m *endpointManager) addrsChanged(msg *ifaceAddrs) {
 	m.hostsDirty = true
 }
 
-// setWorkload replaces an endpoint; nil removes it.
+// setWorkload replaces an endpoint; w nil removes it.
 func (m *endpointManager) setWorkload(id epstate.WorkloadID, w *workload) {
 	old := m.workloads[id]
 	if old == nil && w == nil {
@@ -146,7 +146,7 @@ func (m *endpointManager) setWorkload(id epstate.WorkloadID, w *workload) {
 	}
 	m.workloads[id] = w
 	if _, up := m.up[w.iface]; up && old != nil && len(old.nets) == 0 && len(w.nets) > 0 {
-		m.unset[w.iface] = true // it may have done without
+		m.unset[w.iface] = true // without addresses the interface may have lacked IPv6 parameters
 	}
 	if w.fault != nil {
 		m.log.Error("endpoint cannot be programmed", "endpoint", id, "family", int(m.family), "error", w.fault)
@@ -161,7 +161,7 @@ func (m *endpointManager) setWorkload(id epstate.WorkloadID, w *workload) {
 	m.claims[w.iface][id] = w
 }
 
-// owner is the endpoint that an interface belongs to.
+// owner returns the endpoint that an interface belongs to, nil if there is none.
 func (m *endpointManager) owner(iface string) *workload {
 	var best *workload
 	for _, w := range m.claims[iface] {
@@ -172,7 +172,7 @@ func (m *endpointManager) owner(iface string) *workload {
 	return best
 }
 
-// CompleteDeferredWork brings chains and routes in line with the endpoints, and then the policies' chains.
+// CompleteDeferredWork updates chains and routes to match the endpoints, and then the policies' chains.
 func (m *endpointManager) CompleteDeferredWork() error {
 	for _, iface := range slices.Sorted(maps.Keys(m.touched)) {
 		m.program(iface)
@@ -198,7 +198,7 @@ func (m *endpointManager) CompleteDeferredWork() error {
 	return errors.Join(m.markErr, m.policies.CompleteDeferredWork())
 }
 
-// programReversePath renders the check of the reverse path when the set of workloads that may spoof has changed.
+// programReversePath renders the reverse path check again if the set of workloads that may spoof has changed.
 func (m *endpointManager) programReversePath() {
 	spoofers := map[string]rules.Workload{}
 	for iface, w := range m.active {
@@ -250,7 +250,7 @@ func (m *endpointManager) program(iface string) {
 	m.active[iface] = w
 }
 
-// programChains has the chains of a workload written. With shared policies its own chains do not depend on them.
+// programChains writes the chains of a workload. With shared policies, the workload's own chains do not depend on its policies.
 func (m *endpointManager) programChains(before, w *workload, ep rules.Workload) {
 	if m.shared == nil {
 		m.out.SetChains(m.family, table.Filter, m.render.WorkloadChains(m.family, ep)...)
@@ -262,7 +262,7 @@ func (m *endpointManager) programChains(before, w *workload, ep rules.Workload) 
 	m.shared.set(w.iface, &ep)
 }
 
-// withdraw removes what an interface had.
+// withdraw removes all objects of an interface.
 func (m *endpointManager) withdraw(iface string) {
 	m.policies.use(ownerName(iface), nil)
 	m.out.DeleteChains(m.family, table.Filter, m.ownChainNames(iface)...)
@@ -277,7 +277,7 @@ func (m *endpointManager) withdraw(iface string) {
 	m.namesNew, m.marked = true, false
 }
 
-// workloadChainNames are the chains on which a workload depends, without those of policies.
+// workloadChainNames returns the names of the chains on which a workload depends, without those of policies.
 func (m *endpointManager) workloadChainNames(iface string) []string {
 	names := m.ownChainNames(iface)
 	if m.shared != nil {
@@ -293,7 +293,7 @@ func (m *endpointManager) ownChainNames(iface string) []string {
 
 func hostOwnerName(l table.Layer, iface string) string { return fmt.Sprintf("host %d %s", l, iface) }
 
-// programHosts compares what host endpoints need with what they have.
+// programHosts updates the chains of host endpoints where the needed ones differ from those the backend has.
 func (m *endpointManager) programHosts() {
 	m.resolved = resolveHosts(m.hosts, m.addrs)
 	for l, wanted := range hostLayers(m.config.Own, m.hosts, m.resolved) {
@@ -334,7 +334,7 @@ func (m *endpointManager) dispatchHosts(l table.Layer, ifaces []string) {
 	}
 }
 
-// programMarks keeps the chains of endpoint marks, which kube-ipvs needs.
+// programMarks updates the chains of endpoint marks, which kube-ipvs needs.
 func (m *endpointManager) programMarks() {
 	if m.marked || !m.config.KubeIPVSSupportEnabled {
 		return

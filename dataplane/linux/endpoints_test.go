@@ -84,19 +84,19 @@ func TestParametersThatFail(t *testing.T) {
 		return nil
 	}
 	if err := b.step(ifUp("calia", 1)); err != nil {
-		t.Fatalf("one interface's trouble is everybody's: %v", err)
+		t.Fatalf("a fault of one interface affects all: %v", err)
 	}
 	b.expectStatus(wlKey("a"), "error")
 	b.expectStatus(wlKey("b"), "up")
-	b.must(ifGone("calia")) // it vanished half-way: that was all
+	b.must(ifGone("calia")) // it disappeared meanwhile: the fault ends
 	b.expectStatus(wlKey("a"), "down")
 	b.sysctls.fail = nil
 	b.must(ifUp("calia", 5))
 	b.expectStatus(wlKey("a"), "up")
 }
 
-// TestInterfaceWithoutIPv6: where the kernel has no IPv6, because the MTU is too small for it, a workload with IPv4 addresses
-// only has its network, and one with IPv6 addresses has not.
+// TestInterfaceWithoutIPv6: if the kernel has no IPv6 on an interface, because the MTU is too small, a workload with only IPv4 addresses
+// works, and one with IPv6 addresses does not.
 func TestInterfaceWithoutIPv6(t *testing.T) {
 	b := newBench(t, both)
 	b.sysctls.fail = func(path string) error {
@@ -123,7 +123,7 @@ func TestRoutesThatFail(t *testing.T) {
 	b.routes[4].fail = errors.Join(errors.New("add route 10.65.0.1/32 dev calia: file exists"),
 		errors.New("set neighbour 10.65.0.3 of link calic: no buffer"))
 	if err := b.step(endpoint("a", "calia", 1), endpoint("b", "calib", 2), endpoint("c", "calic", 3)); err != nil {
-		t.Fatalf("single routes are everybody's trouble: %v", err)
+		t.Fatalf("faults of single routes affect all: %v", err)
 	}
 	b.expectStatus(wlKey("a"), "error")
 	b.expectStatus(wlKey("b"), "up")
@@ -133,14 +133,14 @@ func TestRoutesThatFail(t *testing.T) {
 	b.expectStatus(wlKey("a"), "up")
 	b.routes[4].fail = errors.New("list routes: timeout")
 	if err := b.step(endpoint("d", "calid", 4), ifUp("calid", 4)); err == nil {
-		t.Error("the route table does not work, and nobody is told")
+		t.Error("the route table does not work, and no error is reported")
 	}
 	if status, reported := b.status[wlKey("d")]; reported {
 		t.Errorf("status %q without routes", status)
 	}
 }
 
-// TestOrder: filtered, then forwarding, then reachable.
+// TestOrder: packets are filtered before forwarding starts, and the node forwards before workloads are reachable.
 func TestOrder(t *testing.T) {
 	b := newBench(t, Config{})
 	filtered := func(where string) {

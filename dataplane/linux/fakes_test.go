@@ -58,7 +58,7 @@ func (r *fakeRoutes) Close() error {
 	return nil
 }
 
-// text is what is programmed.
+// text returns the programmed state as text.
 func (r *fakeRoutes) text() string {
 	var lines []string
 	for class, targets := range r.kernel {
@@ -123,7 +123,7 @@ func (s *fakeSysctls) Get(path string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// fakeMonitor is an interface monitor that reports what a test wants.
+// fakeMonitor is an interface monitor that reports the updates of a test.
 type fakeMonitor struct {
 	updates chan any
 	listed  func() bool
@@ -136,7 +136,7 @@ func (m *fakeMonitor) Run(ctx context.Context) error {
 func (m *fakeMonitor) Updates() <-chan any { return m.updates }
 func (m *fakeMonitor) Listed() bool        { return m.listed == nil || m.listed() }
 
-// bench is a driver on fakes. Its loop does not run: step does what the loop would.
+// bench is a driver with fakes. Its loop does not run: step does the work of the loop.
 type bench struct {
 	t       testing.TB
 	d       *InternalDataplane
@@ -151,13 +151,13 @@ type bench struct {
 
 func newBench(t testing.TB, config Config) *bench { return newBenchOn(t, config, rulestest.New()) }
 
-// newBenchOn is a bench on a backend that is there already: a restart.
+// newBenchOn returns a bench with an existing backend: it simulates a restart.
 func newBenchOn(t testing.TB, config Config, fake *rulestest.Fake) *bench {
 	t.Helper()
 	return newBenchWith(t, config, Options{RetryInterval: time.Second}, fake)
 }
 
-// newBenchWith is a bench with other options.
+// newBenchWith returns a bench with other options.
 func newBenchWith(t testing.TB, config Config, o Options, fake *rulestest.Fake) *bench {
 	t.Helper()
 	if o.Log == nil {
@@ -205,7 +205,7 @@ func (b *bench) note(key, msg any) {
 	}
 }
 
-// tell gives messages to the managers, as the first phase does.
+// tell passes messages to the managers, as the first phase does.
 func (b *bench) tell(msgs ...any) {
 	for _, msg := range msgs {
 		for _, m := range b.managers() {
@@ -222,7 +222,7 @@ func (b *bench) managers() []Manager {
 	return append(all, b.d.vxlan, routeLinks{b.d.routes}, b.d.recheck)
 }
 
-// step sends and applies, and returns the outcome.
+// step sends messages and applies, and returns the result.
 func (b *bench) step(msgs ...any) error {
 	b.tell(msgs...)
 	b.errs = nil
@@ -234,7 +234,7 @@ func (b *bench) step(msgs ...any) error {
 	return errors.Join(b.d.apply(context.Background()).Err, errors.Join(b.errs...))
 }
 
-// must is step, which must not fail nor leave anything broken.
+// must calls step, which must not fail or leave anything broken.
 func (b *bench) must(msgs ...any) {
 	b.t.Helper()
 	if err := b.step(msgs...); err != nil {
@@ -245,7 +245,7 @@ func (b *bench) must(msgs ...any) {
 	}
 }
 
-// text is everything that is programmed, and what was reported.
+// text returns everything that is programmed, and what was reported.
 func (b *bench) text() string {
 	s := b.fake.Text()
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
@@ -264,7 +264,7 @@ func (b *bench) text() string {
 	return s + strings.Join(lines, "")
 }
 
-// verdict is what becomes of a packet: accept, drop, or pass if no rule of ours has decided.
+// verdict returns the handling of a packet: accept, drop, or pass if no rule of ours has decided.
 func (b *bench) verdict(p rulestest.Packet) string {
 	b.t.Helper()
 	out, err := b.fake.Send(p)
@@ -305,7 +305,7 @@ func wlID(name string) *proto.WorkloadEndpointID {
 
 func wlKey(name string) epstate.WorkloadID { return epstate.WorkloadIDOf(wlID(name)) }
 
-// endpoint is a workload with addresses 10.65.0.n and fd00:65::n, whose profile lets it do everything.
+// endpoint returns a workload with addresses 10.65.0.n and fd00:65::n, whose profile allows everything.
 func endpoint(name, iface string, n int, change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
 	ep := &proto.WorkloadEndpoint{State: "active", Name: iface, Mac: fmt.Sprintf("02:00:00:00:00:%02x", n),
 		ProfileIds: []string{"open"},

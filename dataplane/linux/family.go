@@ -9,10 +9,10 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// familyManagers are the managers of one family, in the order in which they hear of things.
+// familyManagers holds the managers of one family, in the order in which they receive messages.
 type familyManagers struct {
 	family      table.Family
-	lock        *sync.RWMutex // of the members of sets
+	lock        *sync.RWMutex // guards the members of sets
 	ipsets      *ipsetsManager
 	hostIPs     *hostIPManager
 	policies    *policyManager
@@ -52,10 +52,10 @@ func (m *familyManagers) register(loop *driver.Driver) {
 	}
 }
 
-// layers are all of them.
+// layers returns all layers.
 func layers() []table.Layer { return []table.Layer{table.Raw, table.Mangle, table.NAT, table.Filter} }
 
-// programStatic notes what depends on the configuration only.
+// programStatic writes the chains and hooks that depend on the configuration only.
 func (m *familyManagers) programStatic(out table.Backend, render rules.RuleRenderer) {
 	for _, l := range layers() {
 		out.SetChains(m.family, l, render.StaticChains(m.family, l)...)
@@ -65,7 +65,7 @@ func (m *familyManagers) programStatic(out table.Backend, render rules.RuleRende
 	}
 }
 
-// routeLinks informs the route tables which links there are.
+// routeLinks passes the state of links to the route tables.
 type routeLinks struct{ tables map[table.Family]routeTable }
 
 // OnUpdate takes *ifaceState.
@@ -77,5 +77,5 @@ func (r routeLinks) OnUpdate(msg any) {
 	}
 }
 
-// CompleteDeferredWork has nothing to do.
+// CompleteDeferredWork does nothing.
 func (r routeLinks) CompleteDeferredWork() error { return nil }

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// floatingIPManager renders the floating IPs of the workloads. Where several internal addresses want one external address,
-// the lowest internal address has it. Where one internal address has several external ones, its hairpins take the lowest.
+// floatingIPManager renders the floating IPs of the workloads. If several internal addresses claim one external address, the lowest
+// internal address gets it. If one internal address has several external ones, its hairpin connections use the lowest.
 type floatingIPManager struct {
 	family table.Family
 	render rules.RuleRenderer
@@ -62,13 +62,13 @@ func (m *floatingIPManager) pairs(ep *proto.WorkloadEndpoint) []rules.NATPair {
 	return pairs
 }
 
-// CompleteDeferredWork rewrites the two chains.
+// CompleteDeferredWork renders the two chains again.
 func (m *floatingIPManager) CompleteDeferredWork() error {
 	if !m.dirty {
 		return nil
 	}
 	m.dirty = false
-	internal := map[netip.Addr]netip.Addr{} // by external
+	internal := map[netip.Addr]netip.Addr{} // keyed by the external address
 	for _, pairs := range m.wanted {
 		for _, p := range pairs {
 			if now, taken := internal[p.External]; !taken || p.Internal.Less(now) {
@@ -76,7 +76,7 @@ func (m *floatingIPManager) CompleteDeferredWork() error {
 			}
 		}
 	}
-	external := map[netip.Addr]netip.Addr{} // by internal
+	external := map[netip.Addr]netip.Addr{} // keyed by the internal address
 	var dnat, snat []rules.NATPair
 	for _, ext := range slices.SortedFunc(maps.Keys(internal), netip.Addr.Compare) {
 		in := internal[ext]

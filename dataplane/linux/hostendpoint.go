@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// wants reports whether a host endpoint would take an interface of the node with these addresses: by its name, or without a name by an
-// address.
+// wants reports whether a host endpoint applies to an interface of the node with these addresses: by the interface's name or, if the
+// endpoint has no name, by an address.
 func wants(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
 	if ep.GetName() != "" {
 		return ep.GetName() == iface
@@ -28,8 +28,8 @@ func wants(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
 	return false
 }
 
-// resolveHosts finds the endpoint of each interface of the node: among those that want it, the lowest id. The endpoint for
-// all interfaces, again the lowest id, is under rules.AllInterfaces.
+// resolveHosts returns the endpoint of each interface of the node: of the endpoints that apply to it, the one with the lowest ID. The
+// endpoint for all interfaces, also the one with the lowest ID, has the key rules.AllInterfaces.
 func resolveHosts(endpoints map[epstate.HostID]*proto.HostEndpoint, addrs map[string][]netip.Addr) map[string]epstate.HostID {
 	resolved := map[string]epstate.HostID{}
 	for _, id := range slices.Sorted(maps.Keys(endpoints)) {
@@ -55,8 +55,8 @@ type hostWanted struct {
 	refs []chainRef
 }
 
-// hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, those with untracked policies
-// also in Raw, those with policies before DNAT in Mangle; the one for all interfaces in Mangle only.
+// hostLayers returns what the resolved endpoints need, by layer and interface. All have chains in layer Filter, those with untracked
+// policies also in Raw, those with pre-DNAT policies also in Mangle. The endpoint for all interfaces has chains in Mangle only.
 func hostLayers(own func(felix string) string, endpoints map[epstate.HostID]*proto.HostEndpoint, resolved map[string]epstate.HostID) map[table.Layer]map[string]hostWanted {
 	layers := map[table.Layer]map[string]hostWanted{table.Raw: {}, table.Mangle: {}, table.Filter: {}}
 	for iface, id := range resolved {
@@ -84,7 +84,7 @@ func hasPolicies(tiers []*proto.TierInfo) bool {
 func hostIn(own func(felix string) string, l table.Layer, iface string, tiers []*proto.TierInfo) hostWanted {
 	w := hostWanted{host: rules.Host{Iface: iface}}
 	w.host.From, w.refs = direction(own, l, tiers, nil, true, nil)
-	if l != table.Mangle { // before DNAT there is no way out
+	if l != table.Mangle { // before DNAT there is no egress
 		w.host.To, w.refs = direction(own, l, tiers, nil, false, w.refs)
 	}
 	return w

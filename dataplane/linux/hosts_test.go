@@ -114,7 +114,7 @@ func TestHostEndpointForAllInterfaces(t *testing.T) {
 	b := newBench(t, both)
 	b.must(policy("p", tcpPort("deny", 30000)), hostEndpoint("all", "*", func(ep *proto.HostEndpoint) {
 		ep.PreDnatTiers = []*proto.TierInfo{ingress("p")}
-		ep.Tiers = []*proto.TierInfo{ingress("p")} // is not consulted
+		ep.Tiers = []*proto.TierInfo{ingress("p")} // not used
 	}))
 	b.expectStatus(epstate.HostID("all"), "up")
 	b.expect("before DNAT", packet("eth5", "", "1.1.1.1", "192.0.2.1", 30000), "drop")

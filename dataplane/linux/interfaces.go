@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ifaceChanged keeps track of which interfaces are up. A workload's interface that has come up, or was replaced by another of
-// its name, needs its kernel parameters.
+// ifaceChanged records which interfaces are up. A workload's interface needs its kernel parameters written when it comes up, or when
+// another interface of the same name replaces it.
 func (m *endpointManager) ifaceChanged(msg *ifaceState) {
 	index, was := m.up[msg.Name]
 	if msg.State != ifacemonitor.StateUp {
@@ -29,10 +29,10 @@ func (m *endpointManager) ifaceChanged(msg *ifaceState) {
 // parameter is a kernel parameter of an interface, below /proc/sys.
 type parameter struct{ path, value string }
 
-// parameters makes the interface a gateway for one workload: it answers ARP and neighbour solicitations for every address,
-// forwards, and takes packets only from where they would be routed back to. A workload configures nothing of the node: its
-// router advertisements and redirects are ignored, and the node's loopback addresses are not routed to it or from it
-// (agents up to November 2026 had set route_localnet).
+// parameters returns the kernel parameters that make the interface a gateway for one workload: it answers ARP and neighbour solicitations
+// for every address, forwards, and accepts packets only if the route to their source leads back to it. A workload configures nothing of the
+// node: its router advertisements and redirects are ignored, and the node's loopback addresses are not routed to it or from it (agents up
+// to November 2026 had set route_localnet).
 func parameters(f table.Family, iface string) []parameter {
 	if f == table.IPv6 {
 		conf := "net/ipv6/conf/" + iface + "/"
@@ -62,8 +62,8 @@ func (m *endpointManager) resync() {
 	}
 }
 
-// configureInterfaces writes the parameters of the workloads' interfaces that need them. It comes after the rules: an
-// interface must not forward before it is filtered. Those that fail are tried again at the next apply.
+// configureInterfaces writes the parameters of the workloads' interfaces that need them. It runs after the rules are written: an interface
+// must not forward before it is filtered. Interfaces that fail are retried at the next apply.
 func (m *endpointManager) configureInterfaces() error {
 	m.parametersWritten = 0
 	var errs []error
@@ -98,8 +98,8 @@ func (m *endpointManager) configure(iface string) error {
 	return nil
 }
 
-// withoutIPv6: the kernel has no IPv6 on an interface whose MTU is less than 1280. A workload without IPv6 addresses is none
-// the worse for it.
+// withoutIPv6 reports whether the interface belongs to a workload without IPv6 addresses. The kernel has no IPv6 on an interface whose MTU
+// is less than 1280, and such a workload does not need it.
 func (m *endpointManager) withoutIPv6(iface string) bool {
 	w := m.active[iface]
 	return m.family == table.IPv6 && w != nil && len(w.nets) == 0

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// setText is what the kernel has for a set, "" if it is not there.
+// setText returns the kernel's content of a set, "" if it does not exist.
 func (b *bench) setText(f int, id string) string {
 	name := "set v4 " + id
 	if f == 6 {
@@ -69,7 +69,7 @@ func TestIPSetDelta(t *testing.T) {
 	}
 }
 
-// closedBench has a workload that accepts what is in set "peers", and one that accepts everything except what is in it.
+// closedBench returns a bench with two workloads: one accepts packets from addresses in set "peers", the other accepts all others.
 func closedBench(t *testing.T, config Config) *bench {
 	b := newBench(t, config)
 	b.must(openProfile(), ipSet("peers", "198.51.100.1"), policy("from-peers", fromSet("allow", "peers")),
@@ -79,7 +79,7 @@ func closedBench(t *testing.T, config Config) *bench {
 	return b
 }
 
-// expectPeers checks the workloads of closedBench while the set works, or while it does not.
+// expectPeers checks the workloads of closedBench, with a usable set or without.
 func (b *bench) expectPeers(usable bool) {
 	b.t.Helper()
 	peer := func(to, dst string) rulestest.Packet { return packet("eth0", to, "198.51.100.1", dst, 80) }
@@ -148,7 +148,7 @@ func TestIPSetThatTheKernelRefusesBlocksAndHeals(t *testing.T) {
 	b.expectPeers(true)
 }
 
-// TestIPSetThatIsBusy: a kernel may refuse to change a set that rules refer to.
+// TestIPSetThatIsBusy: a kernel may reject a change of a set that rules refer to.
 func TestIPSetThatIsBusy(t *testing.T) {
 	b := closedBench(t, both)
 	refusals := 0

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 )
 
-// ipvsCheck watches for kube-proxy's IPVS mode, which needs other rules than the driver has started with.
+// ipvsCheck detects that kube-proxy's IPVS mode was switched on or off, which needs other rules than those the driver has started with.
 type ipvsCheck struct {
 	enabled bool // the rules are for kube-ipvs
 	restart func()
@@ -32,5 +32,5 @@ func (c *ipvsCheck) OnUpdate(msg any) {
 	}
 }
 
-// CompleteDeferredWork has nothing to do.
+// CompleteDeferredWork does nothing.
 func (c *ipvsCheck) CompleteDeferredWork() error { return nil }

@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/forge"
 )
 
-// toHost is the configuration of the agent: pods reach their node.
+// toHost is the configuration of the agent: pods can reach their node.
 var toHost = Config{RulesConfig: rules.Config{EndpointToHostAction: "ACCEPT", VXLANEnabled: true}}
 
 // advertise sends a router advertisement to all nodes of a namespace's eth0.
@@ -52,10 +52,11 @@ func advertise(t *testing.T, ns *nsdo.Namespace) {
 	}
 }
 
-// learned are the routes that the host has taken from routers.
+// learned returns the routes that the host has accepted from routers.
 func (n *node) learned() string { return n.run("ip", "-6", "route", "show", "proto", "ra") }
 
-// TestKernelRouterAdvertisement: a pod is no router for its node, by the rules and without them by the interface's parameters.
+// TestKernelRouterAdvertisement: a pod is not accepted as a router of its node: the rules prevent it and, without the rules, the
+// interface's parameters.
 func TestKernelRouterAdvertisement(t *testing.T) {
 	onBothBackends(t, toHost, func(t *testing.T, n *node) {
 		n.run("sysctl", "-w", "net.ipv6.conf.default.accept_ra=2")
@@ -89,19 +90,19 @@ func TestKernelRouterAdvertisement(t *testing.T) {
 		nothing("parameters only")
 		n.run("sysctl", "-w", "net.ipv6.conf."+n.Pods[0].Iface+".accept_ra=2")
 		n.start()
-		// The parameters are set when the interface is announced; take them away behind the driver's back.
+		// The parameters are set when the interface is announced; change them without informing the driver.
 		n.apply(n.open()...)
 		n.up("pod1")
 		n.run("sysctl", "-w", "net.ipv6.conf."+n.Pods[0].Iface+".accept_ra=2")
 		nothing("rules only")
 		n.stop()
-		n.empty("filter") // where the check of the pod's source drops it, too
+		n.empty("filter") // where the check of the pod's source drops it too
 		nothing("layer raw only")
 	})
 }
 
-// TestKernelTunnelPacketsOfWorkloads: with the address of another node and without the kernel's reverse path filter, a pod's
-// packets to the tunnel's port arrive nowhere.
+// TestKernelTunnelPacketsOfWorkloads: a pod's packets to the tunnel's port arrive nowhere, even with the address of another node and
+// without the kernel's reverse path filter.
 func TestKernelTunnelPacketsOfWorkloads(t *testing.T) {
 	onBothBackends(t, toHost, func(t *testing.T, n *node) {
 		peer := map[table.Family]netip.Addr{4: n.Outside.Addr(4), 6: n.Outside.Addr(6)}
@@ -124,7 +125,7 @@ func TestKernelTunnelPacketsOfWorkloads(t *testing.T) {
 				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.Host.Addr(f), 68).FromPort(dhcpServer(f)),
 					Why: "a DHCP server"})
 		})
-		// Two services that lead to the tunnel's port.
+		// Two services that translate to the tunnel's port.
 		n.run("nft", "add table inet svc; add chain inet svc pre { type nat hook prerouting priority -100 ; }; "+
 			"add chain inet svc out { type nat hook output priority -100 ; }; "+
 			"add chain inet svc post { type nat hook postrouting priority 100 ; }; "+
@@ -151,8 +152,8 @@ func dhcpServer(f table.Family) uint16 {
 	return 67
 }
 
-// TestKernelParametersAreRepaired: what an administrator or another program has changed is put back at the next comparison;
-// one that finds all in place writes nothing.
+// TestKernelParametersAreRepaired: parameters changed by an administrator or another program are restored at the next comparison; if all
+// are as desired, the comparison writes nothing.
 func TestKernelParametersAreRepaired(t *testing.T) {
 	config := toHost
 	config.RouteRefreshInterval = 200 * time.Millisecond
@@ -160,7 +161,7 @@ func TestKernelParametersAreRepaired(t *testing.T) {
 		n.apply(n.open()...)
 		n.up("pod1", "pod2", "pod3")
 		conf := "/proc/sys/net/ipv%d/conf/" + n.Pods[0].Iface + "/%s"
-		changed := map[string][2]string{ // ours, another's
+		changed := map[string][2]string{ // our value, the other program's value
 			"/proc/sys/net/ipv4/ip_forward":             {"1", "0"},
 			"/proc/sys/net/ipv6/conf/all/forwarding":    {"1", "0"},
 			fmt.Sprintf(conf, 4, "rp_filter"):           {"1", "0"},
@@ -190,8 +191,8 @@ func TestKernelParametersAreRepaired(t *testing.T) {
 	})
 }
 
-// TestKernelProcessesStayOutOfTheTunnel: a process of a node cannot send a packet with a pod's source address, and reaches remote pods
-// through the tunnel all the same.
+// TestKernelProcessesStayOutOfTheTunnel: a process of a node cannot send a tunnel packet with a pod's source address, but can reach remote
+// pods through the tunnel.
 func TestKernelProcessesStayOutOfTheTunnel(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {
@@ -231,7 +232,7 @@ func TestKernelProcessesStayOutOfTheTunnel(t *testing.T) {
 	}
 }
 
-// listenUDP hands on what arrives at an address.
+// listenUDP returns a channel of the datagrams that arrive at an address.
 func listenUDP(t *testing.T, ns *nsdo.Namespace, at string) <-chan string {
 	t.Helper()
 	var conn net.PacketConn
@@ -256,7 +257,7 @@ func listenUDP(t *testing.T, ns *nsdo.Namespace, at string) <-chan string {
 	return heard
 }
 
-// asUser sends a datagram as a user, who has none of root's capabilities unless it is root.
+// asUser sends a datagram as a user without root's capabilities, unless uid is root.
 func asUser(ns *nsdo.Namespace, uid uint32, to string, data []byte) error {
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
@@ -274,7 +275,7 @@ func asUser(ns *nsdo.Namespace, uid uint32, to string, data []byte) error {
 	})
 }
 
-// vxlanFrame is the payload of a VXLAN packet (VNI 10) with a datagram of a pod.
+// vxlanFrame returns the payload of a VXLAN packet (VNI 10) with a datagram of a pod.
 func vxlanFrame(t *testing.T, mac, src, dst, text string) []byte {
 	t.Helper()
 	to, err := net.ParseMAC(mac)
@@ -298,8 +299,9 @@ func vxlanFrame(t *testing.T, mac, src, dst, text string) []byte {
 	return append(append(frame, ip...), udp...)
 }
 
-// TestKernelForgedNeighbours: whatever neighbours a pod invents, and whatever addresses it claims, the node remembers no neighbour at the pod's interface but the pod
-// itself: its tables have 1,024 entries for all namespaces. ARP is held by rp_filter. The node and other pods are reached as before.
+// TestKernelForgedNeighbours: regardless of the neighbours and addresses that a pod forges, the node's only neighbour at the pod's
+// interface is the pod itself: its tables have 1,024 entries for all namespaces. For ARP, rp_filter ensures this. The node and other pods
+// remain reachable.
 func TestKernelForgedNeighbours(t *testing.T) {
 	onBothBackends(t, toHost, func(t *testing.T, n *node) {
 		n.apply(n.open()...)
@@ -319,7 +321,8 @@ func TestKernelForgedNeighbours(t *testing.T) {
 	})
 }
 
-// forgeNeighbours sends solicitations, advertisements and ARP messages by which a pod claims addresses of all kinds, and echo requests from them.
+// forgeNeighbours sends solicitations, advertisements and ARP messages by which a pod claims addresses of all kinds, and echo requests from
+// these addresses.
 func (n *node) forgeNeighbours(pod *tabletest.Node) {
 	n.t.Helper()
 	s, err := forge.Open(pod.NS, "eth0", false, true)
@@ -337,7 +340,7 @@ func (n *node) forgeNeighbours(pod *tabletest.Node) {
 				s.Send(path.Discovery(forge.NeighborSolicitation, n.Host.Addr(6), own), forge.Offload{})
 				s.Send(path.Discovery(forge.NeighborAdvertisement, invented, own), forge.Offload{})
 				s.Send(path.Discovery(forge.RouterSolicitation, netip.Addr{}, own), forge.Offload{})
-				s.Send(path.Frame(forge.Packet{Proto: unix.IPPROTO_UDP, Payload: 8}), forge.Offload{}) // its answer would need the neighbour
+				s.Send(path.Frame(forge.Packet{Proto: unix.IPPROTO_UDP, Payload: 8}), forge.Offload{}) // a reply to it would need the neighbour
 			}
 		}
 		for _, src := range []netip.Addr{netip.AddrFrom4([4]byte{169, 254, 7, byte(i)}), n.addr(2, 4), n.Outside.Addr(4), n.Host.Addr(4)} {

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// TestKernelInvalid: an echo reply that no request asked for is INVALID in connection tracking: it is dropped, whatever policy says; with
+// TestKernelInvalid: an unsolicited echo reply is INVALID in connection tracking: it is dropped regardless of policy. With
 // DisableConntrackInvalid policy decides. A request passes in either case.
 func TestKernelInvalid(t *testing.T) {
 	for name, disabled := range map[string]bool{"checked": false, "not checked": true} {

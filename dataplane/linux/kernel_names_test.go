@@ -12,16 +12,16 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// TestKernelRename: a driver whose chains have other names takes over from one of an older version. No packet is lost, no chain of the old
-// names is left, and chains of another product that has these names, too, are left alone.
+// TestKernelRename: a driver whose chains have other names replaces one of an older version. No packet is lost, no chain with an old name
+// is left, and chains of another product with the same prefix are not changed.
 func TestKernelRename(t *testing.T) {
 	onBothBackends(t, Config{}, func(t *testing.T, n *node) {
 		n.apply(n.web()...)
 		n.up("pod1", "pod2", "pod3")
-		// One packet may be between two hooks, of which the first has old marks, when iptables replaces table after table.
+		// One packet may be between two hooks with old marks from the first, since iptables replaces one table after the other.
 		n.guarded(2, func() {
 			n.stop()
-			// Another product's chain, which begins like our old ones.
+			// Another product's chain, with the prefix of our old ones.
 			n.run("iptables", "-N", "cali-theirs")
 			n.run("iptables", "-A", "cali-theirs", "-p", "udp", "--dport", "9", "-j", "RETURN")
 			n.config.RulesConfig.ChainPrefix = "contiv-"
@@ -54,7 +54,7 @@ func TestKernelRename(t *testing.T) {
 	})
 }
 
-// TestKernelUninstallOfOlder: an uninstall by a version whose chains have new names removes what a version with the old names has left.
+// TestKernelUninstallOfOlder: an uninstall by a version whose chains have new names removes the objects of a version with the old names.
 func TestKernelUninstallOfOlder(t *testing.T) {
 	onBothBackends(t, Config{}, func(t *testing.T, n *node) {
 		n.apply(n.web()...)
@@ -71,7 +71,7 @@ func TestKernelUninstallOfOlder(t *testing.T) {
 	})
 }
 
-// chainsOf are the lines that define chains with a prefix, except for the other product's.
+// chainsOf returns the lines that define chains with a prefix, except for the other product's.
 func chainsOf(n *node, prefix string) []string {
 	var out []string
 	text := n.run("iptables-save") + n.run("ip6tables-save") + n.run("nft", "list", "chains")

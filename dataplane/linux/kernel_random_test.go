@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// randomPolicies is a random state of policies, and what they mean for packets.
+// randomPolicies is a random state of policies, with their effect on packets.
 type randomPolicies struct {
 	*rand.Rand
 	n        *node
@@ -183,7 +183,8 @@ func (w *randomPolicies) matches(r *proto.Rule, src netip.Addr, port uint16) boo
 		!slices.ContainsFunc(r.GetNotSrcIpSetIds(), func(id string) bool { return w.in(src, w.members[id]) })
 }
 
-// decide is what tiers say: allow, deny, pass (some policy of the last tier, or its end, has passed), or "" if there are no policies, or nothing says anything.
+// decide returns the decision of tiers: allow, deny, pass (a policy of the last tier, or its end, has passed), or "" if there are no
+// policies or none has decided.
 func (w *randomPolicies) decide(tiers []*proto.TierInfo, inbound, ends bool, src netip.Addr, port uint16) string {
 	out := ""
 	for _, t := range tiers {
@@ -229,8 +230,8 @@ func (w *randomPolicies) workload(ep *proto.WorkloadEndpoint, inbound bool, src 
 	return v == "allow" || v != "deny" && len(ep.GetProfileIds()) > 0
 }
 
-// arrives reports whether a packet to a pod is to arrive that comes from another pod, or for nil from outside. What policy before DNAT or without
-// tracking has accepted does not meet that for forwarded packets.
+// arrives reports whether a packet to a pod must arrive. It comes from another pod or, with from nil, from outside. Packets that policy
+// before DNAT or without tracking has accepted are not checked by the policy for forwarded packets.
 func (w *randomPolicies) arrives(from, to *proto.WorkloadEndpoint, src netip.Addr, port uint16) bool {
 	if !w.workload(to, true, src, port) {
 		return false
@@ -246,14 +247,14 @@ func (w *randomPolicies) arrives(from, to *proto.WorkloadEndpoint, src netip.Add
 	return w.decide(w.host.GetForwardTiers(), true, true, src, port) != "deny"
 }
 
-// probe is a packet to a pod (0 to 2), from another one or from outside (3).
+// probe returns a packet to a pod (0 to 2), from another one or from outside (3).
 func (w *randomPolicies) probe(f table.Family, from, to int) tabletest.Case {
 	sender, ep := w.n.Outside, (*proto.WorkloadEndpoint)(nil)
 	if from < len(w.pods) {
 		sender, ep = w.n.Pods[from], w.pods[from]
 	}
 	port := uint16(1001 + w.IntN(randomPorts))
-	w.port = (w.port + 1) % 50000 // no probe belongs to the connection of one before
+	w.port = (w.port + 1) % 50000 // no probe belongs to an earlier connection
 	c := tabletest.Case{Want: tabletest.Drop, Probe: sender.UDP(w.n.addr(to+1, f), port).FromAddr(sender.Addr(f)).FromPort(10000 + w.port)}
 	if w.arrives(ep, w.pods[to], sender.Addr(f), port) {
 		c.Want = tabletest.Arrive
@@ -261,8 +262,8 @@ func (w *randomPolicies) probe(f table.Family, from, to int) tabletest.Case {
 	return c
 }
 
-// TestKernelRandomPolicies: whatever policies, tiers and sets there are, and in whatever order they changed, packets meet what they say, on both
-// backends. CONTIV_STEPS and CONTIV_SEED are for longer runs, and to repeat one.
+// TestKernelRandomPolicies: for random policies, tiers and sets, changed in random order, packets are handled as the policies specify, on
+// both backends. CONTIV_STEPS and CONTIV_SEED are for longer runs, and to repeat one.
 func TestKernelRandomPolicies(t *testing.T) {
 	steps, seed := uint64(5), rand.Uint64()
 	for name, to := range map[string]*uint64{"CONTIV_STEPS": &steps, "CONTIV_SEED": &seed} {
@@ -313,7 +314,7 @@ func newRandomPolicies(n *node, seed uint64) *randomPolicies {
 	return w
 }
 
-// probes are packets from random places to random pods.
+// probes returns packets from random places to random pods.
 func (w *randomPolicies) probes(n int) (cases []tabletest.Case) {
 	for i := range n {
 		from, to := w.IntN(4), w.IntN(3)
@@ -325,7 +326,7 @@ func (w *randomPolicies) probes(n int) (cases []tabletest.Case) {
 	return cases
 }
 
-// all is the whole state.
+// all returns messages with the whole state.
 func (w *randomPolicies) all() (msgs []any) {
 	msgs = []any{openProfile()}
 	for id, members := range w.members {

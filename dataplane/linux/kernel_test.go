@@ -20,9 +20,9 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// These tests program a real kernel, in their own namespaces, once with each backend.
+// These tests program a real kernel, in separate namespaces, once with each backend.
 
-// node is a driver on the host of a test network, whose pods have no routes of their own.
+// node is a driver on the host of a test network. The host has no routes to pods except those of the driver.
 type node struct {
 	*tabletest.Net
 	t      testing.TB
@@ -35,10 +35,10 @@ type node struct {
 	status map[string]string // by workload, or host endpoint
 }
 
-// onBothBackends runs a test on each, on a network with three pods.
+// onBothBackends runs a test on each backend, on a network with three pods.
 func onBothBackends(t *testing.T, config Config, test func(t *testing.T, n *node)) {
 	tabletest.NeedRoot(t)
-	t.Parallel() // each has namespaces of its own, and waits most of the time
+	t.Parallel() // each has separate namespaces, and waits most of the time
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {
 			if backend == rules.BackendIptables {
@@ -64,7 +64,7 @@ func (n *node) start() {
 	n.startWith(func(*InternalDataplane) {})
 }
 
-// startWith does something with the driver before it starts.
+// startWith calls prepare with the driver before the driver starts.
 func (n *node) startWith(prepare func(*InternalDataplane)) {
 	n.t.Helper()
 	d, err := New(n.config, Options{NS: n.Host.NS, RetryInterval: 500 * time.Millisecond, RouteGrace: time.Second})
@@ -132,7 +132,7 @@ func (n *node) tryApply(msgs ...any) error {
 	return n.d.Flush(ctx)
 }
 
-// up waits until a pod's endpoint is.
+// up waits until the endpoints have the status "up".
 func (n *node) up(names ...string) {
 	n.t.Helper()
 	for _, name := range names {
@@ -140,7 +140,7 @@ func (n *node) up(names ...string) {
 	}
 }
 
-// pod is the endpoint of pod i (from 1), which its profile lets do everything.
+// pod returns the endpoint of pod i (from 1); its profile allows everything.
 func (n *node) pod(i int, change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
 	pod := n.Pods[i-1]
 	ep := &proto.WorkloadEndpoint{State: "active", Name: pod.Iface, Mac: pod.MAC, ProfileIds: []string{"open"},
@@ -151,16 +151,16 @@ func (n *node) pod(i int, change ...func(*proto.WorkloadEndpoint)) *proto.Worklo
 	return &proto.WorkloadEndpointUpdate{Id: wlID(fmt.Sprintf("pod%d", i)), Endpoint: ep}
 }
 
-// addr is pod i's address.
+// addr returns pod i's address.
 func (n *node) addr(i int, f table.Family) netip.Addr { return n.Pods[i-1].Addr(f) }
 
-// run runs a command on the host, and returns what it prints.
+// run runs a command on the host and returns its output.
 func (n *node) run(name string, args ...string) string {
 	n.t.Helper()
 	return runIn(n.t, n.Host.NS, name, args...)
 }
 
-// kernel is all that is ours in the host's kernel, see kernelText.
+// kernel returns all of our objects in the host's kernel, see kernelText.
 func (n *node) kernel() string {
 	n.t.Helper()
 	text := kernelText(n.t, n.Host.NS, n.config.RulesConfig.Backend)
@@ -170,7 +170,7 @@ func (n *node) kernel() string {
 	return text
 }
 
-// kernelText are the rules and sets of a namespace, in a form that does not depend on how they came about.
+// kernelText returns the rules and sets of a namespace, in a form that does not depend on their history.
 func kernelText(t testing.TB, ns *nsdo.Namespace, backend string) string {
 	t.Helper()
 	var lines []string
@@ -190,7 +190,7 @@ func kernelText(t testing.TB, ns *nsdo.Namespace, backend string) string {
 		return strings.Join(lines, "\n")
 	}
 	for _, cmd := range []string{"iptables-save", "ip6tables-save"} {
-		var blocks []string // rules keep their order inside a chain only
+		var blocks []string // only rules of the same chain keep their order
 		for line := range strings.Lines(runIn(t, ns, cmd)) {
 			if strings.HasPrefix(line, ":") || strings.HasPrefix(line, "*") {
 				blocks = append(blocks, line)
@@ -207,7 +207,7 @@ func kernelText(t testing.TB, ns *nsdo.Namespace, backend string) string {
 	return byChain(lines)
 }
 
-// byChain sorts rules by chain; those of a chain stay in order.
+// byChain sorts rules by chain; rules of the same chain keep their order.
 func byChain(lines []string) string {
 	key := func(line string) string {
 		fields := strings.Fields(line)
@@ -224,7 +224,7 @@ func byChain(lines []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// runIn runs a command in a namespace, and returns what it prints.
+// runIn runs a command in a namespace and returns its output.
 func runIn(t testing.TB, ns *nsdo.Namespace, name string, args ...string) string {
 	t.Helper()
 	var out []byte
@@ -238,7 +238,7 @@ func runIn(t testing.TB, ns *nsdo.Namespace, name string, args ...string) string
 	return string(out)
 }
 
-// nftBlocks are the chains, sets and maps of a listing, sorted: they come in the order in which they were made.
+// nftBlocks returns the chains, sets and maps of a listing, sorted, since they are listed in the order of their creation.
 func nftBlocks(listing string) []string {
 	var blocks []string
 	table, block := "", ""
@@ -262,7 +262,7 @@ func bothFamilies(each func(f table.Family)) {
 	each(table.IPv6)
 }
 
-// open are three pods that may do everything.
+// open returns messages with three pods that may do everything.
 func (n *node) open() []any {
 	return []any{openProfile(), n.pod(1), n.pod(2), n.pod(3), &proto.InSync{}}
 }
@@ -322,7 +322,7 @@ func TestKernelUnknownInterfaceIsCutOff(t *testing.T) {
 	onBothBackends(t, Config{RulesConfig: rules.Config{EndpointToHostAction: "ACCEPT"}}, func(t *testing.T, n *node) {
 		n.apply(openProfile(), n.pod(1), n.pod(2), &proto.InSync{})
 		n.up("pod1", "pod2")
-		// A pod whose endpoint nothing has announced, with a route that another program made.
+		// A pod whose endpoint was not announced, with a route of another program.
 		bothFamilies(func(f table.Family) {
 			a := n.addr(3, f)
 			n.run("ip", "route", "add", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", n.Pods[2].Iface)
@@ -422,7 +422,7 @@ func TestKernelSpoofedSources(t *testing.T) {
 	onBothBackends(t, Config{RulesConfig: rules.Config{EndpointToHostAction: "ACCEPT"}}, func(t *testing.T, n *node) {
 		n.apply(n.open()...)
 		n.up("pod1", "pod2", "pod3")
-		// The reverse path checks are one line of defence; this is about the other.
+		// The reverse path check is one of two protections; this tests the other.
 		n.run("sysctl", "-w", "net.ipv4.conf."+n.Pods[0].Iface+".rp_filter=0")
 		bothFamilies(func(f table.Family) {
 			n.Expect(t,
@@ -488,7 +488,8 @@ func TestKernelFlushedByAnother(t *testing.T) {
 		})
 }
 
-// guarded is a stream that must all arrive (except for so many packets), and one of which nothing may.
+// guarded sends one stream that must arrive (except for the given number of lost packets), and one that must not arrive at all, while
+// during runs.
 func (n *node) guarded(lost int, during func()) {
 	n.t.Helper()
 	allowed := n.Stream(n.t, n.Pods[0].UDP(n.addr(2, 4), 80), time.Millisecond)
@@ -509,7 +510,7 @@ func (n *node) guarded(lost int, during func()) {
 	}
 }
 
-// web are pods of which the second takes UDP to port 80 only.
+// web returns messages with pods; the second pod accepts only UDP to port 80.
 func (n *node) web() []any {
 	return []any{openProfile(), policy("web", &proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}),
 		n.pod(1), n.pod(2, withTiers(ingress("web"))), n.pod(3), ipPool("four", "10.65.0.0/16", true), ipSet("s", "10.0.0.1",
@@ -546,7 +547,7 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 		allow := &proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}
 		n.guarded(0, func() {
 			for i := range swaps(n.config.RulesConfig.Backend) {
-				// The same intent in many forms, so that nothing stays where it was.
+				// The same policy in many forms, so that no rule keeps its position.
 				set := ipSet(fmt.Sprintf("set%d", i), n.addr(1, 4).String(), n.addr(1, 6).String())
 				forms := [][]*proto.Rule{
 					{allow},
@@ -563,7 +564,7 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 	})
 }
 
-// swaps is how many rounds of three applies the test makes; CONTIV_POLICY_SWAPS asks for more.
+// swaps returns the number of rounds of three applies; CONTIV_POLICY_SWAPS sets it.
 func swaps(backend string) int {
 	if n, err := strconv.Atoi(os.Getenv("CONTIV_POLICY_SWAPS")); err == nil && n > 0 {
 		return n
@@ -598,7 +599,7 @@ func TestKernelInterfaceVanishes(t *testing.T) {
 		n.apply(openProfile(), n.pod(1), n.pod(2), &proto.InSync{})
 		n.up("pod1", "pod2")
 		for range 5 {
-			// Announced, and gone before or while it is programmed.
+			// Announced, and removed before or while it is programmed.
 			if err := n.d.SendMessage(n.pod(3)); err != nil {
 				t.Fatal(err)
 			}
@@ -651,7 +652,7 @@ func TestKernelUninstall(t *testing.T) {
 		if strings.Contains(after, "cali") || strings.Contains(after, "contiv") {
 			t.Errorf("left:\n%s", difference(before, after))
 		}
-		// A driver of a later process sweeps as well.
+		// A driver of a later process removes leftovers too.
 		n.start()
 		n.apply(n.web()...)
 		n.stop()
@@ -673,7 +674,7 @@ func TestKernelBackendSwitch(t *testing.T) {
 		if n.config.RulesConfig.Backend == other {
 			other = rules.BackendNFT
 		}
-		// The packet that is on its way through a table of nftables while that is removed finds its maps empty.
+		// A packet that is being processed by a table of nftables while the table is removed finds its maps empty.
 		n.guarded(2, func() {
 			n.stop()
 			n.config.RulesConfig.Backend = other

@@ -10,15 +10,16 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// TestKernelTunnelPacketsByLayer: layers raw and filter each stop a workload's tunnel packets, and packets with another's address, without the other layer.
-// So a rule of another program that accepts packets early in one of them opens nothing. Without both layers they arrive.
+// TestKernelTunnelPacketsByLayer: each of the layers raw and filter blocks a workload's tunnel packets, and packets with another workload's
+// address, without the other layer. So a rule of another program that accepts packets early in one of them does not open the node. Without
+// both layers the packets arrive.
 func TestKernelTunnelPacketsByLayer(t *testing.T) {
 	onBothBackends(t, toHost, func(t *testing.T, n *node) {
 		peer := &proto.HostMetadataUpdate{Hostname: "node2", Ipv4Addr: n.Outside.Addr(4).String(), Ipv6Addr: n.Outside.Addr(6).String()}
 		fill := func() {
 			n.apply(append(n.open(), peer)...)
 			n.up("pod1", "pod2", "pod3")
-			n.stop() // it would repair what is removed below
+			n.stop() // the driver would repair what is removed below
 			n.run("sysctl", "-w", "net.ipv4.conf."+n.Pods[0].Iface+".rp_filter=0")
 		}
 		expect := func(want tabletest.Verdict, why string) {
@@ -27,7 +28,7 @@ func TestKernelTunnelPacketsByLayer(t *testing.T) {
 				n.Expect(t,
 					tabletest.Case{Want: want, Probe: n.Pods[0].UDP(n.Host.Addr(f), 4789), Why: why + ", to its own node"},
 					tabletest.Case{Want: want, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 4789), Why: why + ", to another node"})
-				if want == tabletest.Drop { // an answer would not come back
+				if want == tabletest.Drop { // a reply would not come back
 					for _, port := range []uint16{4789, 80} {
 						n.Expect(t, tabletest.Case{Want: want, Probe: n.Pods[0].UDP(n.Host.Addr(f), port).FromAddr(n.Outside.Addr(f)),
 							Why: why + ", as another node, to its own"})
@@ -47,7 +48,7 @@ func TestKernelTunnelPacketsByLayer(t *testing.T) {
 	})
 }
 
-// empty takes all rules out of a layer's base chains.
+// empty removes all rules from a layer's base chains.
 func (n *node) empty(layer string) {
 	n.t.Helper()
 	if n.config.RulesConfig.Backend == rules.BackendIptables {

@@ -21,14 +21,14 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// nsName is a name that no other test of the machine uses.
+// nsName returns a name that no other test on the machine uses.
 func nsName(t testing.TB, name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(t.Name()))
 	return fmt.Sprintf("intdp-%d-%x-%s", os.Getpid(), h.Sum32(), name)
 }
 
-// netns makes a namespace that goes with the test.
+// netns creates a namespace that is removed with the test.
 func netns(t testing.TB, name string) *nsdo.Namespace {
 	t.Helper()
 	tabletest.NeedRoot(t)
@@ -46,8 +46,8 @@ func netns(t testing.TB, name string) *nsdo.Namespace {
 	return ns
 }
 
-// stepper is a driver on a real kernel whose loop does not run: step does what the loop would, without its throttle. It hears of no
-// interfaces except those that it is informed of.
+// stepper is a driver on a real kernel whose loop does not run: step does the work of the loop, without its throttle. It receives no
+// interfaces except those that the test sends.
 type stepper struct {
 	t testing.TB
 	d *InternalDataplane
@@ -88,7 +88,7 @@ func (s *stepper) step(msgs ...any) {
 		if result.Again != wire.GraceLook {
 			return
 		}
-		wire.WaitForReaders() // what goes behind a grace period is there still
+		wire.WaitForReaders() // objects that are removed after a grace period still exist
 	}
 }
 
@@ -98,15 +98,15 @@ func (s *stepper) stop() {
 	}
 }
 
-// TestKernelPermutations: a driver that goes from world to world has the same kernel as one that is started again in each world on what the
-// last one has left, and as one that has never seen anything else.
+// TestKernelPermutations: a driver that goes through a sequence of worlds has the same kernel state as a driver that is started again in
+// each world on the state of the last one, and as a driver that starts in that world on an empty kernel.
 func TestKernelPermutations(t *testing.T) {
 	var worlds []world
 	all := scenarios()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, w := range all[name] {
 			w = maps.Clone(w)
-			// There are no such interfaces here, nor nodes.
+			// The interfaces and nodes of these keys do not exist here.
 			maps.DeleteFunc(w, func(key string, _ any) bool {
 				return strings.HasPrefix(key, "link") || strings.HasPrefix(key, "vtep node1")
 			})
@@ -151,7 +151,7 @@ func TestKernelPermutations(t *testing.T) {
 	}
 }
 
-// BenchmarkEndpointAdd is a pod that comes to a node with 200 others and 200 policies: chains, dispatch and routes.
+// BenchmarkEndpointAdd adds a pod on a node with 200 others and 200 policies: chains, dispatch and routes.
 func BenchmarkEndpointAdd(b *testing.B) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		b.Run(backend, func(b *testing.B) {
@@ -179,8 +179,8 @@ func BenchmarkEndpointAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is a node with 500 pods and 5000 policies of 10 rules, in both families: the first start and, in
-// ms/restart, one that finds everything in place.
+// BenchmarkStart is a node with 500 pods and 5000 policies of 10 rules, in both families: the first start and, in ms/restart, a start that
+// finds everything in place.
 func BenchmarkStart(b *testing.B) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		b.Run(backend, func(b *testing.B) {
@@ -223,7 +223,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// spread200 gives endpoint i addresses of its own.
+// spread200 gives endpoint i unique addresses.
 func spread200(i int) func(*proto.WorkloadEndpoint) {
 	return func(ep *proto.WorkloadEndpoint) {
 		ep.Ipv4Nets = []string{fmt.Sprintf("10.66.%d.%d/32", i/250%250, i%250)}
@@ -231,7 +231,7 @@ func spread200(i int) func(*proto.WorkloadEndpoint) {
 	}
 }
 
-// BenchmarkSetMember is one member that comes to a set of 1000.
+// BenchmarkSetMember adds one member to a set of 1000.
 func BenchmarkSetMember(b *testing.B) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		b.Run(backend, func(b *testing.B) {
@@ -254,7 +254,7 @@ func BenchmarkSetMember(b *testing.B) {
 	}
 }
 
-// twoNodes are two nodes with a pod each, joined by one link:
+// twoNodes returns two nodes with a pod each, connected by one link:
 //
 //	pod a eth0 ── calia (node 1) eth0 ── eth0 (node 2) calib ── eth0 pod b
 func twoNodes(t *testing.T) (nodes, pods [2]*nsdo.Namespace) {
@@ -302,7 +302,7 @@ func startNode(t *testing.T, ns *nsdo.Namespace, i int, backend string) *Interna
 	return d
 }
 
-// tell sends messages and waits until they are carried out.
+// tell sends messages and waits until they are applied.
 func tell(t *testing.T, d *InternalDataplane, msgs ...any) {
 	t.Helper()
 	for _, msg := range msgs {
@@ -315,8 +315,8 @@ func tell(t *testing.T, d *InternalDataplane, msgs ...any) {
 	}
 }
 
-// TestKernelRoutesAreLeft: when all is in place neither a restart nor looking again at routes writes any route, neighbour or
-// forwarding entry, not even one that is put back at once: packets would meet the gap.
+// TestKernelRoutesAreLeft: if everything is in place, neither a restart nor a comparison of routes writes a route, neighbour or forwarding
+// entry, not even one that is restored at once: packets would be lost meanwhile.
 func TestKernelRoutesAreLeft(t *testing.T) {
 	nodes, _ := twoNodes(t)
 	d := startNode(t, nodes[0], 0, rules.BackendNFT)
@@ -332,7 +332,7 @@ func TestKernelRoutesAreLeft(t *testing.T) {
 	}
 	d = startNode(t, nodes[0], 0, rules.BackendNFT)
 	tell(t, d, nodeMessages(0)...)
-	time.Sleep(500 * time.Millisecond) // the refresh of routes comes twice
+	time.Sleep(500 * time.Millisecond) // the refresh of routes runs twice
 	for _, line := range told() {
 		if strings.Contains(line, "proto 202") || strings.Contains(line, "contiv-vxlan") && strings.Contains(line, "PERMANENT") {
 			t.Errorf("written: %s", line)
@@ -340,7 +340,7 @@ func TestKernelRoutesAreLeft(t *testing.T) {
 	}
 }
 
-// monitor listens to routes and neighbours of a namespace. What it returns ends that and gives the lines heard.
+// monitor listens to routes and neighbours of a namespace. The returned function stops it and returns the lines.
 func monitor(t *testing.T, ns *nsdo.Namespace) func() []string {
 	t.Helper()
 	var cmd *exec.Cmd
@@ -361,7 +361,7 @@ func monitor(t *testing.T, ns *nsdo.Namespace) func() []string {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // has ended if all went well
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended if all went well
 	mark := func(addr string) (heard []string) {
 		end := time.After(20 * time.Second)
 		for again := time.After(0); ; {
@@ -371,7 +371,7 @@ func monitor(t *testing.T, ns *nsdo.Namespace) func() []string {
 					return heard
 				}
 				heard = append(heard, line)
-			case <-again: // it may not have listened yet
+			case <-again: // it may not have been listening yet
 				runIn(t, ns, "ip", "neigh", "replace", addr, "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
 				runIn(t, ns, "ip", "neigh", "del", addr, "dev", "eth0")
 				again = time.After(100 * time.Millisecond)
@@ -389,7 +389,7 @@ func monitor(t *testing.T, ns *nsdo.Namespace) func() []string {
 	}
 }
 
-// TestKernelNodeToNode: pods of two nodes reach each other through VXLAN, and directly where the nodes share a net.
+// TestKernelNodeToNode: pods of two nodes reach each other through VXLAN, and directly if the nodes share a subnet.
 func TestKernelNodeToNode(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {
@@ -429,7 +429,7 @@ func TestKernelNodeToNode(t *testing.T) {
 	}
 }
 
-// nodeMessages are what node i (0 or 1) of twoNodes receives.
+// nodeMessages returns the messages to node i (0 or 1) of twoNodes.
 func nodeMessages(i int) []any {
 	msgs := []any{openProfile(), &proto.InSync{}}
 	own := endpoint("pod", []string{"calia", "calib"}[i], i+1, func(ep *proto.WorkloadEndpoint) {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// markPool gives each interface a number of its own inside a field of the packet mark. Numbers depend on the names, so that a
-// restarted driver finds the same ones unless two names collide.
+// markPool assigns each interface a unique number inside a field of the packet mark. A number is a hash of the name, so that a restarted
+// driver assigns the same numbers unless two names collide.
 type markPool struct {
 	mask, reserved uint32
 	taken          map[uint32]string
@@ -20,7 +20,7 @@ func newMarkPool(mask, reserved uint32) *markPool {
 	return &markPool{mask: mask, reserved: reserved, taken: map[uint32]string{}, byName: map[string]uint32{}}
 }
 
-// assign makes names the only ones that have a mark. Those that there is no number for are in the error.
+// assign gives a mark to each of names and removes the marks of all other names. The error lists the names for which no number is left.
 func (p *markPool) assign(names []string) (map[string]uint32, error) {
 	for name, mark := range p.byName {
 		if !slices.Contains(names, name) {

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// parseMember reads a member as the messages have it: "10.0.0.1", "10.0.0.0/24", or "10.0.0.1,tcp:80".
+// parseMember parses a member in the format of the messages: "10.0.0.1", "10.0.0.0/24", or "10.0.0.1,tcp:80".
 func parseMember(kind table.SetType, text string) (table.Member, error) {
 	m, err := proto.ParseMember(proto.IPSetUpdate_IPSetType(kind), text)
 	return table.Member{Net: m.Net, Proto: m.Protocol, Port: m.Port}, err
@@ -20,5 +20,5 @@ func familyOf(a netip.Addr) table.Family {
 	return table.IPv6
 }
 
-// hostNet is the prefix that holds one address.
+// hostNet returns the prefix that contains only this address.
 func hostNet(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

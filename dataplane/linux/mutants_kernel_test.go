@@ -22,7 +22,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Proofs on a kernel: what links, routes, rules and calls of iptables are there after a driver with the field has worked.
+// Proofs on a kernel: the links, routes, rules and calls of iptables after a driver with the field has run.
 
 // kernelRig is a driver in a namespace with an uplink eth0 (192.0.2.1) and a workload's interface calia.
 type kernelRig struct {
@@ -31,7 +31,7 @@ type kernelRig struct {
 	d  *InternalDataplane
 }
 
-// onKernel makes the namespace; each proof has its own.
+// onKernel creates the namespace; each proof has a separate one.
 func onKernel(t *testing.T) *kernelRig {
 	k := &kernelRig{t: t, ns: nettest.New(t)}
 	for _, line := range []string{"link add name eth0 type veth peer name eth0-peer", "link add name calia type veth peer name calia-peer",
@@ -83,7 +83,7 @@ func (k *kernelRig) flush(msgs ...any) error {
 	return k.d.Flush(ctx)
 }
 
-// kernelRulesProofs are those of RulesConfig.
+// kernelRulesProofs returns the proofs of RulesConfig on a kernel.
 func kernelRulesProofs() map[string]rulesProof {
 	vxlan := func(set func(*rules.Config), want string) rulesProof {
 		return rulesProof{Set: func(c *rules.Config) {
@@ -117,12 +117,12 @@ func kernelRulesProofs() map[string]rulesProof {
 	}
 }
 
-// kernelProofs are those of Config.
+// kernelProofs returns the proofs of Config on a kernel.
 func kernelProofs() map[string]proof {
 	return map[string]proof{
 		"IPIPMTU": {Set: func(c *Config) { c.IPIPMTU, c.RulesConfig.IPIPEnabled = 1300, true }, Has: func(t *testing.T, c Config) bool {
 			k := onKernel(t)
-			if k.ns.Try("ip link show tunl0") != nil { // a kernel without IPIP: the loopback takes its name
+			if k.ns.Try("ip link show tunl0") != nil { // a kernel without IPIP: the loopback gets its name
 				k.ns.IP("link set lo down")
 				k.ns.IP("link set lo name tunl0")
 			}
@@ -131,13 +131,13 @@ func kernelProofs() map[string]proof {
 				strings.Contains(k.ns.IP("link show tunl0"), "mtu 1300 ")
 		}},
 		"NetlinkTimeout": {Set: func(c *Config) {
-			c.NetlinkTimeout, c.IfaceMonitorConfig.ResyncInterval = 100*time.Millisecond, time.Hour // which would wait for its own time-out
+			c.NetlinkTimeout, c.IfaceMonitorConfig.ResyncInterval = 100*time.Millisecond, time.Hour // otherwise a resync would wait for its own timeout
 		}, Has: func(t *testing.T, c Config) bool {
 			k := onKernel(t)
 			k.start(c, Options{RetryInterval: time.Hour})
 			k.silence()
 			began := time.Now()
-			if err := k.flush(openProfile(), endpoint("a", "calia", 1)); err != nil { // the call times out, and is made again by another socket
+			if err := k.flush(openProfile(), endpoint("a", "calia", 1)); err != nil { // the call times out, and is repeated with another socket
 				t.Fatal(err)
 			}
 			took := time.Since(began)
@@ -153,7 +153,7 @@ func kernelProofs() map[string]proof {
 			}
 			msg, err := k.d.RecvMessage()
 			status, is := msg.(*proto.HostEndpointStatusUpdate)
-			return err == nil && is && status.GetStatus().GetStatus() == "error" // no interface is known to have the address
+			return err == nil && is && status.GetStatus().GetStatus() == "error" // no known interface has the address
 		}},
 	}
 }
@@ -200,7 +200,8 @@ func (k *kernelRig) silence() {
 	}
 }
 
-// tools puts programs in front of iptables' own ones which note how they are called, and then call those. It returns the calls in a namespace.
+// tools puts programs before iptables' own ones in PATH which log their calls and then call those. It returns a function that returns the
+// calls in a namespace.
 func tools(t *testing.T) (calls func(k *kernelRig) []string) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "calls")
@@ -232,7 +233,7 @@ func tools(t *testing.T) (calls func(k *kernelRig) []string) {
 	}
 }
 
-// iptablesProofs are those of fields that are for iptables.
+// iptablesProofs returns the proofs of fields for iptables.
 func iptablesProofs(t *testing.T) map[string]proof {
 	calls := tools(t)
 	restores := func(set func(*Config), want string) proof {
@@ -269,7 +270,7 @@ func iptablesProofs(t *testing.T) map[string]proof {
 			k := onKernel(t)
 			k.start(c, Options{})
 			before := looks(k)
-			return !within(5*time.Second, func() bool { return looks(k) > before }) // else after a second
+			return !within(5*time.Second, func() bool { return looks(k) > before }) // otherwise after a second
 		}},
 		"IptablesInsertMode": {Set: func(c *Config) {
 			c.RulesConfig.Backend, c.IptablesInsertMode = rules.BackendIptables, "append"
@@ -287,7 +288,7 @@ func iptablesProofs(t *testing.T) map[string]proof {
 	}
 }
 
-// kernelOptionProofs are those of options that are about the kernel.
+// kernelOptionProofs returns the proofs of options that concern the kernel.
 func kernelOptionProofs() map[string]optionProof {
 	return map[string]optionProof{
 		"NS": {Set: func(o *Options) { o.NS = &nsdo.Namespace{} }, Has: func(t *testing.T, o Options) bool {
@@ -305,21 +306,21 @@ func kernelOptionProofs() map[string]optionProof {
 		}},
 		"RouteGrace": {Set: func(o *Options) { o.RouteGrace = 50 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
 			k := onKernel(t)
-			k.ns.IP("route add 10.65.9.9/32 dev calia proto 202 scope link") // of a workload that an earlier driver had
+			k.ns.IP("route add 10.65.9.9/32 dev calia proto 202 scope link") // of a workload of an earlier driver
 			k.start(Config{}, o)
 			return within(4*time.Second, func() bool { return !strings.Contains(k.ns.IP("route show"), "10.65.9.9") })
 		}},
 	}
 }
 
-// refused makes the reverse path check of the namespace loose or not, and says whether a driver refuses to start there.
+// refused sets the reverse path check of the namespace, loose or not, and reports whether a driver refuses to start there.
 func (k *kernelRig) refused(o Options, value string) bool {
 	k.ns.Run("sysctl -qw net.ipv4.conf.all.rp_filter=" + value)
 	d, err := New(Config{RulesConfig: rules.Config{Hostname: "node1"}}, o)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	d.Start() // without InSync it writes nothing, wherever it is
+	d.Start() // without InSync it writes nothing, in any namespace
 	defer k.stop(d)
 	return d.SendMessage(&proto.IPAMPoolRemove{Id: "x"}) != nil
 }

@@ -16,8 +16,8 @@ import (
 
 type rulesProof = drivertest.Proof[rules.Config]
 
-// TestEachRulesFieldHasAnEffect is TestEachConfigFieldHasAnEffect for Config.RulesConfig: each proof is what becomes of packets, or of what the kernel
-// has. Those that need a kernel are in mutants_kernel_test.go.
+// TestEachRulesFieldHasAnEffect is TestEachConfigFieldHasAnEffect for Config.RulesConfig: each proof checks the handling of packets, or the
+// kernel's state. Those that need a kernel are in mutants_kernel_test.go.
 func TestEachRulesFieldHasAnEffect(t *testing.T) {
 	proofs := markProofs()
 	for _, more := range []map[string]rulesProof{packetProofs(), hostProofs(), workloadProofs(), tunnelProofs(), kernelRulesProofs()} {
@@ -26,7 +26,7 @@ func TestEachRulesFieldHasAnEffect(t *testing.T) {
 	drivertest.ProveFields(t, proofs)
 }
 
-// shows is a proof on packets. A configuration that is refused has no effect: so it is with marks of which some are set.
+// shows returns a proof by packets. An invalid configuration has no effect: this applies to marks if only some are set.
 func shows(set func(*rules.Config), has func(b *bench) bool) rulesProof {
 	return rulesProof{Set: set, Has: func(t *testing.T, c rules.Config) bool {
 		if c.WithDefaults().Validate() != nil {
@@ -36,7 +36,7 @@ func shows(set func(*rules.Config), has func(b *bench) bool) rulesProof {
 	}}
 }
 
-// carry takes a packet through the chains.
+// carry evaluates the chains for a packet.
 func (b *bench) carry(p rulestest.Packet) rulestest.Outcome {
 	b.t.Helper()
 	out, err := b.fake.Send(p)
@@ -64,13 +64,13 @@ func podToNode(port uint16) rulestest.Packet {
 	return with(packet("calia", "", "10.65.0.1", "192.0.2.1", port), func(p *rulestest.Packet) { p.Local = []netip.Addr{addr("192.0.2.1")} })
 }
 
-// markProofs are those of mark bits. All of them are other ones than the defaults.
+// markProofs returns the proofs of mark bits. All of these differ from the defaults.
 func markProofs() map[string]rulesProof {
 	const accept, pass, scratch0, scratch1, endpointMask, none, masquerade = 0x1, 0x2, 0x4, 0x8, 0xf0, 0x30, 0x100
 	set := func(c *rules.Config) {
 		c.IptablesMarkAccept, c.IptablesMarkPass, c.IptablesMarkScratch0, c.IptablesMarkScratch1 = accept, pass, scratch0, scratch1
 		c.IptablesMarkEndpoint, c.IptablesMarkNonCaliEndpoint, c.IptablesMarkMasquerade = endpointMask, none, masquerade
-		c.KubeIPVSSupportEnabled, c.IptablesFilterAllowAction = true, "RETURN" // so that the mark stays on what is allowed
+		c.KubeIPVSSupportEnabled, c.IptablesFilterAllowAction = true, "RETURN" // so that the mark stays on accepted packets
 	}
 	toService := func(in string) rulestest.Packet { return packet(in, "", "10.65.0.1", "10.96.0.1", 80) }
 	return map[string]rulesProof{
@@ -90,7 +90,7 @@ func markProofs() map[string]rulesProof {
 		"IptablesMarkScratch1": shows(set, func(b *bench) bool {
 			b.must()
 			out := b.carry(with(toNode(6, 80), func(p *rulestest.Packet) { p.Mark = 0xffffff0f }))
-			return out.Packet.Mark == 0xffffff00|none // what is ours is cleared, and what is not ours stays
+			return out.Packet.Mark == 0xffffff00|none // our bits are cleared, and the others stay
 		}),
 		"IptablesMarkEndpoint": shows(set, func(b *bench) bool {
 			b.must(openProfile(), endpoint("a", "calia", 1), ifAddrs("eth0", "192.0.2.1"))
@@ -113,14 +113,14 @@ func markProofs() map[string]rulesProof {
 	}
 }
 
-// lbMessage is a service with one backend.
+// lbMessage returns a service with one backend.
 func lbMessage(vip string, port uint32, backend string) *proto.BalancedServiceUpdate {
 	to := &proto.BalancedGroup{Addresses: addr(backend).AsSlice(), Ports: []uint32{8080}}
 	return &proto.BalancedServiceUpdate{Namespace: "default", Name: "web", Ports: []*proto.BalancedPort{{Protocol: 6, Everywhere: to,
 		Frontends: []*proto.BalancedFrontend{{Address: addr(vip).AsSlice(), Port: port}}}}}
 }
 
-// packetProofs are those of what is let through, and how.
+// packetProofs returns the proofs of fields that determine which packets pass, and how.
 func packetProofs() map[string]rulesProof {
 	return map[string]rulesProof{
 		"WorkloadIfacePrefixes": shows(func(c *rules.Config) { c.WorkloadIfacePrefixes = []string{"tap"} }, func(b *bench) bool {
@@ -170,7 +170,7 @@ func packetProofs() map[string]rulesProof {
 	}
 }
 
-// hostProofs are those of what is for the node.
+// hostProofs returns the proofs of fields for packets to the node.
 func hostProofs() map[string]rulesProof {
 	guarded := []any{ifAddrs("eth0", "192.0.2.1"), ifUp("eth0", 1), policy("p", tcpPort("deny", 1)), hostEndpoint("h", "eth0", hostPolicy("p"),
 		func(ep *proto.HostEndpoint) { ep.Tiers[0].EgressPolicies = []string{"p"} })}
@@ -204,14 +204,14 @@ func hostProofs() map[string]rulesProof {
 	}
 }
 
-// workloadProofs are those of what workloads may do on their node.
+// workloadProofs returns the proofs of fields for what workloads may do on their node.
 func workloadProofs() map[string]rulesProof {
 	stack := func(c *rules.Config) {
 		c.OpenStackSpecialCasesEnabled, c.OpenStackMetadataIP, c.OpenStackMetadataPort = true, addr("192.0.2.1"), 8775
 	}
 	metadata := packet("calia", "", "10.65.0.1", "169.254.169.254", 80)
 	dhcp := with(podToNode(67), func(p *rulestest.Packet) { p.Proto, p.SrcPort = 17, 68 })
-	closed := func(tiers ...string) []any { // a workload whose policies deny all that it sends
+	closed := func(tiers ...string) []any { // a workload whose policies deny everything that it sends
 		msgs := []any{openProfile()}
 		var list []*proto.TierInfo
 		for _, tier := range tiers {
@@ -249,7 +249,7 @@ func workloadProofs() map[string]rulesProof {
 	}
 }
 
-// tunnelProofs are those of what goes between nodes.
+// tunnelProofs returns the proofs of fields for packets between nodes.
 func tunnelProofs() map[string]rulesProof {
 	vxlan := func(c *rules.Config) { c.VXLANEnabled = true }
 	own := func(out string) rulestest.Packet { // of the node itself, with an address of another interface

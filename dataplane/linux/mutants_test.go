@@ -24,8 +24,8 @@ import (
 
 type proof = drivertest.Proof[Config]
 
-// TestEachConfigFieldHasAnEffect is generated from the type: a new field without a proof fails. Each proof shows what happens: to a packet, to the
-// kernel's rules and links, to a call of iptables or of netlink, or in time.
+// TestEachConfigFieldHasAnEffect is generated from the type: a new field without a proof fails. Each proof shows an effect: on a packet, on
+// the kernel's rules and links, on a call of iptables or of netlink, or on time.
 func TestEachConfigFieldHasAnEffect(t *testing.T) {
 	proofs := rulesProofs(t)
 	for _, more := range []map[string]proof{kernelProofs(), iptablesProofs(t), loopProofs(), callbackProofs()} {
@@ -34,7 +34,7 @@ func TestEachConfigFieldHasAnEffect(t *testing.T) {
 	drivertest.ProveFields(t, proofs)
 }
 
-// rulesProofs are those of what shows in rules, sets and routes.
+// rulesProofs returns the proofs of fields with an effect on rules, sets and routes.
 func rulesProofs(t *testing.T) map[string]proof {
 	return map[string]proof{
 		"IPv6Enabled": {Set: func(c *Config) { c.IPv6Enabled = true }, Has: func(t *testing.T, c Config) bool {
@@ -82,7 +82,7 @@ func rulesProofs(t *testing.T) map[string]proof {
 	}
 }
 
-// loopProofs are those of times.
+// loopProofs returns the proofs of times.
 func loopProofs() map[string]proof {
 	refreshed := func(set func(*Config), done func(*bench) int) proof {
 		return proof{Set: set, Has: func(t *testing.T, c Config) bool {
@@ -110,7 +110,7 @@ func loopProofs() map[string]proof {
 	}
 }
 
-// hangs says whether the driver's loop answers no more. Such a driver does not stop: that is what is simulated.
+// hangs reports whether the driver's loop no longer answers. Such a driver cannot be stopped, as simulated.
 func hangs(t *testing.T, c Config) bool {
 	b := newBench(t, c)
 	b.d.Start()
@@ -127,7 +127,7 @@ func hangs(t *testing.T, c Config) bool {
 	})
 }
 
-// callbackProofs are those of the driver's callbacks.
+// callbackProofs returns the proofs of the driver's callbacks.
 func callbackProofs() map[string]proof {
 	var restarts, synced atomic.Int32
 	return map[string]proof{
@@ -159,7 +159,7 @@ func callbackProofs() map[string]proof {
 	}
 }
 
-// reports says whether the process's status is reported so often. Time is fast.
+// reports reports whether the process's status is reported that often. Time runs fast.
 func (b *bench) reports(want int) bool {
 	b.start()
 	got := make(chan int, 1)
@@ -180,7 +180,7 @@ func (b *bench) reports(want int) bool {
 	return within(time.Second, func() bool { return len(got) == 1 }) && <-got == want
 }
 
-// hasty is real time a thousand times faster.
+// hasty is a clock that runs a thousand times faster than real time.
 type hasty struct{}
 
 var hastyEpoch = time.Now()
@@ -194,7 +194,7 @@ type hastyTimer struct{ *time.Timer }
 func (t hastyTimer) C() <-chan time.Time        { return t.Timer.C }
 func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 1000) }
 
-// soon says whether something becomes so within a moment. A proof that needs more is run again.
+// soon reports whether a condition becomes true within a short time. A proof that needs more time is repeated.
 func soon(is func() bool) bool { return within(300*time.Millisecond, is) }
 
 func within(d time.Duration, is func() bool) bool {
@@ -208,14 +208,14 @@ func within(d time.Duration, is func() bool) bool {
 
 type optionProof = drivertest.Proof[Options]
 
-// TestEachOptionHasAnEffect is the same for Options.
+// TestEachOptionHasAnEffect is the same test for Options.
 func TestEachOptionHasAnEffect(t *testing.T) {
 	proofs := optionProofs()
 	maps.Copy(proofs, kernelOptionProofs())
 	drivertest.ProveFields(t, proofs)
 }
 
-// optionProofs are those on fakes.
+// optionProofs returns the proofs with fakes.
 func optionProofs() map[string]optionProof {
 	names := func(t *testing.T, o Options) (all []string) {
 		newBenchWith(t, both, o, rulestest.New())
@@ -248,7 +248,7 @@ func optionProofs() map[string]optionProof {
 			b := newBenchWith(t, both, o, failing())
 			b.start()
 			b.send(&proto.InSync{})
-			_ = b.flush() // the first apply failed, which is logged; this one may not
+			_ = b.flush() // the first apply failed, which is logged; this one must not fail
 			return logged.Load() > 0
 		}},
 		"Metrics": {Set: func(o *Options) { o.Metrics = prometheus.NewRegistry() }, Has: func(t *testing.T, o Options) bool {

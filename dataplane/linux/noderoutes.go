@@ -13,17 +13,17 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// The kinds of routes that are not an endpoint's. Each route is its own class, named by its kind and destination, so that a change costs
-// what it changes, however many nodes there are.
+// The kinds of routes that do not belong to an endpoint. Each route is its own class, named by its kind and destination, so that the cost
+// of a change does not depend on the number of nodes.
 const (
 	classVXLAN  = "vxlan"  // to other nodes' workloads through the VXLAN device
 	classIPIP   = "ipip"   // through tunl0
-	classDirect = "direct" // by way of the other node itself
-	classBlocks = "blocks" // what belongs to this node and is without an owner
+	classDirect = "direct" // with the other node as the next hop
+	classBlocks = "blocks" // addresses of this node's blocks that no workload has
 )
 
-// nodeRouteManager keeps one family's routes to the workloads of other nodes, and blackholes this node's own blocks, so that
-// packets to an address in them that no workload has do not go to the default gateway and back.
+// nodeRouteManager maintains one family's routes to the workloads of other nodes. It also blackholes this node's own blocks, so that
+// packets to an unassigned address in them are not forwarded to the default gateway and back.
 type nodeRouteManager struct {
 	family     table.Family
 	config     rules.Config
@@ -32,16 +32,16 @@ type nodeRouteManager struct {
 	log        *slog.Logger
 
 	routes map[netip.Prefix]*proto.RouteUpdate
-	byNode map[string]map[netip.Prefix]bool // destinations by the node that has them
+	byNode map[string]map[netip.Prefix]bool // destinations by the node that owns them
 	vteps  map[string]netip.Addr            // nodes' tunnel addresses of the family
 	parent map[string]netip.Addr            // nodes' addresses in the underlay
 	hosts  map[string]netip.Addr
 	addrs  map[string][]netip.Addr // of this node's interfaces
-	link   string                  // the interface with this node's address; "" if that is not known
+	link   string                  // the interface with this node's address; "" if unknown
 
-	changed map[netip.Prefix]bool   // to be looked at
-	placed  map[netip.Prefix]string // class under which a route was handed on
-	// waiting reports which routes lack something, and what.
+	changed map[netip.Prefix]bool   // destinations to compute again
+	placed  map[netip.Prefix]string // class under which a route was passed to out
+	// waiting holds, for each route with a missing dependency, the name of this dependency.
 	waiting map[netip.Prefix]string
 }
 
@@ -93,7 +93,7 @@ func (m *nodeRouteManager) setAddrs(msg *ifaceAddrs) {
 	m.findUplink()
 }
 
-// findUplink looks for the uplink again; a new one concerns all routes.
+// findUplink determines the uplink again; if it has changed, all routes are computed again.
 func (m *nodeRouteManager) findUplink() {
 	if link := m.uplink(); link != m.link {
 		m.link = link
@@ -107,7 +107,7 @@ func (m *nodeRouteManager) changeAll() {
 	}
 }
 
-// set notes an address of a node. It concerns the routes to that node; one of this node concerns all.
+// set records an address of a node. Routes to that node are computed again; if it is this node, all routes.
 func (m *nodeRouteManager) set(list map[string]netip.Addr, node, text string) {
 	a, err := netip.ParseAddr(text)
 	if a = a.Unmap(); err != nil || familyOf(a) != m.family {
@@ -158,7 +158,7 @@ func (m *nodeRouteManager) setRoute(dst string, r *proto.RouteUpdate) {
 	of[p] = true
 }
 
-// CompleteDeferredWork hands on what has changed.
+// CompleteDeferredWork passes on the routes that have changed.
 func (m *nodeRouteManager) CompleteDeferredWork() error {
 	for _, dst := range slices.SortedFunc(maps.Keys(m.changed), comparePrefixes) {
 		m.complete(dst)
@@ -200,7 +200,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return a.Bits() - b.Bits()
 }
 
-// target decides about one route. An empty kind means that there is nothing to program, lacks what there is to wait for.
+// target computes one route. An empty kind means that there is nothing to program; lacks is the missing dependency, if any.
 func (m *nodeRouteManager) target(dst netip.Prefix, r *proto.RouteUpdate) (kind string, t routeTarget, lacks string) {
 	if r.Is(proto.RouteUpdate_TYPES_REMOTE_WORKLOAD) && r.GetDstNodeName() != m.config.Hostname {
 		return m.remote(dst, r)
@@ -241,7 +241,7 @@ func (m *nodeRouteManager) remote(dst netip.Prefix, r *proto.RouteUpdate) (strin
 	return "", routeTarget{}, ""
 }
 
-// direct routes by way of the other node, which is on the link that has this node's own address.
+// direct returns a route with the other node as the next hop, on the link that has this node's own address.
 func (m *nodeRouteManager) direct(dst netip.Prefix, r *proto.RouteUpdate) (string, routeTarget, string) {
 	gw, err := parseAddr(r.GetDstNodeIp(), m.family)
 	if err != nil {
@@ -253,7 +253,7 @@ func (m *nodeRouteManager) direct(dst netip.Prefix, r *proto.RouteUpdate) (strin
 	return classDirect, routeTarget{CIDR: dst, Iface: m.link, GW: gw}, ""
 }
 
-// uplink is the interface with this node's address, "" if that is not known.
+// uplink returns the interface with this node's address, or "" if it is unknown.
 func (m *nodeRouteManager) uplink() string {
 	for _, own := range []netip.Addr{m.hosts[m.config.Hostname], m.parent[m.config.Hostname]} {
 		if !own.IsValid() {

@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// nodeSetsManager keeps the sets of the addresses that may send tunnelled packets to this node: all-hosts-net, the nodes'
-// addresses and the nets of nodes outside of the cluster, and all-vxlan-net, the other ends of VXLAN.
+// nodeSetsManager maintains the sets of addresses that may send tunnelled packets to this node: all-hosts-net holds the nodes' addresses
+// and the subnets of nodes outside the cluster, all-vxlan-net the underlay addresses of VXLAN peers.
 type nodeSetsManager struct {
 	family table.Family
 	out    setSink
@@ -55,7 +55,7 @@ func (m *nodeSetsManager) OnUpdate(msg any) {
 	}
 }
 
-// set notes a node's address; one of the other family is none.
+// set records a node's address; an address of the other family counts as no address.
 func (m *nodeSetsManager) set(list map[string]netip.Addr, in *addrSet, node, text string) {
 	var a netip.Addr
 	if text != "" {
@@ -80,26 +80,26 @@ func (m *nodeSetsManager) set(list map[string]netip.Addr, in *addrSet, node, tex
 	}
 }
 
-// CompleteDeferredWork hands on what has changed.
+// CompleteDeferredWork passes on the members that have changed.
 func (m *nodeSetsManager) CompleteDeferredWork() error {
 	m.all.handOn(m.family, m.out)
 	m.vxlan.handOn(m.family, m.out)
 	return nil
 }
 
-// addrSet is a set whose members may be in it for several reasons. A change costs what it changes.
+// addrSet is a set that counts the reasons for each member. The cost of a change does not depend on the size of the set.
 type addrSet struct {
 	id      string
 	reasons map[table.Member]int
-	changed map[table.Member]bool // since it was handed on
-	there   map[table.Member]bool // handed on; nil: nothing was, not even the set
+	changed map[table.Member]bool // members that have changed since the last handOn
+	there   map[table.Member]bool // members passed on; nil: the set was not created yet
 }
 
 func newAddrSet(id string) *addrSet {
 	return &addrSet{id: id, reasons: map[table.Member]int{}, changed: map[table.Member]bool{}}
 }
 
-// count adds a reason for a member, or takes one away.
+// count changes the number of reasons for a member.
 func (s *addrSet) count(m table.Member, by int) {
 	if s.reasons[m] += by; s.reasons[m] == 0 {
 		delete(s.reasons, m)

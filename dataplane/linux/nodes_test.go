@@ -104,7 +104,7 @@ func TestNodeRoutesWait(t *testing.T) {
 	}
 }
 
-// TestVXLANTunnelAddress: the configured address is that of the own VTEP if its message has none, and of no other node's.
+// TestVXLANTunnelAddress: the configured address is the address of the own VTEP if its message has none, and never that of another node.
 func TestVXLANTunnelAddress(t *testing.T) {
 	nameless := vtep("node1", "66:00:00:00:00:01", "", "", "192.0.2.1")
 	for text, want := range map[string]int{"": 0, "10.65.0.0": 1, "fd00:65::": 1} {
@@ -159,7 +159,7 @@ func TestVTEPs(t *testing.T) {
 	}
 }
 
-// TestUnderlayMTU: a change of a NIC's MTU makes the VXLAN device be looked at; one of a workload's does not.
+// TestUnderlayMTU: a change of a NIC's MTU causes a check of the VXLAN device; a change of a workload's MTU does not.
 func TestUnderlayMTU(t *testing.T) {
 	b := newBench(t, tunnels)
 	b.must(ownVTEP, peerVTEP)

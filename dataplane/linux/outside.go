@@ -12,11 +12,11 @@ type (
 	HealthReport     = health.HealthReport
 )
 
-// NewHealthAggregator returns an aggregator without reporters, whose summary is live and ready.
+// NewHealthAggregator returns an aggregator without reporters. Its summary is live and ready.
 func NewHealthAggregator() *HealthAggregator { return health.NewHealthAggregator() }
 
 // Namespace is the type of Options.NS: a network namespace.
 type Namespace = nsdo.Namespace
 
-// OpenNamespace opens the network namespace at a path, like /run/netns/NAME. The caller closes it after the driver was stopped.
+// OpenNamespace opens the network namespace at a path, such as /run/netns/NAME. The caller closes it after stopping the driver.
 func OpenNamespace(path string) (*Namespace, error) { return nsdo.Open(path) }

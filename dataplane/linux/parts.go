@@ -20,31 +20,31 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/sysctl"
 )
 
-// parts is what the driver writes to and hears from. Tests replace it.
+// parts holds the interfaces through which the driver reads and writes the kernel. Tests replace them.
 type parts struct {
 	backend table.Backend
-	// services programs services; nil: chains of the backend do.
+	// services programs services; nil: chains of the backend are used.
 	services serviceProgrammer
-	// flows removes stale connections; nil: does not.
+	// flows removes stale connections; nil: they are not removed.
 	flows removeFlows
-	// others opens the backends that are not used, to remove what they have left.
+	// others opens the backends that are not in use, to remove the objects that they have left.
 	others []func(ctx context.Context) (leftover, error)
-	// routes makes a route table. ownsIface nil: it removes routes that nothing asked for at once.
+	// routes returns a new route table. With ownsIface nil the table removes routes that are not wanted at once.
 	routes  func(f table.Family, ownsIface func(string) bool) routeTable
 	vxlan   func(underlay table.Family) vxlanDevice
-	ipip    func(ctx context.Context) error // keeps tunl0 until ctx ends; nil: not wanted
+	ipip    func(ctx context.Context) error // maintains tunl0 until ctx ends; nil: IPIP is disabled
 	sysctls kernelParameters
 	monitor interfaceMonitor
 }
 
-// leftover is what may have been written by a backend that is not in use now.
+// leftover is a backend that is not in use but may have written objects earlier.
 type leftover interface {
 	Name() string
 	Apply(ctx context.Context) table.Result
 	Close() error
 }
 
-// routeTable is routetable.Table.
+// routeTable is implemented by routetable.Table.
 type routeTable interface {
 	routeSink
 	OnIfaceStateChanged(name string, index int, up bool)
@@ -54,20 +54,20 @@ type routeTable interface {
 	Close() error
 }
 
-// kernelParameters is sysctl.Writer.
+// kernelParameters is implemented by sysctl.Writer.
 type kernelParameters interface {
 	sysctlSink
 	Get(path string) (string, error)
 }
 
-// interfaceMonitor is ifacemonitor.Monitor.
+// interfaceMonitor is implemented by ifacemonitor.Monitor.
 type interfaceMonitor interface {
 	Run(ctx context.Context) error
 	Updates() <-chan any
 	Listed() bool
 }
 
-// realParts are those of the kernel. Nothing is written.
+// realParts returns the parts that access the kernel. It writes nothing.
 func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 	backend, err := newBackend(ctx, c, o)
 	if err != nil {
@@ -91,7 +91,7 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 	for name, open := range opens {
 		if o.Backend == nil && name != backend.Name() {
 			quiet := o
-			quiet.Metrics = nil // they are those of the backend in use
+			quiet.Metrics = nil // the metrics belong to the backend in use
 			p.others = append(p.others, func(ctx context.Context) (leftover, error) { return open(ctx, c, quiet) })
 		}
 	}
@@ -104,11 +104,11 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 	return p, nil
 }
 
-// withServices adds what programs services: nf_tables by itself, iptables by chains of the backend.
+// withServices adds the programmer of services: with nftables a table of its own, with iptables chains of the backend.
 func (p *parts) withServices(o Options) error {
 	opts := services.Options{NS: o.NS, Log: o.Log}
 	if policy, is := p.backend.(*nftpolicy.Backend); is {
-		opts.Beside = policy.View() // so that the kernel reports neither to the other what we write
+		opts.Beside = policy.View() // so that neither is notified by the kernel of the other's changes
 	}
 	open := func() (*services.Services, error) { return services.Open(opts) }
 	if p.backend.Name() != "nftables" {
@@ -146,7 +146,7 @@ func iptablesConfig(c Config, o Options) iptables.Config {
 		InsertMode:             iptables.InsertMode(c.IptablesInsertMode),
 		ScratchMarks:           [2]uint32{c.RulesConfig.IptablesMarkScratch0, c.RulesConfig.IptablesMarkScratch1},
 		ChainPrefixes:          []string{c.RulesConfig.ChainPrefix},
-		RefreshInterval:        -1, // the driver's own timer does it, for any backend
+		RefreshInterval:        -1, // the driver's own timer triggers it, for any backend
 		PostWriteCheckInterval: c.IptablesPostWriteCheckInterval,
 		LockFilePath:           c.IptablesLockFilePath,
 		LockTimeout:            c.IptablesLockTimeout,
@@ -154,7 +154,7 @@ func iptablesConfig(c Config, o Options) iptables.Config {
 	}
 }
 
-// newBackend makes the backend that the configuration names.
+// newBackend returns the backend that the configuration names.
 func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error) {
 	if o.Backend != nil {
 		return o.Backend, nil

@@ -14,7 +14,7 @@ import (
 // world is a state of the datastore and of the node's interfaces.
 type world = drivertest.World
 
-// linux has the messages that only this driver supports.
+// linux is the model of the messages that only this driver supports.
 var linux = drivertest.Model{
 	Key: func(msg any) string {
 		switch msg := msg.(type) {
@@ -36,10 +36,10 @@ var linux = drivertest.Model{
 	},
 }
 
-// change are the messages that lead from one world to another.
+// change returns the messages that lead from one world to another.
 func change(from, to world, random *rand.Rand) []any { return linux.Change(from, to, random) }
 
-// scenarios are sequences of worlds.
+// scenarios returns sequences of worlds.
 func scenarios() map[string][]world {
 	base := linux.World(openProfile(), ipSet("peers", "198.51.100.1"), policy("p", fromSet("allow", "peers"), tcpPort("pass",
 		9)), policy("q", tcpPort("deny", 80)),
@@ -88,17 +88,17 @@ func scenarios() map[string][]world {
 
 var permuted = Config{IPv6Enabled: true, MaxIPSetSize: 4, RulesConfig: rules.Config{VXLANEnabled: true, IPIPEnabled: true}}
 
-// TestPermutations: whatever way leads to a world, the kernel ends up the same, and as if there had been nothing else.
+// TestPermutations: for every path to a world, the resulting kernel state is the same, and the same as after a start in that world.
 func TestPermutations(t *testing.T) {
 	drivertest.Suite{New: func(t *testing.T) drivertest.Rig { return suiteRig{newBench(t, permuted), false} }}.Permutations(t, linux, scenarios())
 }
 
-// TestSuite is what every driver must do.
+// TestSuite runs the tests that every driver must pass.
 func TestSuite(t *testing.T) {
 	drivertest.Suite{New: func(t *testing.T) drivertest.Rig { return suiteRig{newBench(t, both), true} }}.Run(t)
 }
 
-// suiteRig is a bench as the suite uses it. With links, a workload's interface is up when the workload is announced.
+// suiteRig is a bench for the suite. With links, a workload's interface is up when the workload is announced.
 type suiteRig struct {
 	*bench
 	links bool

@@ -10,17 +10,17 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// policyKey names a policy as endpoints refer to it: by tier and name.
+// policyKey identifies a policy as endpoints refer to it: by tier and name.
 type policyKey = policyname.Key
 
-// ruleList is one direction of a policy, or of a profile (which has no tier).
+// ruleList identifies one direction of a policy, or of a profile (which has no tier).
 type ruleList struct {
 	Profile bool
 	Policy  policyKey // of a profile: Name only
 	Inbound bool
 }
 
-// chain is the list's chain; own says what the chains of Felix's names are called.
+// chain returns the name of the list's chain; own maps Felix's chain names to those of this driver.
 func (r ruleList) chain(own func(felix string) string) string {
 	switch {
 	case r.Profile && r.Inbound:
@@ -40,7 +40,7 @@ type chainRef struct {
 	Chain string // Rules.chain
 }
 
-// policyList is what is known of one list of rules.
+// policyList is the state of one list of rules.
 type policyList struct {
 	ruleList
 	name     string // of its chain, once it is in use
@@ -48,14 +48,14 @@ type policyList struct {
 	rules    []*proto.Rule
 	users    [table.Filter + 1]int // by layer
 	dirty    bool
-	needs    []string // the sets that its chains need
+	needs    []string // the IDs of the sets that its rules use
 	problems []rules.Problem
 }
 
 func (l *policyList) used() bool { return l.users != [table.Filter + 1]int{} }
 
-// policyManager keeps one family's chains of policies and profiles: those that some endpoint refers to, in the layers in
-// which it does. What is referred to and not known is a chain that drops.
+// policyManager maintains one family's chains of policies and profiles: those that an endpoint refers to, in the layers in which it does.
+// The chain of a policy that is referred to but unknown drops everything.
 type policyManager struct {
 	family table.Family
 	render rules.RuleRenderer
@@ -77,7 +77,8 @@ func newPolicyManager(f table.Family, render rules.RuleRenderer, out chainSink, 
 		setUsers: map[string]map[*policyList]struct{}{}}
 }
 
-// list is the one of a name, made if it is not known. It goes, when it is neither known nor used, with the next CompleteDeferredWork.
+// list returns the list with this key and creates it if it does not exist. A list that is neither known nor used is removed by the next
+// CompleteDeferredWork.
 func (m *policyManager) list(key ruleList) *policyList {
 	l := m.lists[key]
 	if l == nil {
@@ -111,7 +112,7 @@ func (m *policyManager) OnUpdate(msg any) {
 	}
 }
 
-// named takes what a tier and a name stand for: nothing, if several policies have them. Endpoints that refer to it are then closed.
+// named sets the policy that a tier and a name stand for. It is nil if several policies have them: endpoints that refer to it then block.
 func (m *policyManager) named(key policyKey, policy *proto.Policy) {
 	if policy == nil {
 		m.forget(false, key)
@@ -136,14 +137,15 @@ func (m *policyManager) know(key ruleList, known bool, rules []*proto.Rule) {
 	m.touch(l)
 }
 
-// setChanged re-renders what needs a set.
+// setChanged marks the lists that use a set for rendering.
 func (m *policyManager) setChanged(id string) {
 	for l := range m.setUsers[id] {
 		m.touch(l)
 	}
 }
 
-// use reports which chains an owner refers to; nil when it is gone. The chains are there after the next CompleteDeferredWork.
+// use replaces the chains that an owner refers to; refs is nil if the owner was removed. The chains exist after the next
+// CompleteDeferredWork.
 func (m *policyManager) use(owner string, refs []chainRef) {
 	before := m.uses[owner]
 	for _, ref := range refs {
@@ -241,7 +243,8 @@ func (m *policyManager) noteSet(l *policyList, id string) {
 	}
 }
 
-// missing returns the names of the chains that an owner refers to and nothing has announced, or several policies have.
+// missing returns the names of the policies and profiles that an owner refers to and that are unknown, or ambiguous because several
+// policies have the name.
 func (m *policyManager) missing(owner string) []string {
 	var names []string
 	for _, ref := range m.uses[owner] {

@@ -23,7 +23,7 @@ func TestOnlyReferredPoliciesHaveChains(t *testing.T) {
 	b := newBench(t, both)
 	b.must(openProfile(), policy("p", tcpPort("allow", 80)))
 	if got := b.chains("-p"); len(got) > 0 {
-		t.Errorf("chains of a policy that nobody uses: %v", got)
+		t.Errorf("chains of a policy without users: %v", got)
 	}
 	b.must(endpoint("a", "calia", 1, withTiers(ingress("p"))))
 	if got := b.chains("cali-pi-p"); len(got) != 2 {
@@ -100,7 +100,7 @@ func TestPoliciesOfEqualNameInTwoTiers(t *testing.T) {
 	b.expect("second tier's end", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 81), "drop")
 }
 
-// TestPolicyWithoutTierInItsID: newer senders put the tier into the policy, and leave it out of a removal.
+// TestPolicyWithoutTierInItsID: newer senders put the tier into the policy, and omit it in a removal.
 func TestPolicyWithoutTierInItsID(t *testing.T) {
 	b := newBench(t, Config{})
 	id := &proto.PolicyID{Name: "p", Namespace: "ns", Kind: "NetworkPolicy"}
@@ -112,14 +112,14 @@ func TestPolicyWithoutTierInItsID(t *testing.T) {
 	b.expect("removed", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 80), "drop")
 }
 
-// namespaced is a policy of a namespace, as newer senders announce it: the tier is in the policy.
+// namespaced returns a policy of a namespace, as newer senders announce it: the tier is in the policy.
 func namespaced(tier, namespace, name string, inbound ...*proto.Rule) (*proto.ActivePolicyUpdate, *proto.ActivePolicyRemove) {
 	id := &proto.PolicyID{Name: name, Namespace: namespace, Kind: "NetworkPolicy"}
 	return &proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: tier, InboundRules: inbound}}, &proto.ActivePolicyRemove{Id: id}
 }
 
-// TestPoliciesOfEqualName: endpoints name policies by tier and name. Where these stand for policies of two namespaces, the endpoint is closed
-// and its status is "error"; when one of them goes, the other one counts, whatever the order.
+// TestPoliciesOfEqualName: endpoints name policies by tier and name. If these stand for policies of two namespaces, the endpoint blocks and
+// its status is "error"; when one of them is removed, the other one applies, in either order.
 func TestPoliciesOfEqualName(t *testing.T) {
 	one, oneGone := namespaced("default", "one", "p", tcpPort("allow", 81))
 	two, twoGone := namespaced("default", "two", "p", tcpPort("allow", 82))
@@ -153,7 +153,7 @@ func TestPoliciesOfEqualName(t *testing.T) {
 		}
 		b.expectStatus(wlKey("a"), "up")
 	}
-	// One that takes the other's place in one batch is never ambiguous.
+	// A policy that replaces the other in one batch is never ambiguous.
 	b := newBench(t, both)
 	b.must(one, openProfile(), endpoint("a", "calia", 1, withTiers(ingress("p"))))
 	b.must(two, oneGone)
@@ -177,7 +177,7 @@ func TestUnknownActionBlocksAndIsReported(t *testing.T) {
 	}
 }
 
-// TestBrokenPolicyChainIsIsolated: one chain that the kernel refuses is its endpoints' trouble only.
+// TestBrokenPolicyChainIsIsolated: a chain that the kernel rejects affects only its endpoints.
 func TestBrokenPolicyChainIsIsolated(t *testing.T) {
 	b := newBench(t, both)
 	b.must(openProfile(), policy("p", tcpPort("allow", 80)), policy("q", tcpPort("allow", 80)), ifUp("calia", 1),

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// manyPolicies are n policies that all select one pod, each with a peer of its own, as plugins/policy/renderer/linux writes them, and the pod.
+// manyPolicies returns a pod and n policies that all select it, each with a separate peer, as plugins/policy/renderer/linux writes them.
 func manyPolicies(n int, kind proto.IPSetUpdate_IPSetType) (msgs []any) {
 	tier := &proto.TierInfo{Name: "networkpolicy", DefaultAction: "deny"}
 	for i := range n {
@@ -24,8 +24,9 @@ func manyPolicies(n int, kind proto.IPSetUpdate_IPSetType) (msgs []any) {
 	return append(msgs, &proto.WorkloadEndpointUpdate{Id: wlID("pod"), Endpoint: pod})
 }
 
-// BenchmarkPoliciesOfOnePod is a pod that very many policies select: from the messages to the kernel, by the whole driver. Policies whose peers are
-// nets have no sets in the kernel; those with sets of addresses have one each and family, and the kernel's work grows with the square of that.
+// BenchmarkPoliciesOfOnePod is a pod that very many policies select: from the messages to the kernel, with the whole driver. Policies whose
+// peers are prefixes have no sets in the kernel; those with sets of addresses have one each per family, and the kernel's work grows with
+// the square of their number.
 func BenchmarkPoliciesOfOnePod(b *testing.B) {
 	for _, c := range []struct {
 		kind proto.IPSetUpdate_IPSetType
@@ -46,7 +47,7 @@ func BenchmarkPoliciesOfOnePod(b *testing.B) {
 	}
 }
 
-// BenchmarkPolicyOfManyPods is a policy that comes to 100 pods, and goes again: from the messages to the kernel, by the whole driver.
+// BenchmarkPolicyOfManyPods adds a policy to 100 pods, and removes it: from the messages to the kernel, with the whole driver.
 func BenchmarkPolicyOfManyPods(b *testing.B) {
 	const pods = 100
 	config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: rules.BackendNFT, NodeAndSelfExempt: true}}

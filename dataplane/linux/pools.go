@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// masqManager keeps the sets of pools, and the chain that masquerades, which is empty unless some pool wants it.
+// masqManager maintains the sets of pools, and the chain that masquerades. The chain is empty unless a pool needs it.
 type masqManager struct {
 	family table.Family
 	render rules.RuleRenderer
@@ -48,7 +48,7 @@ func (m *masqManager) OnUpdate(msg any) {
 
 func (m *masqManager) learn(msg *proto.IPAMPoolUpdate) error {
 	if _, known := m.pools[msg.GetId()]; known {
-		delete(m.pools, msg.GetId()) // also when it has changed its family
+		delete(m.pools, msg.GetId()) // also if its family has changed
 		m.dirty = true
 	}
 	net, err := rules.ParseNet(msg.GetPool().GetCidr())
@@ -62,7 +62,7 @@ func (m *masqManager) learn(msg *proto.IPAMPoolUpdate) error {
 	return nil
 }
 
-// CompleteDeferredWork rewrites both sets and the chain.
+// CompleteDeferredWork replaces both sets and the chain.
 func (m *masqManager) CompleteDeferredWork() error {
 	if !m.dirty {
 		return nil

@@ -82,7 +82,7 @@ func TestFloatingIPs(t *testing.T) {
 		"203.0.113.5/32 dev=calia") {
 		t.Errorf("routes: %s", text)
 	}
-	// Another workload wants one of them: the lower internal address has it.
+	// Another workload claims one of them: the lower internal address gets it.
 	b.must(endpoint("b", "calib", 0, floating("203.0.113.9", "10.65.0.0")))
 	if b.dnat("203.0.113.9") != "10.65.0.0" {
 		t.Errorf("conflict: DNAT to %s", b.dnat("203.0.113.9"))

@@ -19,40 +19,40 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// recheckDelay is how long changes are collected before the connections are looked at: a change may come in several batches. Where
-// looking takes long, because there are many connections, looks are apart what the last one took, up to recheckMost.
+// recheckDelay is how long changes are collected before the connections are checked, since a change may come in several batches. If checks
+// take long, because there are many connections, the pause between two checks is as long as the last one took, up to recheckMost.
 const (
 	recheckDelay = 2 * time.Millisecond
 	recheckMost  = 500 * time.Millisecond
 )
 
-// recheck removes connections of workloads that policy would not let begin any more. The rules let pass what belongs to a known
-// connection, so that a change of policy alone cuts nothing.
+// recheck removes connections of workloads that policy would no longer allow to be opened. The rules accept packets of known connections,
+// so a change of policy alone does not end them.
 //
-// It is a manager that notes what has changed: endpoints whose policies have, and addresses that have left sets. When that is in the
-// kernel, a job looks at the connections of these endpoints and addresses, and walks the first packet of each through the chains that
-// the kernel has.
+// It is a manager that records what has changed: endpoints with changed policies, and addresses removed from sets. When the change is in
+// the kernel, a job checks the connections of these endpoints and addresses: it walks the first packet of each connection through the
+// chains that the kernel has.
 type recheck struct {
 	remove   removeFlows
 	log      *slog.Logger
 	own      func(felix string) string // rules.Config.Own
-	accept   uint32                    // mark of what policy has accepted
+	accept   uint32                    // mark of packets that policy has accepted
 	families map[table.Family]*familyManagers
 	wake     chan struct{}
 
-	noted suspects // by the loop, since the last sweep
-	swept bool     // by the loop: there was a sweep
+	noted suspects // used by the loop only: noted since the last sweep
+	swept bool     // used by the loop only: there was a sweep
 
-	mu     sync.RWMutex // guards what follows, and the members of sets
+	mu     sync.RWMutex // guards the fields below, and the members of sets
 	chains map[chainID][]table.Rule
 	shared map[chainID]map[string]string // of rules.SharedDispatch
 	ifaces map[netip.Addr]string         // of workloads, by address
 	known  map[epstate.WorkloadID]*proto.WorkloadEndpoint
 	local  map[string][]netip.Addr // the node's own, by interface
-	due    suspects                // what the job is to look at
+	due    suspects                // what the job has to check
 }
 
-// suspects are the addresses whose connections may have to go.
+// suspects holds the addresses whose connections may have to be removed.
 type suspects map[netip.Addr]struct{}
 
 type chainID struct {
@@ -66,7 +66,7 @@ func newRecheck(remove removeFlows, accept uint32, own func(string) string, log 
 		known: map[epstate.WorkloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
 }
 
-// OnUpdate notes what has changed. It comes after the other managers.
+// OnUpdate records what has changed. It must run after the other managers.
 func (r *recheck) OnUpdate(msg any) {
 	switch m := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
@@ -94,7 +94,7 @@ func (r *recheck) OnUpdate(msg any) {
 	}
 }
 
-// CompleteDeferredWork has nothing to do: see sweep.
+// CompleteDeferredWork does nothing: see sweep.
 func (r *recheck) CompleteDeferredWork() error { return nil }
 
 // endpoint handles an update or the removal of an endpoint.
@@ -107,7 +107,7 @@ func (r *recheck) endpoint(id epstate.WorkloadID, ep *proto.WorkloadEndpoint) {
 		if r.ifaces[a] == before.GetName() {
 			delete(r.ifaces, a)
 		}
-		// The connections of an endpoint that is gone go with its route.
+		// The connections of a removed endpoint are removed with its route.
 	}
 	if r.known[id] = ep; ep == nil {
 		delete(r.known, id)
@@ -115,7 +115,7 @@ func (r *recheck) endpoint(id epstate.WorkloadID, ep *proto.WorkloadEndpoint) {
 	}
 	for _, a := range addressesOf(ep) {
 		r.ifaces[a] = ep.GetName()
-		// A new endpoint has no connections yet, but at the start of the agent.
+		// A new endpoint has no connections yet, except at the start of the agent.
 		if !same && (before != nil || !r.swept) {
 			r.noted[a] = struct{}{}
 		}
@@ -137,7 +137,8 @@ func addressesOf(ep *proto.WorkloadEndpoint) []netip.Addr {
 	return list
 }
 
-// policy marks the endpoints to which a policy of the name applies as suspects, in all tiers: a removal may lack the tier, and the tier may have changed.
+// policy marks the endpoints to which a policy of this name applies as suspects, in all tiers: a removal may lack the tier, and the tier
+// may have changed.
 func (r *recheck) policy(name string) {
 	r.suspect(func(ep *proto.WorkloadEndpoint) bool {
 		return slices.ContainsFunc(ep.GetTiers(), func(t *proto.TierInfo) bool {
@@ -158,7 +159,7 @@ func (r *recheck) suspect(which func(*proto.WorkloadEndpoint) bool) {
 	}
 }
 
-// members handles a change of a set. An address that has left it may have been allowed by it; one that is new may be denied by it.
+// members handles a change of a set: the set may have allowed an address that was removed from it, and may deny an address that was added.
 func (r *recheck) members(m *proto.IPSetDeltaUpdate) {
 	for _, text := range m.GetRemovedMembers() {
 		r.leaves(m.GetId(), text)
@@ -181,7 +182,7 @@ func (r *recheck) leaves(id, text string) {
 	}
 }
 
-// users are the lists of rules that need a set.
+// users calls yield for each list of rules that uses a set.
 func (r *recheck) users(id string, yield func(list *policyList)) {
 	for _, f := range r.families {
 		for list := range f.policies.setUsers[id] {
@@ -211,7 +212,7 @@ func (r *recheck) set(id string) {
 	})
 }
 
-// sweep has the job look at what was noted, which is in the kernel by now.
+// sweep makes the job check what was noted; the changes are in the kernel by now.
 func (r *recheck) sweep() {
 	r.swept = true
 	if len(r.noted) == 0 {
@@ -227,9 +228,9 @@ func (r *recheck) sweep() {
 	}
 }
 
-// run is the job.
+// run checks connections after each sweep, until ctx ends.
 func (r *recheck) run(ctx context.Context) error {
-	var next time.Time // at which the next look may begin
+	var next time.Time // earliest start of the next check
 	for {
 		select {
 		case <-ctx.Done():
@@ -276,7 +277,7 @@ func (s suspects) have(f conntrack.Flow) bool {
 	return from || to
 }
 
-// allowed reports whether policy would let a connection begin. The node's own connections need no policy.
+// allowed reports whether policy would allow the connection to be opened. The node's own connections are not subject to policy.
 func (r *recheck) allowed(f conntrack.Flow) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -292,7 +293,7 @@ func (r *recheck) allowed(f conntrack.Flow) bool {
 		walk.Allowed(s, s.chainsOf(rules.WorkloadToEndpointPfx, rules.ChainToWorkloadPolicies, to), r.accept, p)
 }
 
-// chainsOf are those that a packet meets of an interface: its own, and what it shares with others.
+// chainsOf returns the chains that a packet of an interface passes: the interface's own chain, and the one it shares with others.
 func (s recheckState) chainsOf(prefix, dispatch, iface string) []string {
 	list := []string{rules.IfaceChain(s.own(prefix), iface)}
 	if shared := s.shared[chainID{s.family, s.own(dispatch)}]; shared != nil {
@@ -301,7 +302,7 @@ func (s recheckState) chainsOf(prefix, dispatch, iface string) []string {
 	return list
 }
 
-// recheckState is what the chains of a family refer to. The lock is held.
+// recheckState provides the state that the chains of a family refer to. The caller holds the lock.
 type recheckState struct {
 	*recheck
 	family table.Family
@@ -341,7 +342,7 @@ func (s recheckState) InSet(id string, m table.Member) bool {
 	return false
 }
 
-// chainRecorder is a chainSink that informs recheck of chains of layer Filter.
+// chainRecorder is a chainSink that also passes the chains of layer Filter to recheck.
 type chainRecorder struct {
 	chainSink
 	to *recheck
@@ -378,7 +379,7 @@ func (c chainRecorder) DeleteChains(f table.Family, l table.Layer, names ...stri
 	c.chainSink.DeleteChains(f, l, names...)
 }
 
-// lockedSets is the manager of sets, whose members recheck looks at.
+// lockedSets is an ipsetsManager that takes the lock for updates, since recheck reads the members of its sets.
 type lockedSets struct {
 	*ipsetsManager
 	mu *sync.RWMutex

@@ -19,7 +19,7 @@ func flow(protocol uint8, from, to string, port uint16) conntrack.Flow {
 	return conntrack.Flow{Proto: protocol, From: netip.AddrPortFrom(addr(from), 30000), To: dst, Answers: dst}
 }
 
-// suspected are the addresses that the last step has noted.
+// suspected returns the addresses that the last step has noted.
 func (b *bench) suspected() []string {
 	var list []string
 	for a := range b.d.recheck.due {
@@ -34,8 +34,8 @@ func namedPort(set string) *proto.Rule {
 	return &proto.Rule{Action: "allow", Protocol: &proto.Protocol{NumberOrName: &proto.Protocol_Number{Number: 6}}, DstNamedPortIpSetIds: []string{set}}
 }
 
-// TestRecheckAgreesWithTheRules: a connection is allowed by recheck if the kernel's rules let its first packet pass, for all packets
-// between workloads, the node and others.
+// TestRecheckAgreesWithTheRules: recheck allows a connection if the kernel's rules accept its first packet, for all packets between
+// workloads, the node and others.
 func TestRecheckAgreesWithTheRules(t *testing.T) {
 	b := newBench(t, Config{RulesConfig: rules.Config{NodeAndSelfExempt: true}})
 	named := &proto.IPSetUpdate{Id: "named", Type: proto.IPSetUpdate_IP_AND_PORT, Members: []string{"10.65.0.1,tcp:90"}}
@@ -74,7 +74,7 @@ func TestRecheckAgreesWithTheRules(t *testing.T) {
 	}
 }
 
-// TestRecheckLooksAtWhatHasChanged: and at nothing else.
+// TestRecheckLooksAtWhatHasChanged: recheck checks the connections affected by a change, and no others.
 func TestRecheckLooksAtWhatHasChanged(t *testing.T) {
 	b := newBench(t, Config{})
 	b.must(openProfile(), ipSet("clients", "10.0.0.1", "10.0.0.2"), ipSet("bad"), policy("web", fromSet("allow", "clients")),
@@ -101,7 +101,7 @@ func TestRecheckLooksAtWhatHasChanged(t *testing.T) {
 		{"a member more", &proto.IPSetDeltaUpdate{Id: "clients", AddedMembers: []string{"10.0.0.3"}}, nil},
 		{"a member less", &proto.IPSetDeltaUpdate{Id: "clients", RemovedMembers: []string{"10.0.0.2"}}, []string{"10.0.0.2"}},
 		{"a member more that is denied", &proto.IPSetDeltaUpdate{Id: "bad", AddedMembers: []string{"10.0.0.3"}}, of(2)},
-		{"a set anew", ipSet("clients", "10.0.0.1"), of(1)},
+		{"a replaced set", ipSet("clients", "10.0.0.1"), of(1)},
 		{"another policy for an endpoint", endpoint("w3", "cali3", 3, withTiers(ingress("other"))), of(3)},
 		{"a policy less", noPolicy("other"), slices.Sorted(slices.Values(append(of(2), of(3)...)))},
 		{"an endpoint less", gone("w1"), nil},
@@ -114,8 +114,8 @@ func TestRecheckLooksAtWhatHasChanged(t *testing.T) {
 	}
 }
 
-// TestRecheckOfAnotherTier: connections of a policy's endpoints are looked at when it goes, also if its removal does not name its tier, and when
-// it changes its tier.
+// TestRecheckOfAnotherTier: connections of a policy's endpoints are checked when the policy is removed, even if the removal does not name
+// its tier, and when it changes its tier.
 func TestRecheckOfAnotherTier(t *testing.T) {
 	b := newBench(t, Config{})
 	inSec, removal := namespaced("sec", "ns", "p", tcpPort("allow", 80))
@@ -131,12 +131,12 @@ func TestRecheckOfAnotherTier(t *testing.T) {
 	}
 }
 
-// TestRecheckRemoves: the job removes the connections that are not allowed, of those that are looked at.
+// TestRecheckRemoves: of the checked connections, the job removes those that are not allowed.
 func TestRecheckRemoves(t *testing.T) {
 	b := newBench(t, Config{})
 	b.must(openProfile(), policy("web", tcpPort("allow", 80)), endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
 	web := addressesOf(b.d.recheck.known[wlKey("w1")])[0].String()
-	flows := map[conntrack.Flow]bool{ // which are to go
+	flows := map[conntrack.Flow]bool{ // true: must be removed
 		flow(6, "192.0.2.1", web, 80): false, flow(6, "192.0.2.1", web, 81): true, flow(17, "192.0.2.1", web, 80): true,
 		flow(6, web, "192.0.2.1", 81): false, flow(6, "192.0.2.1", "192.0.2.2", 81): false,
 	}

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// manyEndpoints is the message of service i with n endpoints, the last of which is another one in each version.
+// manyEndpoints returns the message of service i with n endpoints; the last endpoint is different in each version.
 func manyEndpoints(i, n, version int) *proto.BalancedServiceUpdate {
 	g := &proto.BalancedGroup{Ports: []uint32{8080}}
 	for j := range n {
@@ -26,8 +26,8 @@ func manyEndpoints(i, n, version int) *proto.BalancedServiceUpdate {
 			Frontends: []*proto.BalancedFrontend{{Address: vip, Port: 80}}}}}
 }
 
-// BenchmarkServiceStart is a node that is informed of 5,000 services with 250,000 endpoints: from the messages to the kernel, by the whole
-// driver; in ms/restart the same where the kernel has all that already. nft.BenchmarkServicesStart has the kernel's part.
+// BenchmarkServiceStart is a node that receives 5,000 services with 250,000 endpoints: from the messages to the kernel, with the whole
+// driver; ms/restart is the same if the kernel already has everything. nft.BenchmarkServicesStart measures the kernel's part.
 func BenchmarkServiceStart(b *testing.B) {
 	var restart time.Duration
 	for i := range b.N {
@@ -54,7 +54,7 @@ func BenchmarkServiceStart(b *testing.B) {
 	b.ReportMetric(float64(restart.Milliseconds())/float64(b.N), "ms/restart")
 }
 
-// BenchmarkServiceChange is one endpoint among 10,000 services (on iptables 200) that becomes another.
+// BenchmarkServiceChange replaces one endpoint among 10,000 services (with iptables 200).
 func BenchmarkServiceChange(b *testing.B) {
 	for _, c := range []struct {
 		backend  string

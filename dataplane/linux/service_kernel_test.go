@@ -55,7 +55,7 @@ func TestServiceSources(t *testing.T) {
 	})
 }
 
-// TestServiceRefusals: what nothing serves is refused or dropped, and goes nowhere else.
+// TestServiceRefusals: packets to a frontend without backends are rejected or dropped, and go nowhere else.
 func TestServiceRefusals(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		reject, drop := newLB("reject"), newLB("drop")

@@ -7,15 +7,15 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// sharedChains keeps one family's chains of policies that workloads share, and the dispatch to them: see rules.Config.SharePolicies.
+// sharedChains maintains one family's chains of policies that workloads share, and the dispatch to them: see rules.Config.SharePolicies.
 type sharedChains struct {
 	family   table.Family
 	render   rules.RuleRenderer
 	out      chainSink
 	to, from map[string]string // chains' names, by interface
 	chains   map[string]*sharedChain
-	touched  map[string]struct{} // chains of which users came or went
-	changed  bool                // the dispatch
+	touched  map[string]struct{} // chains whose number of users has changed
+	changed  bool                // the dispatch has changed
 }
 
 type sharedChain struct {
@@ -29,7 +29,7 @@ func newSharedChains(f table.Family, render rules.RuleRenderer, out chainSink) *
 		chains: map[string]*sharedChain{}, touched: map[string]struct{}{}, changed: true}
 }
 
-// set takes what applies to an interface now; nil: it is gone.
+// set updates the chains that apply to an interface; ep is nil if the interface was removed.
 func (s *sharedChains) set(iface string, ep *rules.Workload) {
 	var to, from table.Chain
 	if ep != nil {
@@ -61,7 +61,7 @@ func (s *sharedChains) assign(names map[string]string, iface string, chain table
 	names[iface] = chain.Name
 }
 
-// complete hands over what has changed.
+// complete passes the changes to the backend.
 func (s *sharedChains) complete() {
 	for name := range s.touched {
 		switch c := s.chains[name]; {

@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// TestSharedPolicies: a policy that comes to many workloads, and goes, changes the dispatch and the chain that they share, and no chain of their own.
-// A chain that no workload uses any more goes.
+// TestSharedPolicies: a policy that is added to many workloads, or removed, changes the dispatch and the chain that they share, and no
+// chain of their own. A chain without workloads is removed.
 func TestSharedPolicies(t *testing.T) {
 	b := newBench(t, Config{IPv6Enabled: true, RulesConfig: rules.Config{SharePolicies: true, NodeAndSelfExempt: true}})
 	all := func(change ...func(*proto.WorkloadEndpoint)) (msgs []any) {

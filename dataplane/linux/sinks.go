@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// The messages that tell about the node's interfaces, and what is desired of a route.
+// The messages about the node's interfaces, and the desired state of a route.
 type (
 	ifaceState  = ifacemonitor.IfaceStateUpdate
 	ifaceAddrs  = ifacemonitor.IfaceAddrsUpdate
@@ -14,7 +14,7 @@ type (
 	routeTarget = routetable.Target
 )
 
-// What the managers need of the programming layer. table.Backend and routetable.Table have it.
+// The operations of the programming layer that the managers need. table.Backend and routetable.Table implement them.
 
 type chainSink interface {
 	SetChains(f table.Family, l table.Layer, chains ...table.Chain)
@@ -28,7 +28,7 @@ type setSink interface {
 	DeleteSet(f table.Family, id string)
 }
 
-// routeSink keeps the routes of one family, by the manager that wants them.
+// routeSink takes the routes of one family. Each manager names its routes by classes.
 type routeSink interface {
 	SetRoutes(class string, targets []routeTarget)
 	DeleteClass(class string)

@@ -10,14 +10,14 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// condition is a status and, unless it is up, the reason.
+// condition is a status and, unless the status is up, its reason.
 type condition struct{ Status, Reason string }
 
 // StatusText implements epstate.Condition.
 func (c condition) StatusText() string { return c.Status }
 
-// conditions are those of all endpoints of the family, by epstate.WorkloadID and epstate.HostID. broken are the objects that the kernel
-// does not have as desired, as table.Result names them.
+// conditions returns the conditions of all endpoints of the family, by epstate.WorkloadID and epstate.HostID. broken holds the objects that
+// the kernel does not have as desired, under the names that table.Result uses.
 func (m *endpointManager) conditions(broken map[string]error) map[any]condition {
 	out := make(map[any]condition, len(m.workloads)+len(m.hosts))
 	for id, w := range m.workloads {
@@ -58,7 +58,7 @@ func (m *endpointManager) workloadCondition(w *workload, broken map[string]error
 	return condition{Status: epstate.Up}
 }
 
-// routeFailed reports whether what went wrong with routes names one of the workload's, or a neighbour on its link.
+// routeFailed reports whether the error about routes names a route of the workload, or a neighbour on its link.
 func (m *endpointManager) routeFailed(w *workload) bool {
 	if m.routeFault == "" {
 		return false
@@ -67,7 +67,7 @@ func (m *endpointManager) routeFailed(w *workload) bool {
 	return slices.ContainsFunc(w.routes(), named) || strings.Contains(m.routeFault, " link "+w.iface+":")
 }
 
-// brokenChains is why an owner's chains are not as they should be, "" if they are.
+// brokenChains returns why an owner's chains are not as desired, or "" if they are.
 func (m *endpointManager) brokenChains(owner string, l table.Layer, names []string, broken map[string]error) string {
 	if missing := m.policies.missing(owner); len(missing) > 0 {
 		return fmt.Sprintf("policies or profiles not known: %s", strings.Join(missing, ", "))
@@ -88,7 +88,7 @@ func (m *endpointManager) brokenChains(owner string, l table.Layer, names []stri
 	return ""
 }
 
-// objectName is how table.Result names a chain.
+// objectName returns the name of a chain in table.Result.
 func objectName(f table.Family, l table.Layer, chain string) string {
 	return fmt.Sprintf("chain v%d %s %s", f, [...]string{"raw", "mangle", "nat", "filter"}[l], chain)
 }
@@ -111,7 +111,7 @@ func (m *endpointManager) hostCondition(ifaces []string, broken map[string]error
 	return result
 }
 
-// statusCombiner joins what the families say about each endpoint, and reports what has changed.
+// statusCombiner merges the families' conditions of each endpoint, and reports changes.
 type statusCombiner struct {
 	queue func(key, msg any)
 	sent  map[any]condition

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// vxlanDevice keeps the device and its entries for the other nodes. *tunnel.VXLAN is one.
+// vxlanDevice maintains the device and its entries for the other nodes. *tunnel.VXLAN implements it.
 type vxlanDevice interface {
 	SetLocal(local ...tunnel.VTEP)
 	SetVTEPs(vteps []tunnel.VTEP)
@@ -29,11 +29,11 @@ type vxlanDevice interface {
 	Close() error
 }
 
-// vxlanManager keeps the VXLAN device, which is one for both families, over one of them: that of this node's own VTEP, IPv4 if
-// it has both. Without an own VTEP there is no device.
+// vxlanManager maintains the VXLAN device. One device carries both families; its underlay is the family of this node's own VTEP, IPv4 if
+// the VTEP has both. Without an own VTEP there is no device.
 type vxlanManager struct {
 	hostname string
-	address  netip.Addr // of the own VTEP, if its message has none
+	address  netip.Addr // of the own VTEP, if its message has no tunnel address
 	name     string     // of the device
 	enabled  bool
 	prefixes []string // of the names of workloads' links
@@ -41,13 +41,13 @@ type vxlanManager struct {
 	log      *slog.Logger
 
 	vteps    map[string]*proto.VXLANTunnelEndpointUpdate
-	dirty    bool            // everything is to be looked at
-	changed  map[string]bool // the other nodes that are
+	dirty    bool            // all VTEPs are processed again
+	changed  map[string]bool // nodes whose VTEPs have changed
 	device   vxlanDevice
 	underlay table.Family
-	active   bool // there is a device: VXLAN is on, and this node has a VTEP
+	active   bool // there is a device: VXLAN is enabled, and this node has a VTEP
 	resync   bool
-	gone     bool // VXLAN is off, and the device of an earlier time was removed
+	gone     bool // VXLAN is disabled, and a device from before was removed
 }
 
 func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
@@ -65,9 +65,9 @@ func (m *vxlanManager) OnUpdate(msg any) {
 		delete(m.vteps, msg.GetNode())
 		m.note(msg.GetNode())
 	case *ifaceState:
-		m.resync = m.resync || msg.Name == m.name // what the kernel had for the device went with it
+		m.resync = m.resync || msg.Name == m.name // the kernel removes the entries together with the device
 	case *ifaceMTU:
-		m.resync = m.resync || !m.isWorkload(msg.Name) // the device's MTU is that of the underlay, less the encapsulation
+		m.resync = m.resync || !m.isWorkload(msg.Name) // the device's MTU is that of the underlay minus the encapsulation
 	}
 }
 
@@ -76,13 +76,13 @@ func (m *vxlanManager) isWorkload(name string) bool {
 	return slices.ContainsFunc(m.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// note remembers that a node's VTEP has changed; that of this node concerns everything.
+// note records that a node's VTEP has changed; a change of this node's VTEP affects all.
 func (m *vxlanManager) note(node string) {
 	m.changed[node] = true
 	m.dirty = m.dirty || node == m.hostname
 }
 
-// CompleteDeferredWork informs the device what it is to be. A VTEP that makes no sense is ignored; the others work.
+// CompleteDeferredWork sets the desired state of the device. An invalid VTEP is ignored; the others work.
 func (m *vxlanManager) CompleteDeferredWork() error {
 	defer clear(m.changed)
 	if m.dirty {
@@ -97,7 +97,7 @@ func (m *vxlanManager) CompleteDeferredWork() error {
 	return nil
 }
 
-// ends are a node's; none of a node that is gone, or whose VTEP makes no sense.
+// ends returns the VTEPs of a node, or none if the node is unknown or its VTEP is invalid.
 func (m *vxlanManager) ends(node string) []tunnel.VTEP {
 	msg := m.vteps[node]
 	if msg == nil {
@@ -173,7 +173,7 @@ func (m *vxlanManager) close() error {
 	return m.device.Close()
 }
 
-// vtepsOf are a node's ends, one for each family that it has a tunnel address of.
+// vtepsOf returns the VTEPs of a node, one for each family in which it has a tunnel address.
 func vtepsOf(msg *proto.VXLANTunnelEndpointUpdate, underlay table.Family) ([]tunnel.VTEP, error) {
 	parentText, macText := msg.GetParentDeviceIp(), msg.GetMac()
 	if underlay == table.IPv6 {

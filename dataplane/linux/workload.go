@@ -15,20 +15,20 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// workload is one family's view of a workload endpoint.
+// workload is a workload endpoint, restricted to one family.
 type workload struct {
 	id       epstate.WorkloadID
 	iface    string
 	active   bool
 	mac      net.HardwareAddr
 	nets     []netip.Prefix // its addresses
-	spoof    []netip.Prefix // what else it may send from
+	spoof    []netip.Prefix // further prefixes that it may send from
 	floating []netip.Addr
 	tiers    []*proto.TierInfo
 	profiles []string
-	// fault is why the endpoint cannot be programmed. It then gets chains that drop and no routes.
+	// fault is the reason why the endpoint cannot be programmed. The endpoint then gets chains that drop everything, and no routes.
 	fault error
-	// stray says that the interface cannot be a workload's, so there are no chains either.
+	// stray means that the interface cannot belong to a workload, so there are no chains either.
 	stray bool
 }
 
@@ -61,7 +61,7 @@ func newWorkload(f table.Family, c rules.Config, msg *proto.WorkloadEndpointUpda
 	return w
 }
 
-// parseNets parses nets that must be of a family; 0: of any.
+// parseNets parses prefixes, which must be of family f unless f is 0.
 func parseNets(texts []string, f table.Family) ([]netip.Prefix, error) {
 	var nets []netip.Prefix
 	for _, text := range texts {
@@ -96,7 +96,7 @@ func externalAddrs(nats []*proto.NatInfo, f table.Family) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// parseAddr parses an address that must be of a family.
+// parseAddr parses an address, which must be of family f.
 func parseAddr(text string, f table.Family) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -108,7 +108,7 @@ func parseAddr(text string, f table.Family) (netip.Addr, error) {
 	return a, nil
 }
 
-// routes are the routes to the workload's own addresses and its floating ones.
+// routes returns the routes to the workload's own addresses and its floating IPs.
 func (w *workload) routes() []routeTarget {
 	if !w.up() {
 		return nil
@@ -125,7 +125,7 @@ func (w *workload) routes() []routeTarget {
 
 func (w *workload) up() bool { return w.active && w.fault == nil }
 
-// chains is what to render, and the chains that it refers to.
+// chains returns the workload to render, and the chains that it refers to.
 func (w *workload) chains(own func(felix string) string) (rules.Workload, []chainRef) {
 	ep := rules.Workload{Iface: w.iface, Up: w.up(), Sources: slices.Concat(w.nets, w.spoof),
 		Spoof: w.spoof}
@@ -138,8 +138,8 @@ func (w *workload) chains(own func(felix string) string) (rules.Workload, []chai
 	return ep, refs
 }
 
-// direction translates tiers and profiles for packets to a workload, or from outside into the node (inbound), or the other
-// way. It adds the chains to refs.
+// direction translates the tiers and profiles of one direction. Inbound are packets to a workload, or from outside into the node. It adds
+// the chains to refs.
 func direction(own func(felix string) string, l table.Layer, tiers []*proto.TierInfo, profiles []string, inbound bool,
 	refs []chainRef) (rules.Direction, []chainRef) {
 	var d rules.Direction

@@ -7,7 +7,7 @@ import (
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 )
 
-// Keys of our own VPP plugin. vpp-agent has nothing of the kind: the messages are ours, the grammar of the keys is vpp-agent's.
+// Keys of our own VPP plugin. vpp-agent has no equivalent: the messages are ours, the grammar of the keys is vpp-agent's.
 const (
 	contivPrefix          = "config/vpp/contiv/v1/"
 	ContivConfigKey       = contivPrefix + "config"
@@ -24,27 +24,28 @@ const (
 	ContivEndpointPolicyPrefix = contivPrefix + "endpoint-policy/"
 )
 
-// ContivEndpointKey is the key of the plugin's data of an interface.
+// ContivEndpointKey returns the key of the plugin's data of an interface.
 func ContivEndpointKey(ifName string) string { return clean(ContivEndpointPrefix + ifName) }
 
-// ContivNetworkKey is the key of a network. The prefix is reduced to its network; one that cannot be parsed is kept as it is.
+// ContivNetworkKey returns the key of a network. Host bits of the prefix are cleared; a prefix that cannot be parsed is used
+// unchanged.
 func ContivNetworkKey(prefix string) string {
 	var buf keyBuf
 	return cleanBytes(appendNetwork(append(buf[:0], ContivNetworkPrefix...), prefix))
 }
 
-// ContivSourceNATKey is the key of a source NAT.
+// ContivSourceNATKey returns the key of a source NAT.
 func ContivSourceNATKey(id uint32) string {
 	return ContivSourceNATPrefix + strconv.FormatUint(uint64(id), 10)
 }
 
-// ContivServiceKey is the key of a set of backends.
+// ContivServiceKey returns the key of a set of backends.
 func ContivServiceKey(id uint64) string { return ContivServicePrefix + strconv.FormatUint(id, 16) }
 
-// ContivRangeSetKey is the key of a set of source addresses.
+// ContivRangeSetKey returns the key of a set of source addresses.
 func ContivRangeSetKey(id uint64) string { return ContivRangeSetPrefix + strconv.FormatUint(id, 16) }
 
-// ContivFrontendKey is the key of a frontend: the plugin has one for an address, protocol and port.
+// ContivFrontendKey returns the key of a frontend: the plugin has one for each combination of address, protocol and port.
 func ContivFrontendKey(ip string, p vpp_contiv.Frontend_Protocol, port uint32) string {
 	if ip == "" {
 		return ""
@@ -61,10 +62,10 @@ func ContivFrontendKey(ip string, p vpp_contiv.Frontend_Protocol, port uint32) s
 	return cleanBytes(strconv.AppendUint(b, uint64(port), 10))
 }
 
-// ContivIPSetKey is the key of a set that rules refer to.
+// ContivIPSetKey returns the key of an IP set that rules refer to.
 func ContivIPSetKey(id uint64) string { return ContivIPSetPrefix + strconv.FormatUint(id, 16) }
 
-// ContivIPSetMemberKey is the key of a member of a set. Protocol and port are those of a set of ports, else zeros.
+// ContivIPSetMemberKey returns the key of a member of an IP set. Protocol and port are zero unless the set is a set of ports.
 func ContivIPSetMemberKey(set uint64, prefix string, protocol, port uint32) string {
 	var buf keyBuf
 	b := strconv.AppendUint(append(buf[:0], ContivIPSetMemberPrefix...), set, 16)
@@ -76,13 +77,13 @@ func ContivIPSetMemberKey(set uint64, prefix string, protocol, port uint32) stri
 	return cleanBytes(b)
 }
 
-// ContivPolicyKey is the key of a policy.
+// ContivPolicyKey returns the key of a policy.
 func ContivPolicyKey(id uint64) string { return ContivPolicyPrefix + strconv.FormatUint(id, 16) }
 
-// ContivEndpointPolicyKey is the key of what applies to the pod behind an interface.
+// ContivEndpointPolicyKey returns the key of the policies that apply to the pod behind an interface.
 func ContivEndpointPolicyKey(ifName string) string { return clean(ContivEndpointPolicyPrefix + ifName) }
 
-// contivModels are the messages of the plugin.
+// contivModels returns the models of the plugin's messages.
 func contivModels() []model {
 	return []model{
 		singleton[vpp_contiv.Config](ContivConfigKey),

@@ -4,8 +4,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// Prefixes of the keys of the values for the two-phase drivers (Linux, Windows). vpp-agent has nothing of the kind; the messages are
-// Felix's, and a value is the message that announces it. dataplane/feed hands them over.
+// Prefixes of the keys of the values for the two-phase drivers (Linux, Windows). vpp-agent has no equivalent; the messages are
+// Felix's: each value is the message that announces the object. dataplane/feed hands the values to the drivers.
 const (
 	driverPrefix          = "config/contiv/driver/v1/"
 	DriverIPSetPrefix     = driverPrefix + "ip-set/"
@@ -20,22 +20,22 @@ const (
 	DriverInSyncKey       = driverPrefix + "in-sync"
 	DriverWorkloadUpState = "contiv/driver/workload-up/" // prefix of derived keys
 
-	// What an endpoint's policy is, and what is in a set, are their own values.
+	// The policies of an endpoint and the members of a set are separate values.
 	DriverWorkloadPolicyPrefix = driverPrefix + "workload-policy/"
 	DriverSetMemberPrefix      = driverPrefix + "ip-set-member/"
 )
 
-// DriverWorkloadKey is the key of an endpoint of a workload.
+// DriverWorkloadKey returns the key of an endpoint of a workload.
 func DriverWorkloadKey(id *proto.WorkloadEndpointID) string {
 	return clean(DriverWorkloadPrefix + id.GetOrchestratorId() + "/" + id.GetWorkloadId() + "/" + id.GetEndpointId())
 }
 
-// DriverWorkloadPolicyKey is the key of what applies to an endpoint of a workload.
+// DriverWorkloadPolicyKey returns the key of the policies that apply to an endpoint of a workload.
 func DriverWorkloadPolicyKey(id *proto.WorkloadEndpointID) string {
 	return clean(DriverWorkloadPolicyPrefix + id.GetOrchestratorId() + "/" + id.GetWorkloadId() + "/" + id.GetEndpointId())
 }
 
-// driverModels are the messages of the drivers.
+// driverModels returns the models of the drivers' messages.
 func driverModels() []model {
 	return []model{
 		named(DriverIPSetPrefix, func(m *proto.IPSetUpdate) string { return clean(DriverIPSetPrefix + m.GetId()) }),

@@ -10,37 +10,38 @@ import (
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 )
 
-// keyBuf is room for nearly every key, so that building one does not allocate
-// before it is turned into a string.
+// keyBuf has room for nearly every key, so that a key is built without an
+// allocation before the conversion to a string.
 type keyBuf [160]byte
 
-// VppInterfaceKey is the key of a VPP interface.
+// VppInterfaceKey returns the key of a VPP interface.
 func VppInterfaceKey(name string) string {
 	return clean(VppInterfacePrefix + name)
 }
 
-// BridgeDomainKey is the key of a bridge domain.
+// BridgeDomainKey returns the key of a bridge domain.
 func BridgeDomainKey(name string) string {
 	return clean(BridgeDomainPrefix + name)
 }
 
-// FIBKey is the key of an L2 FIB entry.
+// FIBKey returns the key of an L2 FIB entry.
 func FIBKey(bd, mac string) string {
 	return clean(FIBPrefix + bd + "/mac/" + mac)
 }
 
-// XConnectKey is the key of a cross-connect, named by its receiving interface.
+// XConnectKey returns the key of a cross-connect, named by its receiving interface.
 func XConnectKey(rx string) string {
 	return clean(XConnectPrefix + rx)
 }
 
-// ARPKey is the key of a neighbour of a VPP interface.
+// ARPKey returns the key of a neighbour of a VPP interface.
 func ARPKey(ifName, ip string) string {
 	return clean(ARPPrefix + ifName + "/" + ip)
 }
 
-// RouteKey is the key of a VPP route. The destination is reduced to its network;
-// one that cannot be parsed is kept as it is, and so is the gateway.
+// RouteKey returns the key of a VPP route. Host bits of the destination are
+// cleared; a destination that cannot be parsed is used unchanged. The gateway
+// is never changed.
 func RouteKey(r *vpp_l3.Route) string {
 	var buf keyBuf
 	b := appendRouteHead(buf[:0], r.GetOutgoingInterface(), r.GetVrfId())
@@ -52,8 +53,8 @@ func RouteKey(r *vpp_l3.Route) string {
 	return cleanBytes(b)
 }
 
-// RouteKeyFor is the key of a VPP route given by its parts. dst must be valid;
-// outIf may be empty and gw invalid when the route has none.
+// RouteKeyFor returns the key of a VPP route given by its parts. dst must be
+// valid; outIf may be empty and gw invalid if the route has none.
 func RouteKeyFor(outIf string, vrf uint32, dst netip.Prefix, gw netip.Addr) string {
 	var buf keyBuf
 	b := appendRouteHead(buf[:0], outIf, vrf)
@@ -65,8 +66,8 @@ func RouteKeyFor(outIf string, vrf uint32, dst netip.Prefix, gw netip.Addr) stri
 	return cleanBytes(b)
 }
 
-// RouteVrfPrefix is the common prefix of the keys of the routes of one table that
-// name no outgoing interface.
+// RouteVrfPrefix returns the common prefix of the keys of the routes of one
+// table that have no outgoing interface.
 func RouteVrfPrefix(vrf uint32) string {
 	var buf keyBuf
 	b := append(buf[:0], RoutePrefix+"vrf/"...)
@@ -86,7 +87,7 @@ func appendRouteHead(b []byte, outIf string, vrf uint32) []byte {
 	return append(b, "/dst/"...)
 }
 
-// VrfTableKey is the key of a VPP table.
+// VrfTableKey returns the key of a VPP table.
 func VrfTableKey(id uint32, proto vpp_l3.VrfTable_Protocol) string {
 	var buf keyBuf
 	b := append(buf[:0], VrfTablePrefix+"id/"...)
@@ -103,18 +104,18 @@ func VrfTableKey(id uint32, proto vpp_l3.VrfTable_Protocol) string {
 	return string(b)
 }
 
-// DNat44Key is the key of a group of destination-NAT mappings.
+// DNat44Key returns the key of a group of destination-NAT mappings.
 func DNat44Key(label string) string {
 	return clean(DNat44Prefix + label)
 }
 
-// Nat44InterfaceKey is the key of an interface's NAT44 role.
+// Nat44InterfaceKey returns the key of an interface's NAT44 role.
 func Nat44InterfaceKey(name string) string {
 	return clean(Nat44InterfacePrefix + name)
 }
 
-// Nat44AddressPoolKey is the key of a NAT44 pool: its name or, when it has none,
-// its table and addresses.
+// Nat44AddressPoolKey returns the key of a NAT44 pool: its name or, if it has
+// none, its table and addresses.
 func Nat44AddressPoolKey(p *vpp_nat.Nat44AddressPool) string {
 	if name := p.GetName(); name != "" {
 		return clean(Nat44AddressPoolPrefix + name)
@@ -131,23 +132,23 @@ func Nat44AddressPoolKey(p *vpp_nat.Nat44AddressPool) string {
 	return cleanBytes(b)
 }
 
-// ACLKey is the key of an ACL.
+// ACLKey returns the key of an ACL.
 func ACLKey(name string) string {
 	return clean(ACLPrefix + name)
 }
 
-// LinuxInterfaceKey is the key of a Linux interface.
+// LinuxInterfaceKey returns the key of a Linux interface.
 func LinuxInterfaceKey(name string) string {
 	return clean(LinuxInterfacePrefix + name)
 }
 
-// LinuxARPKey is the key of a neighbour of a Linux interface.
+// LinuxARPKey returns the key of a neighbour of a Linux interface.
 func LinuxARPKey(ifName, ip string) string {
 	return clean(LinuxARPPrefix + ifName + "/" + ip)
 }
 
-// LinuxRouteKey is the key of a Linux route. The destination is treated as in
-// RouteKey.
+// LinuxRouteKey returns the key of a Linux route. The destination is normalised
+// as in RouteKey.
 func LinuxRouteKey(dst, outIf string) string {
 	var buf keyBuf
 	b := append(buf[:0], LinuxRoutePrefix...)
@@ -157,7 +158,7 @@ func LinuxRouteKey(dst, outIf string) string {
 	return cleanBytes(b)
 }
 
-// appendNetwork appends "ip/masklen" of the network of dst, or dst itself when it
+// appendNetwork appends the network of dst as "ip/masklen", or dst itself if it
 // is not an address with a mask.
 func appendNetwork(b []byte, dst string) []byte {
 	p, err := netip.ParsePrefix(dst)
@@ -167,7 +168,7 @@ func appendNetwork(b []byte, dst string) []byte {
 	return p.Masked().AppendTo(b)
 }
 
-// clean does to a key what path.Join would have done to its parts.
+// clean does the same to a key as path.Join does to the parts of a path.
 func clean(key string) string {
 	if isClean(key) {
 		return key
@@ -182,9 +183,9 @@ func cleanBytes(b []byte) string {
 	return path.Clean(string(b))
 }
 
-// isClean reports whether path.Clean would surely leave a key alone. Keys start
-// with a letter, so a slash followed by nothing, a slash or a dot is all there is
-// to look for.
+// isClean reports whether path.Clean would certainly leave a key unchanged.
+// Keys start with a letter, so only a slash that is followed by nothing, a
+// slash or a dot needs to be found.
 func isClean[T string | []byte](key T) bool {
 	for i := range len(key) {
 		if key[i] != '/' {
@@ -197,7 +198,8 @@ func isClean[T string | []byte](key T) bool {
 	return true
 }
 
-// orInvalid keeps an empty name from making a key look like another one.
+// orInvalid replaces an empty name, so that a key with an empty part does not
+// look like another key.
 func orInvalid(name string) string {
 	if name == "" {
 		return invalidPart
@@ -205,7 +207,7 @@ func orInvalid(name string) string {
 	return name
 }
 
-// isUnder reports whether key is prefix and a name.
+// isUnder reports whether key is prefix followed by a non-empty name.
 func isUnder(key, prefix string) bool {
 	return len(key) > len(prefix) && strings.HasPrefix(key, prefix)
 }

@@ -19,8 +19,8 @@ import (
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 )
 
-// TestKey holds the keys of every kind against vpp-agent's templates, and checks
-// that New finds the way back from each.
+// TestKey compares the keys of every kind with vpp-agent's templates, and
+// checks that New returns the message of each key.
 func TestKey(t *testing.T) {
 	tests := []struct {
 		m    proto.Message
@@ -79,7 +79,7 @@ func TestRouteKey(t *testing.T) {
 		{&vpp_l3.Route{DstNetwork: "2001:DB8:0::1/64", OutgoingInterface: "Gi0/8/0", NextHopAddr: "fe80::1"},
 			"config/vpp/v2/route/if/Gi0/8/0/vrf/0/dst/2001:db8::/64/gw/fe80::1"},
 		{&vpp_l3.Route{DstNetwork: "::/0"}, "config/vpp/v2/route/vrf/0/dst/::/0"},
-		// Not an address with a mask: kept as it is.
+		// Not an address with a mask: used unchanged.
 		{&vpp_l3.Route{DstNetwork: "10.1.2.3"}, "config/vpp/v2/route/vrf/0/dst/10.1.2.3"},
 		{&vpp_l3.Route{DstNetwork: "10.1.2.3/33", NextHopAddr: "10.0.0.1"},
 			"config/vpp/v2/route/vrf/0/dst/10.1.2.3/33/gw/10.0.0.1"},
@@ -110,7 +110,8 @@ func TestRouteKey(t *testing.T) {
 	}
 }
 
-// joinedRouteKey makes a route's key the slow way that the grammar describes.
+// joinedRouteKey builds a route's key in the slow way that the grammar
+// describes.
 func joinedRouteKey(r *vpp_l3.Route) string {
 	name := ""
 	if r.OutgoingInterface != "" {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Key is the key of a configured object. It fails for a message that is not one,
-// and for an object whose name is empty or leads out of its kind ("..").
+// Key returns the key of a configured object. It fails for a message that is not one, and for an object whose
+// name is empty or leads out of its kind ("..").
 func Key(m proto.Message) (string, error) {
 	kind, known := byType[reflect.TypeOf(m)]
 	if !known {
@@ -25,7 +25,7 @@ func Key(m proto.Message) (string, error) {
 	return key, nil
 }
 
-// New is an empty message of the kind that key belongs to.
+// New returns an empty message of the kind that key belongs to.
 func New(key string) (proto.Message, error) {
 	for _, m := range models {
 		if m.has(key) {
@@ -35,8 +35,8 @@ func New(key string) (proto.Message, error) {
 	return nil, fmt.Errorf("nb: key %q is of no known kind", key)
 }
 
-// MarshalJSON is the JSON of m as vpp-agent's tools write it: the field names of
-// the .proto files, enum values by name, zero values left out.
+// MarshalJSON returns the JSON of m in the format of vpp-agent's tools: the field names of the .proto files,
+// enum values by name, zero values left out.
 func MarshalJSON(m proto.Message) ([]byte, error) {
 	if m == nil {
 		return nil, errors.New("nb: no message to encode")
@@ -45,8 +45,8 @@ func MarshalJSON(m proto.Message) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nb: encode %s: %w", kindOf(m), err)
 	}
-	// protojson varies its white space from build to build on purpose. What is
-	// kept in etcd must not change with the build.
+	// protojson varies its white space between builds on purpose. The stored bytes in etcd must not change
+	// with the build.
 	var out bytes.Buffer
 	out.Grow(len(raw))
 	if err := json.Compact(&out, raw); err != nil {
@@ -55,9 +55,8 @@ func MarshalJSON(m proto.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// UnmarshalJSON reads JSON into m, replacing what m holds. A field that m does not
-// have is an error that names the field: a setting that is silently ignored is
-// worse than one that is refused.
+// UnmarshalJSON decodes JSON into m and replaces the content of m. A field that m does not have is an error
+// that names the field: a setting that is silently ignored is worse than one that is rejected.
 func UnmarshalJSON(data []byte, m proto.Message) error {
 	if m == nil {
 		return errors.New("nb: no message to decode into")
@@ -68,7 +67,7 @@ func UnmarshalJSON(data []byte, m proto.Message) error {
 	return nil
 }
 
-// kindOf is the full protobuf name of m's type, fit for an error.
+// kindOf returns the full protobuf name of m's type, for use in an error.
 func kindOf(m proto.Message) string {
 	if m == nil {
 		return "<nil>"

@@ -19,9 +19,9 @@ import (
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 )
 
-// TestFields holds every message and enum against testdata/fields.golden, which
-// was copied from vpp-agent's model: a number that drifts would silently give old
-// configuration a new meaning.
+// TestFields compares every message and enum with testdata/fields.golden, which
+// was copied from vpp-agent's model: a changed number would silently give old
+// configuration another meaning.
 func TestFields(t *testing.T) {
 	raw, err := os.ReadFile("testdata/fields.golden")
 	if err != nil {
@@ -97,7 +97,7 @@ func collectEnums(into map[string]string, enums protoreflect.EnumDescriptors) {
 	}
 }
 
-// fieldText is a field in the notation of the golden file.
+// fieldText returns a field in the notation of the golden file.
 func fieldText(f protoreflect.FieldDescriptor) string {
 	s := string(f.Name()) + ":"
 	if f.IsList() {
@@ -172,7 +172,7 @@ func TestUnmarshalJSONErrors(t *testing.T) {
 	tests := []struct {
 		data string
 		m    proto.Message
-		want string // must be in the error
+		want string // must be part of the error
 	}{
 		{`{"name":"a","color":"red"}`, new(vpp_interfaces.Interface), `"color"`},
 		{`{"name":"a","bond":{"id":1}}`, new(vpp_interfaces.Interface), `"bond"`}, // reserved

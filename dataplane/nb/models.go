@@ -15,16 +15,17 @@ import (
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 )
 
-// model is a kind of configured objects: all that the rest of the package has to know of it.
+// model describes one kind of configured objects for the rest of the package.
 type model struct {
-	prefix string // of its keys; the key itself of a singleton
+	prefix string // of the kind's keys; for a singleton, the key itself
 	single bool
 	typ    reflect.Type
 	key    func(proto.Message) string
 	empty  func() proto.Message
 }
 
-// has reports whether a key is one of the kind, with a name that is not empty and does not lead out of it.
+// has reports whether a key belongs to the kind and has a name that is not empty and does not lead out of the
+// kind.
 func (m *model) has(key string) bool {
 	if m.single {
 		return key == m.prefix
@@ -37,7 +38,7 @@ type message[T any] interface {
 	proto.Message
 }
 
-// named is a kind with a key for each object, below prefix.
+// named returns a kind with one key per object, below prefix.
 func named[T any, M message[T]](prefix string, key func(M) string) model {
 	return model{
 		prefix: prefix, typ: reflect.TypeFor[M](), key: func(m proto.Message) string { return key(m.(M)) },
@@ -45,14 +46,14 @@ func named[T any, M message[T]](prefix string, key func(M) string) model {
 	}
 }
 
-// singleton is a kind with one object.
+// singleton returns a kind that has exactly one object.
 func singleton[T any, M message[T]](key string) model {
 	m := named(key, func(M) string { return key })
 	m.single = true
 	return m
 }
 
-// models has all kinds, a row each; a new kind is a new row.
+// models lists all kinds; add a new kind here.
 var models = slices.Concat(vppModels(), linuxModels(), windowsModels(), nodePortsModels(), contivModels(), driverModels())
 
 var byType = func() map[reflect.Type]*model {
@@ -63,7 +64,7 @@ var byType = func() map[reflect.Type]*model {
 	return out
 }()
 
-// vppModels are vpp-agent's messages for VPP.
+// vppModels returns the models of vpp-agent's messages for VPP.
 func vppModels() []model {
 	return []model{
 		named(VppInterfacePrefix, func(m *vpp_interfaces.Interface) string { return VppInterfaceKey(m.GetName()) }),
@@ -83,7 +84,7 @@ func vppModels() []model {
 	}
 }
 
-// linuxModels are vpp-agent's messages for Linux.
+// linuxModels returns the models of vpp-agent's messages for Linux.
 func linuxModels() []model {
 	return []model{
 		named(LinuxInterfacePrefix, func(m *linux_interfaces.Interface) string { return LinuxInterfaceKey(m.GetName()) }),

@@ -27,8 +27,8 @@ const (
 
 // Prefixes of derived and status keys.
 const (
-	// InterfacePrefix starts every key derived from a VPP interface of which
-	// the interface's name is the next part.
+	// InterfacePrefix is the prefix of every key derived from a VPP interface
+	// in which the interface's name is the next part.
 	InterfacePrefix             = "vpp/interface/"
 	UnnumberedPrefix            = "vpp/interface/unnumbered/"
 	BDPrefix                    = "vpp/bd/"
@@ -38,9 +38,11 @@ const (
 	LinuxInterfaceStatePrefix   = "linux/interface/state/"
 	LinuxHostNamePrefix         = "linux/interface/host-name/"
 	LinuxMicroservicePrefix     = "linux/microservice/"
-	// InterfaceStatePrefix is where interface state is published in etcd.
+	// InterfaceStatePrefix is the prefix of the interface states published in
+	// etcd.
 	InterfaceStatePrefix = "vpp/status/v2/interface/"
-	// InterfaceErrorPrefix is where interface errors are published in etcd.
+	// InterfaceErrorPrefix is the prefix of the interface errors published in
+	// etcd.
 	InterfaceErrorPrefix = "vpp/status/v2/interface/error/"
 )
 
@@ -52,7 +54,7 @@ const (
 	AddressExisting = "existing"
 )
 
-// AllocRefPrefix starts an address that is a reference,
+// AllocRefPrefix is the prefix of an address that is a reference,
 // "alloc:<network>[/<interface>][/GW]".
 const AllocRefPrefix = "alloc:"
 
@@ -69,5 +71,5 @@ const (
 	Egress  = "egress"
 )
 
-// invalidPart stands in a derived key for an empty name.
+// invalidPart replaces an empty name in a derived key.
 const invalidPart = "<invalid>"

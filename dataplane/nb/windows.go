@@ -12,19 +12,20 @@ const (
 	HNSHostRoutePrefix = hnsPrefix + "host-route/"
 )
 
-// HNSNetworkKey is the key of a network.
+// HNSNetworkKey returns the key of a network.
 func HNSNetworkKey(name string) string { return clean(HNSNetworkPrefix + name) }
 
-// HNSEndpointKey is the key of an endpoint.
+// HNSEndpointKey returns the key of an endpoint.
 func HNSEndpointKey(name string) string { return clean(HNSEndpointPrefix + name) }
 
-// HNSHostRouteKey is the key of a route of the node. The destination is reduced to its network; one that cannot be parsed is kept as it is.
+// HNSHostRouteKey returns the key of a route of the node. Host bits of the destination are cleared; a destination that cannot be parsed is
+// used unchanged.
 func HNSHostRouteKey(destination string) string {
 	var buf keyBuf
 	return cleanBytes(appendNetwork(append(buf[:0], HNSHostRoutePrefix...), destination))
 }
 
-// windowsModels are the messages of HNS.
+// windowsModels returns the models of the HNS messages.
 func windowsModels() []model {
 	return []model{
 		named(HNSNetworkPrefix, func(m *windows_hns.Network) string { return HNSNetworkKey(m.GetName()) }),

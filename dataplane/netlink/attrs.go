@@ -10,7 +10,7 @@ import (
 // Attrs encodes attributes one after the other, each padded to four bytes. The zero Attrs is empty.
 type Attrs struct{ B []byte }
 
-// head begins an attribute, of which size is the length without padding.
+// head starts an attribute; size is its length without padding.
 func (a *Attrs) head(typ uint16, size int) {
 	a.B = binary.NativeEndian.AppendUint16(a.B, uint16(unix.SizeofRtAttr+size))
 	a.B = binary.NativeEndian.AppendUint16(a.B, typ)
@@ -71,41 +71,41 @@ func (a *Attrs) Addr(typ uint16, ip netip.Addr) {
 	a.Attr(typ, raw[:])
 }
 
-// Nest adds an attribute that holds those which add adds.
+// Nest adds an attribute that contains the attributes added by add.
 func (a *Attrs) Nest(typ uint16, add func()) {
 	at := a.OpenNest(typ)
 	add()
 	a.CloseNest(at)
 }
 
-// OpenNest begins an attribute that holds those which follow, until CloseNest with the same at.
+// OpenNest starts an attribute that contains the attributes which follow, until CloseNest with the same at.
 func (a *Attrs) OpenNest(typ uint16) (at int) {
 	at = len(a.B)
 	a.head(typ, 0)
 	return at
 }
 
-// CloseNest ends the attribute that OpenNest began.
+// CloseNest ends the attribute that OpenNest started.
 func (a *Attrs) CloseNest(at int) { binary.NativeEndian.PutUint16(a.B[at:], uint16(len(a.B)-at)) }
 
-// OpenMessage begins a message with a type, flags (NLM_F_REQUEST is added), a sequence number and the fixed header that the type has.
-// The message's attributes follow, until CloseMessage with the same at.
+// OpenMessage starts a message with a type, flags (NLM_F_REQUEST is added), a sequence number and the fixed header of the type. The message's
+// attributes follow, until CloseMessage with the same at.
 func (a *Attrs) OpenMessage(typ, flags uint16, seq uint32, header ...byte) (at int) {
 	at = len(a.B)
 	a.B = binary.NativeEndian.AppendUint32(a.B, 0) // the length: see CloseMessage
 	a.B = binary.NativeEndian.AppendUint16(a.B, typ)
 	a.B = binary.NativeEndian.AppendUint16(a.B, flags|unix.NLM_F_REQUEST)
 	a.B = binary.NativeEndian.AppendUint32(a.B, seq)
-	a.B = append(a.B, 0, 0, 0, 0) // port: the kernel's
+	a.B = append(a.B, 0, 0, 0, 0) // port: that of the kernel
 	a.B = append(a.B, header...)
 	a.pad()
 	return at
 }
 
-// CloseMessage ends the message that OpenMessage began.
+// CloseMessage ends the message that OpenMessage started.
 func (a *Attrs) CloseMessage(at int) { binary.NativeEndian.PutUint32(a.B[at:], uint32(len(a.B)-at)) }
 
-// AddFlags adds flags to the message that OpenMessage began.
+// AddFlags adds flags to the message that OpenMessage started.
 func (a *Attrs) AddFlags(at int, flags uint16) {
 	now := a.B[at+6:]
 	binary.NativeEndian.PutUint16(now, binary.NativeEndian.Uint16(now)|flags)

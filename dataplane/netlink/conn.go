@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// maxRequests and maxBytes limit what goes out in one send. All requests of a send may fail, and their answers must fit
-	// into the receive buffer, where the smallest message takes about 1 KiB.
+	// maxRequests and maxBytes limit the requests of one send. All requests of a send may fail, and their replies must fit into the receive
+	// buffer, where the smallest message takes about 1 KiB.
 	maxRequests  = 512
 	maxBytes     = 128 << 10
 	socketBuffer = 2 << 20
 	dumpTries    = 5
 )
 
-// ReceiveBuffer is what answers are read into: more than the kernel puts into one datagram of a dump.
+// ReceiveBuffer is the size in bytes of the buffer for replies: more than the kernel puts into one datagram of a dump.
 const ReceiveBuffer = 64 << 10
 
-// ErrUnknown says that answers were lost: which of the requests were carried out is not known, and the Conn is to be closed.
+// ErrUnknown reports that replies were lost: it is unknown which of the requests were carried out, and the Conn must be closed.
 var ErrUnknown = errors.New("what the kernel did is not known")
 
-// Do carries out a batch. failed has an error for each request that the kernel refused, and is nil if there was none. After err the outcome
-// of all or some of the requests is unknown.
+// Do carries out a batch. failed holds an error for each request that the kernel rejected, and is nil if there was none. If err is not nil, the
+// outcome of all or some of the requests is unknown.
 func (c *Conn) Do(ctx context.Context, b *Batch) (failed []error, err error) {
 	for first := 0; first < len(b.offs); {
 		if err := ctx.Err(); err != nil {
@@ -49,7 +49,7 @@ func (c *Conn) Do(ctx context.Context, b *Batch) (failed []error, err error) {
 	return failed, nil
 }
 
-// One sends a batch of a single request and returns its error, whatever it is.
+// One sends a batch of a single request and returns its error of either type.
 func (c *Conn) One(ctx context.Context, b *Batch) error {
 	failed, err := c.Do(ctx, b)
 	if err == nil && failed != nil {
@@ -58,13 +58,13 @@ func (c *Conn) One(ctx context.Context, b *Batch) error {
 	return err
 }
 
-// Get sends the one request of a batch and hands the message that answers it to each, which must not keep the payload.
+// Get sends the one request of a batch and calls each with the message of the reply. each must not keep the payload.
 func (c *Conn) Get(b *Batch, each func(payload []byte)) error {
 	return c.ask(b, unix.NLM_F_ACK, func(m Message) { each(m.Payload) })
 }
 
-// Dump sends the one request of a batch, to which it adds NLM_F_DUMP, and hands each message of the answer to each, which must
-// not keep the payload. consistent is false when what was listed changed meanwhile.
+// Dump sends the one request of a batch, to which it adds NLM_F_DUMP, and calls each with each message of the reply. each must not keep the
+// payload. consistent is false when the listed objects changed meanwhile.
 func (c *Conn) Dump(b *Batch, each func(typ uint16, payload []byte)) (consistent bool, err error) {
 	consistent = true
 	err = c.ask(b, unix.NLM_F_DUMP, func(m Message) {
@@ -76,7 +76,7 @@ func (c *Conn) Dump(b *Batch, each func(typ uint16, payload []byte)) (consistent
 	return consistent, err
 }
 
-// ask sends the one request of a batch and reads its whole answer.
+// ask sends the one request of a batch and reads its whole reply.
 func (c *Conn) ask(b *Batch, flags uint16, each func(Message)) error {
 	base := c.number(b, 0, 1, flags)
 	if err := c.Send(b.Bytes()); err != nil {
@@ -89,13 +89,13 @@ func (c *Conn) ask(b *Batch, flags uint16, each func(Message)) error {
 	return refused
 }
 
-// List dumps and parses; parse says whether to keep what it read. It starts again when the list changed meanwhile.
+// List dumps and parses; parse reports whether to keep the parsed value. List starts again when the list changed meanwhile.
 func List[T any](c *Conn, b *Batch, parse func(payload []byte) (v T, keep bool)) ([]T, error) {
-	out, _, err := ListWhole(c, b, dumpTries, parse) // what still changes will be reported by notifications, or found at the next resync
+	out, _, err := ListWhole(c, b, dumpTries, parse) // notifications, or the next resync, report later changes
 	return out, err
 }
 
-// ListWhole is List. whole is false if the list changed during each of so many tries: entries may be missing.
+// ListWhole is like List. whole is false if the list changed during each of the given number of tries: entries may be missing.
 func ListWhole[T any](c *Conn, b *Batch, tries int, parse func(payload []byte) (v T, keep bool)) (out []T, whole bool, err error) {
 	for range tries {
 		out = nil
@@ -114,7 +114,7 @@ func ListWhole[T any](c *Conn, b *Batch, tries int, parse func(payload []byte) (
 	return out, whole, nil
 }
 
-// number gives the requests their sequence numbers, the first of which it returns, and flags to the last.
+// number sets the sequence numbers of the requests, returns the first one, and sets flags in the last request.
 func (c *Conn) number(b *Batch, first, end int, flags uint16) (base uint32) {
 	base = c.seq + 1
 	c.seq += uint32(end - first)
@@ -122,13 +122,13 @@ func (c *Conn) number(b *Batch, first, end int, flags uint16) (base uint32) {
 	return base
 }
 
-// receive reads the answers to n requests from base on, until the last one's.
+// receive reads the replies to n requests from sequence number base on, up to the reply to the last one.
 func (c *Conn) receive(base, n uint32, each func(Message), failed func(i uint32, err error)) error {
 	for done := false; !done; {
 		err := c.Receive(true, func(m Message) {
 			i := m.Seq - base
 			if i >= n {
-				return // the answer to a request that was given up
+				return // the reply to a request that was given up
 			}
 			if m.Type == unix.NLMSG_ERROR || m.Type == unix.NLMSG_DONE {
 				if err := m.Ack(); err != nil {

@@ -58,7 +58,7 @@ func TestEachFailureIsFound(t *testing.T) {
 	for i := range n {
 		switch {
 		case i%6 == 0:
-			b.DelNeighbour(a, ip(i)) // is not there
+			b.DelNeighbour(a, ip(i)) // does not exist
 		case i%6 == 3:
 			b.NewNeighbour(99, ip(i), mac, 202) // no such link
 		default:
@@ -99,7 +99,7 @@ func TestEachFailureIsFound(t *testing.T) {
 	}
 }
 
-// TestErrorIsExplained: the kernel's words are in the error.
+// TestErrorIsExplained tests that the error contains the kernel's explanation.
 func TestErrorIsExplained(t *testing.T) {
 	c := dial(t, nettest.New(t))
 	var b netlink.Batch
@@ -167,7 +167,7 @@ func TestGetAndParse(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: a socket whose answers do not come says that it does not know.
+// TestNoAnswer tests that a socket that receives no replies returns ErrUnknown.
 func TestNoAnswer(t *testing.T) {
 	ns := nettest.New(t)
 	c, err := netlink.Dial(ns.Namespace, unix.NETLINK_USERSOCK, 10*time.Millisecond)
@@ -218,7 +218,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestLossIsReported, and after Drain and a listing nothing is missing.
+// TestLossIsReported tests that the loss of notifications is reported, and that after Drain and a listing no change is missing.
 func TestLossIsReported(t *testing.T) {
 	ns := nettest.New(t)
 	e, err := netlink.Subscribe(ns.Namespace, 2048, unix.RTNLGRP_LINK)

@@ -14,7 +14,7 @@ type Message struct {
 	Payload     []byte
 }
 
-// Messages hands over each message of a datagram. What is malformed ends it.
+// Messages calls each for every message of a datagram. It stops at a malformed message.
 func Messages(data []byte, each func(Message)) {
 	for len(data) >= unix.SizeofNlMsghdr {
 		size := int(binary.NativeEndian.Uint32(data))
@@ -30,11 +30,11 @@ func Messages(data []byte, each func(Message)) {
 	}
 }
 
-// Error is the kernel's refusal of a request.
+// Error is the error with which the kernel rejected a request.
 type Error struct {
-	Errno   unix.Errno // some subsystems have numbers of their own
+	Errno   unix.Errno // some subsystems use numbers of their own
 	Reason  string     // the kernel's explanation; "" if there is none
-	Request []byte     // what the answer repeats of the request, without its header
+	Request []byte     // the part of the request that the reply repeats, without the request's header
 }
 
 // Error implements error.
@@ -45,10 +45,10 @@ func (e *Error) Error() string {
 	return e.Errno.Error()
 }
 
-// Unwrap returns the number.
+// Unwrap returns the error number.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Ack is the *Error in an NLMSG_ERROR or NLMSG_DONE; nil for success.
+// Ack returns the *Error of an NLMSG_ERROR or NLMSG_DONE; nil for success.
 func (m Message) Ack() error {
 	if len(m.Payload) < 4 {
 		return nil

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	filterSkipStats = 8  // RTEXT_FILTER_SKIP_STATS leaves the counters, most of a link's message, out of a listing
+	filterSkipStats = 8  // RTEXT_FILTER_SKIP_STATS omits the counters, most of a link's message, from a listing
 	ndaProtocol     = 12 // NDA_PROTOCOL, Linux 5.0
 	ifaProtocol     = 11 // IFA_PROTO, Linux 5.18
 )
 
-// FamilyOf is the AF_… of an address.
+// FamilyOf returns the address family (AF_…) of an address.
 func FamilyOf(a netip.Addr) uint8 {
 	if a.Is4() {
 		return unix.AF_INET
@@ -30,13 +30,13 @@ func ifInfo(index int, flags, change uint32) []byte {
 	return h
 }
 
-// GetLinks asks for all links.
+// GetLinks requests all links.
 func (b *Batch) GetLinks() {
 	b.Begin(unix.RTM_GETLINK, 0, ifInfo(0, 0, 0))
 	b.Uint32(unix.IFLA_EXT_MASK, filterSkipStats)
 }
 
-// GetLink asks for one link, by name. The kernel answers ENODEV if there is none.
+// GetLink requests one link, by name. The kernel returns ENODEV if there is none.
 func (b *Batch) GetLink(name string) {
 	b.Begin(unix.RTM_GETLINK, 0, ifInfo(0, 0, 0))
 	b.Uint32(unix.IFLA_EXT_MASK, filterSkipStats)
@@ -52,7 +52,7 @@ func (b *Batch) SetLink(index int, up bool) {
 	b.Begin(unix.RTM_NEWLINK, 0, ifInfo(index, flags, flags))
 }
 
-// NewLink starts a new link, which is down; attributes are to be added.
+// NewLink starts a request for a new link, which is down; the caller adds attributes.
 func (b *Batch) NewLink() {
 	b.Begin(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, ifInfo(0, 0, 0))
 }
@@ -65,14 +65,14 @@ func ifAddr(a netip.Prefix, index int) []byte {
 	if a.IsValid() {
 		h[0], h[1] = FamilyOf(a.Addr()), uint8(a.Bits())
 		if a.Addr().Is6() {
-			h[2] = unix.IFA_F_NODAD // we say whose it is, and a tentative address cannot be used
+			h[2] = unix.IFA_F_NODAD // the agent assigns the address, and a tentative address cannot be used
 		}
 	}
 	binary.NativeEndian.PutUint32(h[4:], uint32(index))
 	return h
 }
 
-// GetAddresses asks for the addresses of a link, or with index 0 of all. Kernels before 4.20 answer with all.
+// GetAddresses requests the addresses of a link, or of all links with index 0. Kernels before 4.20 return all.
 func (b *Batch) GetAddresses(index int) { b.Begin(unix.RTM_GETADDR, 0, ifAddr(netip.Prefix{}, index)) }
 
 // NewAddress adds an address to a link.
@@ -100,7 +100,7 @@ func ndMsg(family uint8, index int, state uint16, flags uint8) []byte {
 	return h
 }
 
-// GetNeighbours asks for the neighbours of a family (AF_INET, AF_INET6), of one link or, with index 0, of all.
+// GetNeighbours requests the neighbours of a family (AF_INET, AF_INET6), of one link or, with index 0, of all.
 func (b *Batch) GetNeighbours(family uint8, index int) {
 	b.Begin(unix.RTM_GETNEIGH, 0, ndMsg(family, 0, 0, 0))
 	if index != 0 {
@@ -108,7 +108,7 @@ func (b *Batch) GetNeighbours(family uint8, index int) {
 	}
 }
 
-// NewNeighbour adds a permanent neighbour with our tag, or replaces what is there.
+// NewNeighbour adds a permanent neighbour with our tag, or replaces the existing one.
 func (b *Batch) NewNeighbour(index int, ip netip.Addr, mac net.HardwareAddr, protocol uint8) {
 	b.Begin(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, ndMsg(FamilyOf(ip), index, unix.NUD_PERMANENT, 0))
 	b.Addr(unix.NDA_DST, ip)
@@ -122,12 +122,12 @@ func (b *Batch) DelNeighbour(index int, ip netip.Addr) {
 	b.Addr(unix.NDA_DST, ip)
 }
 
-// GetForwarding asks for the forwarding entries of a link.
+// GetForwarding requests the forwarding entries of a link.
 func (b *Batch) GetForwarding(index int) {
 	b.Begin(unix.RTM_GETNEIGH, 0, ndMsg(unix.AF_BRIDGE, index, 0, 0))
 }
 
-// NewForwarding makes a VXLAN device send what is for a MAC to an underlay address.
+// NewForwarding makes a VXLAN device send frames for a MAC to an underlay address.
 func (b *Batch) NewForwarding(index int, mac net.HardwareAddr, to netip.Addr) {
 	b.Begin(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE,
 		ndMsg(unix.AF_BRIDGE, index, unix.NUD_PERMANENT|unix.NUD_NOARP, unix.NTF_SELF))

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attrTypeMask leaves off NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+// attrTypeMask removes NLA_F_NESTED and NLA_F_NET_BYTEORDER.
 const attrTypeMask = 0x3fff
 
 func align(n int) int { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
-// Attributes hands over each attribute after a fixed header of size bytes. ok is false if the payload is too short for the
-// header. What is malformed ends it.
+// Attributes calls each for every attribute after a fixed header of size bytes. ok is false if the payload is too short for the header.
+// Attributes stops at a malformed attribute.
 func Attributes(payload []byte, size int, each func(typ uint16, value []byte)) (ok bool) {
 	if len(payload) < size {
 		return false
@@ -32,7 +32,7 @@ func Attributes(payload []byte, size int, each func(typ uint16, value []byte)) (
 	return true
 }
 
-// Find is the first attribute of a type in the payload of another, nil if there is none.
+// Find returns the first attribute of a type in the payload of another one, nil if there is none.
 func Find(payload []byte, typ uint16) (value []byte) {
 	Attributes(payload, 0, func(t uint16, v []byte) {
 		if t == typ && value == nil {
@@ -42,7 +42,7 @@ func Find(payload []byte, typ uint16) (value []byte) {
 	return value
 }
 
-// Uint32 reads an attribute; one that is too short is 0.
+// Uint32 reads an attribute; it returns 0 if the attribute is too short.
 func Uint32(b []byte) uint32 {
 	if len(b) < 4 {
 		return 0
@@ -50,7 +50,7 @@ func Uint32(b []byte) uint32 {
 	return binary.NativeEndian.Uint32(b)
 }
 
-// Text is a text attribute without its terminating zero.
+// Text returns a text attribute without its terminating zero.
 func Text(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
@@ -58,13 +58,13 @@ func Text(b []byte) string {
 	return string(b)
 }
 
-// Addr reads an address of 4 or 16 bytes; anything else is the zero Addr.
+// Addr reads an address of 4 or 16 bytes; otherwise it returns the zero Addr.
 func Addr(b []byte) netip.Addr {
 	a, _ := netip.AddrFromSlice(b)
 	return a
 }
 
-// Link is what we read of a link.
+// Link holds the fields of a link that we use.
 type Link struct {
 	Index int
 	Name  string
@@ -76,15 +76,15 @@ type Link struct {
 	Data  []byte // IFLA_INFO_DATA of a VXLAN, TUN or TAP device
 	Group uint32
 
-	Parent int32  // of a VETH: the peer's index, in the peer's namespace
-	Master uint32 // the index of the bridge or bond that it is part of; 0: none
+	Parent int32  // of a VETH: index of the peer, in the peer's namespace
+	Master uint32 // index of its bridge or bond; 0: none
 }
 
 // Up reports whether packets can pass: the link is enabled and has a carrier.
 func (l Link) Up() bool { return l.Flags&unix.IFF_UP != 0 && l.Flags&unix.IFF_RUNNING != 0 }
 
-// ParseLink reads a message about a link. ok is false for messages about a link's role in something else (bridge port,
-// IPv6 settings), which come under the same types.
+// ParseLink reads a message about a link. ok is false for messages about another role of a link (bridge port, IPv6 settings), which have the
+// same message types.
 func ParseLink(payload []byte) (l Link, ok bool) {
 	ok = Attributes(payload, unix.SizeofIfInfomsg, func(typ uint16, v []byte) {
 		switch typ {
@@ -129,7 +129,7 @@ type Address struct {
 	Scope  uint8
 	Flags  uint32 // IFA_F_…
 
-	Protocol uint8 // of the program that has set it; Linux 5.18
+	Protocol uint8 // identifies the program that has set the address; Linux 5.18
 }
 
 // ParseAddress reads a message about an address.
@@ -164,12 +164,12 @@ func ParseAddress(payload []byte) (a Address, ok bool) {
 // Neighbour is an entry of a neighbour table, or of a link's forwarding database.
 type Neighbour struct {
 	Index    int
-	Addr     netip.Addr // of a forwarding entry: where to, in the underlay
+	Addr     netip.Addr // of a forwarding entry: the underlay destination
 	MAC      net.HardwareAddr
 	State    uint16 // NUD_…
 	Flags    uint8  // NTF_…
 	Protocol uint8
-	VNI      uint32 // forwarding entries only; 0: the device's
+	VNI      uint32 // forwarding entries only; 0: that of the device
 }
 
 // ParseNeighbour reads a message about a neighbour or forwarding entry.

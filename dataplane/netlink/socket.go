@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Conn is a netlink socket in a network namespace. It is used by one goroutine.
+// Conn is a netlink socket in a network namespace. It must be used by one goroutine only.
 type Conn struct {
 	fd     int
 	ns     *nsdo.Namespace
@@ -20,19 +20,19 @@ type Conn struct {
 	rbuf   []byte
 }
 
-// Options are how a socket is opened; only Timeout is needed.
+// Options configures a socket; only Timeout is required.
 type Options struct {
-	Timeout time.Duration // for every answer
-	Buffer  []byte        // what answers are read into: sockets of one goroutine may share it; nil: one of ReceiveBuffer bytes is made
-	Queue   int           // how many bytes of answers the kernel may keep; 0: enough for a Batch
+	Timeout time.Duration // of each reply
+	Buffer  []byte        // buffer for replies: sockets of one goroutine may share it; nil: one of ReceiveBuffer bytes is allocated
+	Queue   int           // number of bytes of replies that the kernel may queue; 0: enough for a Batch
 }
 
-// Dial opens a socket of a netlink protocol (unix.NETLINK_ROUTE, …) in a namespace. The timeout is for every answer.
+// Dial opens a socket of a netlink protocol (unix.NETLINK_ROUTE, …) in a namespace. timeout applies to each reply.
 func Dial(ns *nsdo.Namespace, protocol int, timeout time.Duration) (*Conn, error) {
 	return Open(ns, protocol, Options{Timeout: timeout})
 }
 
-// Open is Dial with options.
+// Open is like Dial, with options.
 func Open(ns *nsdo.Namespace, protocol int, o Options) (*Conn, error) {
 	c := &Conn{ns: ns, rbuf: o.Buffer, sndbuf: socketBuffer}
 	if c.rbuf == nil {
@@ -71,25 +71,25 @@ func (c *Conn) setup(o Options) error {
 	}
 	setBuffer(c.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, socketBuffer)
 	setBuffer(c.fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, max(o.Queue, socketBuffer))
-	// Best effort: short acknowledgements with an explanation, and dumps that the kernel filters. Old kernels do without;
-	// callers filter what they read.
+	// Best effort: short acknowledgements with an explanation, and dumps that the kernel filters. Old kernels lack these options; callers
+	// filter the results.
 	for _, opt := range []int{unix.NETLINK_CAP_ACK, unix.NETLINK_EXT_ACK, unix.NETLINK_GET_STRICT_CHK} {
 		_ = unix.SetsockoptInt(c.fd, unix.SOL_NETLINK, opt, 1)
 	}
 	return nil
 }
 
-// setBuffer sets the size of a socket's buffer, above the system's limit if the process may do that.
+// setBuffer sets the size of a socket's buffer, above the system's limit if the process has the right to do that.
 func setBuffer(fd, force, plain, size int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
 	}
 }
 
-// FD is the socket, for requests other than netlink messages that any socket of the namespace can make.
+// FD returns the socket, for requests other than netlink messages that any socket of the namespace can make.
 func (c *Conn) FD() int { return c.fd }
 
-// Port is the kernel's number of the socket, which notifications of its changes carry.
+// Port returns the kernel's number of the socket. Notifications of changes made through the socket carry this number.
 func (c *Conn) Port() uint32 { return c.port }
 
 // Close closes the socket.
@@ -100,9 +100,9 @@ func (c *Conn) Close() {
 	c.fd = -1
 }
 
-// Send sends one datagram as it is, for callers that number their messages. The kernel handles it before Send returns.
+// Send sends one datagram unchanged, for callers that number their messages. The kernel processes it before Send returns.
 func (c *Conn) Send(data []byte) error {
-	// The kernel doubles the given size, and needs a little more than the datagram.
+	// The kernel doubles the given size, and needs slightly more than the datagram.
 	if need := len(data) + 4096; need > c.sndbuf {
 		setBuffer(c.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, need)
 		c.sndbuf = need
@@ -119,11 +119,11 @@ func (c *Conn) Send(data []byte) error {
 	}
 }
 
-// ErrEmpty says that no message waits to be received.
+// ErrEmpty reports that no message is waiting.
 var ErrEmpty = errors.New("no netlink message")
 
-// Receive reads one datagram and hands over its messages, whose payloads must not be kept. Without wait the error is ErrEmpty if there is
-// none.
+// Receive reads one datagram and calls each for its messages, whose payloads must not be kept. If wait is false and there is no message, it
+// returns ErrEmpty.
 func (c *Conn) Receive(wait bool, each func(Message)) error {
 	flags := unix.MSG_TRUNC
 	if !wait {
@@ -155,12 +155,12 @@ func (c *Conn) Join(group int) error {
 	return unix.SetsockoptInt(c.fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, group)
 }
 
-// Leave ends what Join began.
+// Leave ends the subscription of Join.
 func (c *Conn) Leave(group int) error {
 	return unix.SetsockoptInt(c.fd, unix.SOL_NETLINK, unix.NETLINK_DROP_MEMBERSHIP, group)
 }
 
-// Wait waits until there may be something to receive. It returns false after d.
+// Wait waits until a message may be available. It returns false after d.
 func (c *Conn) Wait(d time.Duration) bool {
 	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(d.Milliseconds()))
 	return errors.Is(err, unix.EINTR) || err == nil && ready > 0

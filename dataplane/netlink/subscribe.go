@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// ErrLost says that notifications were lost: what changed is to be listed.
+// ErrLost reports that notifications were lost: the changed objects must be listed.
 var ErrLost = errors.New("netlink notifications were lost")
 
 // Events is a socket that receives notifications of the kernel.
@@ -22,13 +22,13 @@ type Events struct {
 	buf  []byte
 }
 
-// Listen opens a socket of a netlink protocol in a namespace. buffer is the size in bytes of what the kernel keeps for us. What is to be
-// received is asked for by Send.
+// Listen opens a socket of a netlink protocol in a namespace. buffer is the size in bytes of the kernel's queue for the socket. The caller
+// requests notifications with Send.
 func Listen(ns *nsdo.Namespace, protocol, buffer int) (*Events, error) {
 	return listen(ns, protocol, buffer)
 }
 
-// Send sends requests. Their answers come by Receive.
+// Send sends requests. Receive returns their replies.
 func (e *Events) Send(b *Batch) (err error) {
 	control := e.conn.Control(func(fd uintptr) {
 		err = unix.Sendto(int(fd), b.Bytes(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
@@ -39,8 +39,8 @@ func (e *Events) Send(b *Batch) (err error) {
 	return nil
 }
 
-// Subscribe receives the notifications of some groups (unix.RTNLGRP_…) of a namespace from now on. buffer is the size in
-// bytes of what the kernel keeps for us.
+// Subscribe receives the notifications of some groups (unix.RTNLGRP_…) of a namespace from now on. buffer is the size in bytes of the kernel's
+// queue for the socket.
 func Subscribe(ns *nsdo.Namespace, buffer int, groups ...int) (*Events, error) {
 	return listen(ns, unix.NETLINK_ROUTE, buffer, groups...)
 }
@@ -72,14 +72,14 @@ func listen(ns *nsdo.Namespace, protocol, buffer int, groups ...int) (*Events, e
 	return &Events{file, conn, make([]byte, ReceiveBuffer)}, nil
 }
 
-// SetDeadline makes Receive return os.ErrDeadlineExceeded at a time. It may be called from any goroutine.
+// SetDeadline makes Receive return os.ErrDeadlineExceeded at time t. It may be called from any goroutine.
 func (e *Events) SetDeadline(t time.Time) error { return e.file.SetReadDeadline(t) }
 
 // Close closes the socket and ends Receive.
 func (e *Events) Close() error { return e.file.Close() }
 
-// Drain throws away what waits to be received. After ErrLost it must come before the listing: until its queue is empty, the kernel drops
-// further notifications without informing (NETLINK_S_CONGESTED).
+// Drain discards the queued notifications. After ErrLost it must be called before the listing: until its queue is empty, the kernel drops
+// further notifications without a report (NETLINK_S_CONGESTED).
 func (e *Events) Drain() error {
 	return e.conn.Control(func(fd uintptr) {
 		for {
@@ -91,8 +91,7 @@ func (e *Events) Drain() error {
 	})
 }
 
-// Receive waits for a datagram and hands over its messages; the payloads must not be kept. ErrLost: some did not come; see
-// Drain.
+// Receive waits for a datagram and calls each for its messages; the payloads must not be kept. ErrLost: notifications were lost; see Drain.
 func (e *Events) Receive(each func(typ uint16, payload []byte)) error {
 	var (
 		size int

@@ -16,46 +16,46 @@ import (
 )
 
 const (
-	// lossPause is how far apart listings are while notifications keep being lost.
+	// lossPause is the time between listings while notifications keep being lost.
 	lossPause   = 100 * time.Millisecond
 	listTimeout = 10 * time.Second
 )
 
-// Watch follows the links and addresses of a network namespace. It subscribes to the kernel's notifications before it lists for the first
-// time, so that nothing is missed in between, and lists again whenever notifications were lost.
+// Watch follows the links and addresses of a network namespace. It subscribes to the kernel's notifications before the first listing, so that
+// no change is missed in between, and lists again whenever notifications were lost.
 type Watch struct {
 	Log *slog.Logger
-	// Open subscribes: OpenLinks, or a fake.
+	// Open returns a subscription: that of OpenLinks, or a fake.
 	Open func() (LinkSource, error)
-	// Resync is how often all is listed again in case notifications were lost unnoticed; ≤ 0: never.
+	// Resync is the period of full listings, in case the loss of notifications was not noticed; ≤ 0: never.
 	Resync time.Duration
-	// Pause is how long after a failure it starts again.
+	// Pause is the time between a failure and the next start.
 	Pause time.Duration
-	// Listed takes in a full listing, Changed what notifications say.
+	// Listed receives a full listing, Changed receives notifications.
 	Listed  func(context.Context, LinkListing) error
 	Changed func(context.Context, []LinkChange) error
-	// Settle: once notifications have arrived, all is listed again so much later; 0: not because of them.
+	// Settle is the time from the first notification to another full listing; 0: notifications cause no listing.
 	Settle time.Duration
 }
 
-// LinkSource is where a Watch looks.
+// LinkSource is the source of a Watch.
 type LinkSource interface {
-	// Receive waits for notifications. ErrLost: some did not come. os.ErrDeadlineExceeded: see SetDeadline.
+	// Receive waits for notifications. ErrLost: notifications were lost. os.ErrDeadlineExceeded: see SetDeadline.
 	Receive(each func(typ uint16, payload []byte)) error
 	SetDeadline(time.Time) error
-	// Drain throws away what waits to be received: after ErrLost, before List.
+	// Drain discards queued notifications: after ErrLost, before List.
 	Drain() error
 	// List lists all links by index, and all addresses.
 	List() (LinkListing, error)
 	Close() error
 }
 
-// LinkListing is all that a namespace has.
+// LinkListing holds all links and addresses of a namespace.
 type LinkListing struct {
 	Links []Link
 	Addrs []Address
-	Torn  bool // it changed meanwhile, whenever it was listed: entries may be missing
-	Lost  bool // notifications were lost before it
+	Torn  bool // the list changed during each try: entries may be missing
+	Lost  bool // notifications were lost before the listing
 }
 
 // LinkChange is one notification: of a link, or else of an address.
@@ -65,7 +65,7 @@ type LinkChange struct {
 	Gone bool
 }
 
-// Run watches until ctx ends: a job. What fails is logged and tried again.
+// Run watches until ctx ends. It is a job. Failures are logged and retried.
 func (w *Watch) Run(ctx context.Context) error {
 	for lost := false; ; lost = true {
 		err := w.once(ctx, lost)
@@ -79,7 +79,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
-// once follows one subscription until it fails or ctx ends. lost says that there was one before.
+// once follows one subscription until it fails or ctx ends. lost reports whether there was a subscription before.
 func (w *Watch) once(ctx context.Context, lost bool) error {
 	k, err := w.Open()
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *Watch) once(ctx context.Context, lost bool) error {
 	}
 }
 
-// follow reports what the notifications say, until it is time to list again. lost says that some were lost.
+// follow passes on notifications until the next listing is due. lost is true if notifications were lost.
 func (w *Watch) follow(ctx context.Context, k LinkSource) (lost bool, err error) {
 	var deadline time.Time // never
 	if w.Resync > 0 {
@@ -165,14 +165,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// links is the kernel of a namespace.
+// links is the LinkSource of the kernel.
 type links struct {
 	*Events
 	conn *Conn
 }
 
-// OpenLinks subscribes to the links and addresses of a namespace, and to further groups. buffer is how many bytes of notifications the
-// kernel keeps for us.
+// OpenLinks subscribes to the links and addresses of a namespace, and to further groups. buffer is the size in bytes of the kernel's queue for
+// the notifications.
 func OpenLinks(ns *nsdo.Namespace, buffer int, further ...int) (LinkSource, error) {
 	events, err := Subscribe(ns, buffer, append(further, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)...)
 	if err != nil {

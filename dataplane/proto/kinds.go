@@ -1,7 +1,7 @@
 package proto
 
-// Kinds is the set of kinds of the route, whichever of its two fields the peer filled in: newer ones send a set, older ones a single kind.
-// A set wins. Kinds of a route that only describes a prefix are empty, and so are those of a kind unknown to us.
+// Kinds returns the set of kinds of the route, from the field that the peer set: newer peers send a set, older ones a single kind. The set
+// takes precedence. The result is empty for a route that only describes a prefix, and for a kind unknown to us.
 func (r *RouteUpdate) Kinds() RouteUpdate_TypeMask {
 	if mask := r.GetTypes(); mask != RouteUpdate_TYPES_NONE {
 		return mask

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// TestFields holds every message and enum against testdata/fields.golden, copied from felix's model: a number that drifts
-// would silently give a peer's messages another meaning. Lines hold fields by number, so the order in the file is free.
+// TestFields compares every message and enum with testdata/fields.golden, copied from felix's model: a changed number
+// would silently give a peer's messages another meaning. Lines hold fields by number, so the order in the file does not
+// matter.
 func TestFields(t *testing.T) {
 	raw, err := os.ReadFile("testdata/fields.golden")
 	if err != nil {
@@ -80,7 +81,7 @@ func collectEnums(into map[string]string, enums protoreflect.EnumDescriptors) {
 	}
 }
 
-// fieldText is a field in the notation of the golden file.
+// fieldText returns a field in the notation of the golden file.
 func fieldText(f protoreflect.FieldDescriptor) string {
 	s := string(f.Name()) + ":"
 	if f.IsList() {
@@ -103,7 +104,7 @@ func fieldText(f protoreflect.FieldDescriptor) string {
 	return s
 }
 
-// TestWire checks whole messages against bytes written down from the wire format's definition.
+// TestWire compares whole messages with bytes written down from the definition of the wire format.
 func TestWire(t *testing.T) {
 	tests := []struct {
 		name string
@@ -135,7 +136,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestRouteKinds: a route means the same whether it comes from a peer that sends a kind or from one that sends a set.
+// TestRouteKinds checks that a route means the same whether it comes from a peer that sends a kind or from one that sends
+// a set.
 func TestRouteKinds(t *testing.T) {
 	pairs := map[RouteType]RouteUpdate_TypeMask{
 		RouteType_CIDR_INFO:       RouteUpdate_TYPES_NONE,

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ParseNet parses a CIDR or an address, which stands for itself alone. IPv4-mapped IPv6 is IPv4. Host bits are cleared.
+// ParseNet parses a CIDR, or an address, which becomes a single-address prefix. IPv4-mapped IPv6 becomes IPv4. Host bits
+// are cleared.
 func ParseNet(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		a, err := netip.ParseAddr(text)
@@ -33,14 +34,14 @@ func ParseNet(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// SetMember is a member of an IP set. Protocol and Port are 0 but in a set of type IP_AND_PORT.
+// SetMember is a member of an IP set. Protocol and Port are 0 except in a set of type IP_AND_PORT.
 type SetMember struct {
 	Net      netip.Prefix
 	Protocol uint8
 	Port     uint16
 }
 
-// ParseMember reads a member of a set as IPSetUpdate has it: "10.0.0.1", "10.0.0.0/24", or "10.0.0.1,tcp:80".
+// ParseMember parses a member of a set in the format of IPSetUpdate: "10.0.0.1", "10.0.0.0/24", or "10.0.0.1,tcp:80".
 func ParseMember(kind IPSetUpdate_IPSetType, text string) (SetMember, error) {
 	addr, port, hasPort := strings.Cut(text, ",")
 	if hasPort != (kind == IPSetUpdate_IP_AND_PORT) {
@@ -60,7 +61,7 @@ func ParseMember(kind IPSetUpdate_IPSetType, text string) (SetMember, error) {
 	return m, err
 }
 
-// parsePort reads "tcp:80". Felix writes the protocol in lower case; SCTP is the third that has named ports.
+// parsePort parses "tcp:80". Felix writes the protocol in lower case; SCTP is the third protocol with named ports.
 func parsePort(text string) (protocol uint8, port uint16, err error) {
 	name, digits, _ := strings.Cut(text, ":")
 	n, err := strconv.ParseUint(digits, 10, 16)
@@ -80,8 +81,8 @@ func parsePort(text string) (protocol uint8, port uint16, err error) {
 	return protocol, uint16(n), nil
 }
 
-// NumberOf is the number that a protocol of a rule stands for; 0 for none. It is false for a name or a number that does not
-// exist.
+// NumberOf returns the IP protocol number of a rule's protocol, 0 if the rule has none. It returns false for an unknown
+// name and for a number out of range.
 func NumberOf(p *Protocol) (uint8, bool) {
 	switch v := p.GetNumberOrName().(type) {
 	case *Protocol_Number:
@@ -97,7 +98,7 @@ func NumberOf(p *Protocol) (uint8, bool) {
 	return 0, true
 }
 
-// ActionOf brings the spellings of a rule's action together: "allow", "deny", "pass", "log", or one that is not known.
+// ActionOf returns the normalised action of a rule: "allow", "deny", "pass", "log", or the unknown action in lower case.
 func ActionOf(r *Rule) string {
 	switch a := strings.ToLower(r.GetAction()); a {
 	case "":

@@ -10,21 +10,21 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// batch is one transaction, or one background retry, while it is worked on.
+// batch is a transaction, or a background retry, that is being processed.
 type batch struct {
 	s   *Scheduler
 	t   *txn.Txn
 	rec *txn.Record
 
-	nodes  []*node // of the values put, nil where the key says nothing
-	remade []*node // that were marked to be created again
+	nodes  []*node // of the values that were put; nil for an entry that has no effect
+	remade []*node // values that were marked to be created again
 	saved  []saved
 	failed []txn.KeyError
-	undo   error // why undoing failed
-	ran    bool  // there was a plan, and it was carried out
+	undo   error // why the revert failed
+	ran    bool  // a plan was made and carried out
 }
 
-// saved is what a northbound value was before the transaction.
+// saved holds the state of a northbound value before the transaction.
 type saved struct {
 	n       *node
 	desired any
@@ -70,7 +70,7 @@ func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	return b.rec, b.explain(b.finish())
 }
 
-// dryRun plans a transaction and puts everything back as it was.
+// dryRun plans a transaction and restores the previous state.
 func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
 	if len(t.Recreate) > 0 && (t.Revert || t.Kind != txn.Update) {
 		return nil, errRemake
@@ -100,8 +100,8 @@ func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	return b.rec, b.err()
 }
 
-// load makes the values of the transaction the desired ones. It is false when nothing was changed: a value is invalid and the
-// transaction is to be done completely or not at all.
+// load makes the values of the transaction the desired ones. It returns false when nothing was changed: a value is invalid, and the transaction
+// must be applied completely or not at all.
 func (b *batch) load() bool {
 	s, g := b.s, b.s.graph
 	s.mu.Lock()
@@ -151,7 +151,7 @@ func (b *batch) remake() {
 	}
 }
 
-// find finds the nodes of the values. Only the last value of a key counts.
+// find looks up the nodes of the values. Only the last value of a key counts.
 func (b *batch) find() {
 	g := b.s.graph
 	b.nodes = make([]*node, len(b.t.Values))
@@ -189,7 +189,7 @@ func (b *batch) find() {
 	}
 }
 
-// validate finds the errors of the values; nil when there are none.
+// validate returns the errors of the values, nil if all are valid.
 func (b *batch) validate() (errs []error) {
 	for i, n := range b.nodes {
 		v := b.t.Values[i].Value
@@ -207,7 +207,7 @@ func (b *batch) validate() (errs []error) {
 	return errs
 }
 
-// dropOthers drops the desires that a resync does not name.
+// dropOthers removes the desired values that a resync does not contain.
 func (b *batch) dropOthers() {
 	g := b.s.graph
 	for _, k := range g.reg.kinds {
@@ -229,7 +229,7 @@ func (b *batch) save(n *node) {
 	}
 }
 
-// restore puts the desires back, in reverse, so that items which moved move back.
+// restore puts the former desired values back, in reverse order, so that items which moved to another parent move back.
 func (b *batch) restore() {
 	for _, n := range b.remade {
 		n.flags &^= flagRemake
@@ -244,7 +244,7 @@ func (b *batch) restore() {
 	}
 }
 
-// refresh dumps the dataplane if the transaction asks for it.
+// refresh dumps the dataplane if the transaction is a full or downstream resync.
 func (b *batch) refresh(ctx context.Context) {
 	if b.t.Kind != txn.FullResync && b.t.Kind != txn.DownstreamResync {
 		return
@@ -263,7 +263,7 @@ func (b *batch) refresh(ctx context.Context) {
 	s.forgetReplaced()
 }
 
-// makePlan plans, after the values of which nothing is known and that matter have been dumped.
+// makePlan makes the plan. Before that, it dumps the values whose state is unknown and on which the plan depends.
 func (b *batch) makePlan(ctx context.Context) {
 	s := b.s
 	start := time.Now()
@@ -288,7 +288,7 @@ func (b *batch) recordPlan() {
 	}
 }
 
-// runPlan plans what the touched values need, does it, and sets the states of all that took part.
+// runPlan plans the operations for the touched values, runs them, and sets the states of all nodes of the plan.
 func (b *batch) runPlan(ctx context.Context) {
 	s := b.s
 	b.makePlan(ctx)

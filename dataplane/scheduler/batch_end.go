@@ -29,8 +29,8 @@ func (b *batch) settle(n *node) {
 	}
 }
 
-// settleFrozen handles a value of which nothing is known because its kind could not be dumped. When the dump of a resync
-// failed, that was reported for the kind.
+// settleFrozen handles a value whose state is unknown because its kind could not be dumped. If the dump of a resync failed, the failure was
+// already reported for the kind.
 func (b *batch) settleFrozen(n *node) {
 	if n.kind.stale && b.t.Kind != txn.Update {
 		n.state, n.err = Unknown, n.kind.dumpE
@@ -41,7 +41,7 @@ func (b *batch) settleFrozen(n *node) {
 	b.fail(n, err)
 }
 
-// revert undoes the transaction if that was asked for and something did not work.
+// revert undoes the transaction if the transaction requests that and any of its values failed or stayed pending.
 func (b *batch) revert(ctx context.Context) {
 	if !b.t.Revert {
 		return
@@ -77,7 +77,7 @@ func (b *batch) revert(ctx context.Context) {
 	b.failed = before
 }
 
-// failPending reports the values of the transaction that were not pending before and are now.
+// failPending reports the values that are pending now and were not pending before the transaction.
 func (b *batch) failPending() {
 	pending := func(n *node) {
 		b.failed = append(b.failed, txn.KeyError{Key: n.key, Err: fmt.Errorf("%w: %s", errPending, n.waits())})
@@ -89,7 +89,7 @@ func (b *batch) failPending() {
 	}
 }
 
-// finish forgets what is of no interest any more and files the record.
+// finish removes the nodes that are no longer needed and stores the record.
 func (b *batch) finish() error {
 	s := b.s
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (b *batch) finish() error {
 	if err != nil {
 		level := slog.LevelWarn
 		if b.t.SeqNum != 0 {
-			level = slog.LevelDebug // the author of the event has the error, and logs it
+			level = slog.LevelDebug // the sender of the event receives the error and logs it
 		}
 		s.log.Log(context.Background(), level, "transaction failed", "error", err, "record", b.rec.SeqNum, "kind", b.t.Kind,
 			"description", b.t.Description, "failed", len(b.failed), "reverted", b.rec.Reverted)
@@ -118,7 +118,7 @@ func (b *batch) finish() error {
 	return err
 }
 
-// err is returned to the author of the transaction.
+// err returns the error for the sender of the transaction.
 func (b *batch) err() error {
 	if len(b.failed) == 0 && b.undo == nil {
 		return nil

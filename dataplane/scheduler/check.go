@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// check compares some desired values with the dataplane. The graph stays as it is.
+// check compares some desired values with the dataplane. It does not change the graph.
 func (s *Scheduler) check(ctx context.Context, keys []string) (*txn.Record, error) {
 	s.pin()
 	nodes := s.withItems(keys)
@@ -47,7 +47,7 @@ func (s *Scheduler) check(ctx context.Context, keys []string) (*txn.Record, erro
 	return rec, errors.Join(errs...)
 }
 
-// withItems are the desired ones among the values under keys, with their items, by kind.
+// withItems returns the nodes under keys that are desired, and their items, by kind.
 func (s *Scheduler) withItems(keys []string) map[*kind][]*node {
 	nodes := map[*kind][]*node{}
 	seen := map[*node]bool{}
@@ -70,7 +70,7 @@ func (s *Scheduler) withItems(keys []string) map[*kind][]*node {
 	return nodes
 }
 
-// due is what has to be done to make the values that were asked for as they are desired.
+// due returns the operations that are needed to bring the requested values to their desired state.
 func (d *dumped) due() []txn.Op {
 	found := make(map[string]any, len(d.keys))
 	for i, key := range d.keys {

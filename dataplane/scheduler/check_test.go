@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 	if due := check("c/1", "nobody"); due != "" {
 		t.Errorf("due for others: %q", due)
 	}
-	r.expectState("b/1", Configured) // nothing was concluded
+	r.expectState("b/1", Configured) // the check changed no state
 	if rec := r.must(&txn.Txn{Kind: txn.DownstreamResync}); len(rec.Executed) != 3 {
 		t.Errorf("repairs:\n%s", rec)
 	}

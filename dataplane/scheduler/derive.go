@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// derive brings the items of n from those of one value to those of another.
+// derive replaces the items of n that value from derives by those that value to derives.
 func (g *graph) derive(n *node, from, to any) {
 	outer, stamp := g.parent, g.stampItems()
 	g.parent = n
@@ -23,7 +23,7 @@ func (g *graph) derive(n *node, from, to any) {
 	g.parent, g.items = outer, stamp
 }
 
-// stampItems begins the marking of emitted items. Derivations nest: the number of the outer one has to be put back.
+// stampItems starts to mark emitted items. Derivations nest: the caller must restore the returned number of the outer one.
 func (g *graph) stampItems() (outer uint32) {
 	outer = g.items
 	g.stamp++
@@ -62,7 +62,7 @@ func (g *graph) problem(key string, err error) {
 	g.problems = append(g.problems, txn.KeyError{Key: key, Err: err})
 }
 
-// adopt makes n an item of the value that is being derived. An item that another value let go, or will let go, moves.
+// adopt makes n an item of the value that is being derived. If n is, or was, an item of another value, it moves.
 func (g *graph) adopt(n *node) {
 	for i := range n.edges {
 		e := &n.edges[i]
@@ -75,7 +75,7 @@ func (g *graph) adopt(n *node) {
 		}
 		e.bits &^= edgeParent
 		g.clearBits(n, i, edgeWant)
-		if n.desired != nil { // the parent before may also be a dependency by name
+		if n.desired != nil { // the previous parent may also be an explicit dependency
 			g.relink(n, n.desired, edgeWant)
 		}
 		break

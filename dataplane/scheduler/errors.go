@@ -10,10 +10,10 @@ import (
 // errRetriable marks errors of operations that may succeed later; see Retry.
 var errRetriable = errors.New("may succeed later")
 
-// errBackendBug is the outcome of an operation that its backend never ended; whether it was done is not known.
+// errBackendBug is the error of an operation that its backend did not end; whether the operation was done is unknown.
 var errBackendBug = OutcomeUnknown(errors.New("backend bug: the operation did not end by the end of the flush"))
 
-// Retry marks err as one that may go away without any change of configuration. Retry(nil) is nil.
+// Retry marks err as an error that may disappear without any change of configuration. Retry(nil) is nil.
 func Retry(err error) error {
 	if err == nil {
 		return nil
@@ -27,7 +27,7 @@ func (e retryError) Unwrap() error        { return e.error }
 func (e retryError) Retriable() bool      { return true }
 func (e retryError) Is(target error) bool { return target == errRetriable }
 
-// OutcomeUnknown marks err as one after which it is unknown whether the operation was done: a lost reply, a timeout, a disconnect.
+// OutcomeUnknown marks err as an error after which it is unknown whether the operation was done: a lost reply, a timeout, a disconnect.
 // OutcomeUnknown(nil) is nil.
 func OutcomeUnknown(err error) error {
 	if err == nil {
@@ -42,14 +42,14 @@ func (e unknownError) Unwrap() error        { return e.error }
 func (e unknownError) Retriable() bool      { return true }
 func (e unknownError) OutcomeUnknown() bool { return true }
 
-// isOutcomeUnknown is true when err, or an error that it wraps, implements OutcomeUnknown() bool and answers yes.
+// isOutcomeUnknown reports whether err, or an error that it wraps, implements OutcomeUnknown() bool and returns true from it.
 func isOutcomeUnknown(err error) bool {
 	var u interface{ OutcomeUnknown() bool }
 	return errors.As(err, &u) && u.OutcomeUnknown()
 }
 
-// IsRetriable is the default for Kind.Retriable: errors that implement Retriable() bool decide for themselves; deadlines, lost
-// replies and the temporary errors of the operating system are retriable; all others are not.
+// IsRetriable is the default for Descriptor.Retriable. For errors that implement Retriable() bool it returns their result. Deadlines, lost replies
+// and the temporary errors of the operating system are retriable; all other errors are not.
 func IsRetriable(err error) bool {
 	var r interface{ Retriable() bool }
 	if errors.As(err, &r) {

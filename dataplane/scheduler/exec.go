@@ -21,16 +21,16 @@ type failure struct {
 	err error
 }
 
-// opPhase is where an operation is.
+// opPhase is the progress of an operation.
 type opPhase uint8
 
 const (
 	opIdle    opPhase = iota
-	opSkipped         // not needed or not possible any more
+	opSkipped         // no longer needed or no longer possible
 	opBlocked         // the value is still used by one that could not be deleted
 	opRunning
 	opDone
-	opOver // ended by the scheduler: a late Done changes nothing
+	opOver // ended by the scheduler: a late call of Done has no effect
 )
 
 // opDone ends an operation.
@@ -42,7 +42,7 @@ func (x *execution) opDone(o *Op, err error) {
 	o.phase, o.err, o.took = opDone, err, time.Since(o.began)
 }
 
-// execute runs the planner's plan wave by wave and adds what was done to rec.
+// execute runs the planner's plan wave by wave and adds the executed operations to rec.
 func (s *Scheduler) execute(ctx context.Context, rec *txn.Record) *execution {
 	p := &s.plan
 	x := &execution{s: s, ops: make([]Op, len(p.ops))}
@@ -70,7 +70,7 @@ func (s *Scheduler) execute(ctx context.Context, rec *txn.Record) *execution {
 	return x
 }
 
-// start starts an operation unless it is not possible, or not needed, any more.
+// start starts an operation unless it is no longer possible or no longer needed.
 func (x *execution) start(po *planOp, o *Op) (running bool) {
 	n := po.n
 	if o.phase = x.ready(po); o.phase != opRunning {
@@ -90,7 +90,7 @@ func (x *execution) start(po *planOp, o *Op) (running bool) {
 	return true
 }
 
-// ready looks at what became of the operations before, which the plan took for successful.
+// ready checks the results of the earlier operations, which the plan assumed to be successful.
 func (x *execution) ready(po *planOp) opPhase {
 	n := po.n
 	if n.flags&flagUnknown != 0 || po.act != actDelete && n.p.flags&planFailed != 0 {
@@ -122,7 +122,7 @@ func (x *execution) ready(po *planOp) opPhase {
 	return opRunning
 }
 
-// used reports whether n has to stay because others, which should have been deleted before it, are still there.
+// used reports whether n must stay because values that should have been deleted before n are still present.
 func (x *execution) used(n *node) bool {
 	p := &x.s.plan
 	if n.p.flags&planForced != 0 || n.users == 0 {
@@ -139,7 +139,7 @@ func (x *execution) used(n *node) bool {
 	return false
 }
 
-// heldBy is a value that holds on to an implied item and does not go together with the same parent; nil if there is none.
+// heldBy returns a value that still uses an implied item and is not removed together with the same parent, or nil.
 func (x *execution) heldBy(item *node) *node {
 	if item.users == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (x *execution) heldBy(item *node) *node {
 	return nil
 }
 
-// finish makes the outcome of an operation the state of its value.
+// finish updates the state of a value with the result of its operation.
 func (x *execution) finish(po *planOp, o *Op) {
 	n := po.n
 	switch o.phase {
@@ -185,7 +185,7 @@ func (x *execution) finish(po *planOp, o *Op) {
 	g.setAbsent(n)
 }
 
-// forgetItems notes that the items of n which it implies went with it.
+// forgetItems marks the implied items of n as absent: the dataplane removed them together with n.
 func (x *execution) forgetItems(n *node) {
 	for i := len(n.rdeps) - 1; i >= 0; i-- {
 		if i < len(n.rdeps) && x.s.plan.impliedBy(n.rdeps[i]) {
@@ -194,7 +194,7 @@ func (x *execution) forgetItems(n *node) {
 	}
 }
 
-// afterFailure notes what is there after an operation failed.
+// afterFailure updates the state of a value after its operation failed.
 func (x *execution) afterFailure(po *planOp, err error) {
 	n, g := po.n, x.s.graph
 	unknown := isOutcomeUnknown(err)
@@ -216,7 +216,7 @@ func (x *execution) afterFailure(po *planOp, err error) {
 	}
 }
 
-// doubt notes that it is unknown whether n is there.
+// doubt marks n as a value whose presence is unknown.
 func (n *node) doubt() {
 	if n.kind.calls.dump == nil {
 		n.flags |= flagRemake
@@ -225,8 +225,8 @@ func (n *node) doubt() {
 	}
 }
 
-// failItems notes that the items which should have gone with n are still there, or perhaps are: those that are not desired may
-// have to go alone the next time.
+// failItems handles the items that should have been removed together with n and are, or may be, still present. Items that are not desired are
+// reported as failed: they may have to be deleted separately later.
 func (x *execution) failItems(n *node, err error, unknown bool) {
 	for _, r := range n.rdeps {
 		if !x.s.plan.impliedBy(r) {
@@ -247,7 +247,7 @@ func (x *execution) fail(n *node, err error) {
 	x.failed = append(x.failed, failure{n: n, err: err})
 }
 
-// blocked explains why n could not be deleted.
+// blocked returns the reason why n could not be deleted.
 func (x *execution) blocked(n *node) error {
 	for _, r := range n.rdeps {
 		m := r.n
@@ -259,7 +259,7 @@ func (x *execution) blocked(n *node) error {
 	return &blockedError{user: "something", retry: true}
 }
 
-// blockedError is why a value stays that should go: another one still uses it.
+// blockedError is the reason why a value was not deleted: another value still uses it.
 type blockedError struct {
 	user  string
 	cause error // why the user is still there
@@ -276,7 +276,7 @@ func (e *blockedError) Error() string {
 func (e *blockedError) Unwrap() error   { return e.cause }
 func (e *blockedError) Retriable() bool { return e.retry }
 
-// OutcomeUnknown hides that of the cause: nothing was tried.
+// OutcomeUnknown hides that of the cause: no operation was tried on this value.
 func (e *blockedError) OutcomeUnknown() bool { return false }
 
 func recordOp(wave int, po *planOp, o *Op) txn.Op {

@@ -4,17 +4,17 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// node is one value: a northbound one, an item that a parent derives, or (kind == nil) only a name that others wait for.
+// node is one value: a northbound value, an item that a parent derives, or (kind == nil) only a name that other values wait for.
 type node struct {
 	key     string
 	kind    *kind
 	desired any // nil: not desired
-	applied any // nil: absent, as far as is known
+	applied any // nil: absent, as far as the scheduler has seen
 	err     error
 
-	edges []edge // what it depends on
-	rdeps []rdep // what depends on it
-	users int32  // rdeps whose applied value holds on to this one
+	edges []edge // to the values that it depends on
+	rdeps []rdep // from the values that depend on it
+	users int32  // number of rdeps whose applied value uses this one
 
 	state   State
 	flags   nodeFlags
@@ -28,22 +28,22 @@ type node struct {
 type nodeFlags uint8
 
 const (
-	// flagUnknown: the outcome of the last operation is not known; applied is what may be there.
+	// flagUnknown: the outcome of the last operation is unknown; applied is the value that may be present.
 	flagUnknown nodeFlags = 1 << iota
-	// flagRemake: applied has to be deleted and created. It may or may not be there and cannot be dumped, or a transaction asks
-	// for it.
+	// flagRemake: the applied value must be deleted and created again. Either its presence is unknown and its kind has no dump, or a
+	// transaction requests it.
 	flagRemake
-	// flagInvalid: the last value put was rejected; desired is the one before, if any.
+	// flagInvalid: the last value put was rejected; desired is the previous value, if any.
 	flagInvalid
 )
 
-// marks say in which batch, transaction or dump a node was last seen, which spares sets.
+// marks record in which batch, transaction or dump a node was last seen, so that no sets are needed.
 type marks struct {
 	batch  uint32 // touched
 	stamp  uint32 // a dependency of the value being linked
 	item   uint32 // emitted by the derivation in progress
 	txn    uint32 // put by the transaction
-	txnPos int32  // as its value number …
+	txnPos int32  // its index in the transaction
 	dump   uint32 // seen by the dump
 }
 
@@ -62,7 +62,7 @@ const (
 	edgeParent                      // to the value that derives this one
 )
 
-// rdep is the other end of n.edges[idx].
+// rdep is the reverse of n.edges[idx].
 type rdep struct {
 	n   *node
 	idx int32
@@ -70,16 +70,16 @@ type rdep struct {
 
 func (r rdep) edge() *edge { return &r.n.edges[r.idx] }
 
-// unknown says that nothing may be done with the node before its kind has been dumped.
+// unknown reports whether the state of the node is unknown: no operation on it is allowed before its kind has been dumped.
 func (n *node) unknown() bool { return n.flags&flagUnknown != 0 || n.kind != nil && n.kind.stale }
 
-// present says that others may depend on the node.
+// present reports whether others may depend on the node: it is applied, will not be created again, and its state is known.
 func (n *node) present() bool { return n.applied != nil && n.flags&flagRemake == 0 && !n.unknown() }
 
-// usable says that others may be built on the node: it is present, and to stay.
+// usable reports whether others may be created on top of the node: it is present and will stay.
 func (n *node) usable() bool { return n.present() && (n.desired != nil || n.flags&flagInvalid != 0) }
 
-// parent is the value that derives the node, or nil.
+// parent returns the value that derives the node, or nil.
 func (n *node) parent() *node {
 	for i := range n.edges {
 		if n.edges[i].bits&edgeParent != 0 {
@@ -89,26 +89,26 @@ func (n *node) parent() *node {
 	return nil
 }
 
-// settled says that the applied value is as good as the desired one. Both exist.
+// settled reports whether the applied value is equivalent to the desired one. Both must exist.
 func (n *node) settled() bool {
 	return n.kind.same(n.desired, n.applied) || n.kind.calls.equal(n.key, n.desired, n.applied)
 }
 
-// graph holds all values. It changes desires and links; what to do about them is the planner's business.
+// graph holds all values. It changes desired values and links; the planner decides on the operations.
 type graph struct {
 	reg     *registry
 	nodes   map[string]*node
-	touched []*node // whose desired or applied value may have changed in this batch
+	touched []*node // nodes whose desired or applied value may have changed in this batch
 
 	batch, stamp, items, dumps uint32 // see marks
 
 	depBuf []string
 	addDep func(dep string)
 
-	parent   *node          // whose items are being derived
+	parent   *node          // the value whose items are being derived
 	problems []txn.KeyError // of items
-	dry      bool           // a dry run: all that is changed will be put back
-	undo     []undoApplied  // what a dry run taken from dumps
+	dry      bool           // a dry run: all changes will be reverted
+	undo     []undoApplied  // the values that a dry run replaced by dumped ones
 	put      func(kind, key string, item any)
 	drop     func(key string)
 	dropRest func(kind, key string, item any)
@@ -146,7 +146,7 @@ func (g *graph) touchAll() {
 	}
 }
 
-// name finds the node of key or makes one without a kind.
+// name returns the node of key. If there is none, it adds one without a kind.
 func (g *graph) name(key string) *node {
 	if n := g.nodes[key]; n != nil {
 		return n
@@ -154,14 +154,14 @@ func (g *graph) name(key string) *node {
 	return g.add(key)
 }
 
-// add makes the node of a key that has none.
+// add adds the node of a key that has none.
 func (g *graph) add(key string) *node {
 	n := &node{key: key}
 	g.nodes[key] = n
 	return n
 }
 
-// obtain finds or makes the node of a value. The node may turn out to be of another kind.
+// obtain returns the node of a value and adds it if there is none. The node may be of another kind than k.
 func (g *graph) obtain(key string, k *kind) *node {
 	n := g.name(key)
 	if n.kind == nil {
@@ -170,14 +170,14 @@ func (g *graph) obtain(key string, k *kind) *node {
 	return n
 }
 
-// classify gives a node that was only a name a kind.
+// classify sets the kind of a node that was only a name.
 func (g *graph) classify(n *node, k *kind) {
 	n.kind = k
 	n.kindPos = int32(len(k.nodes))
 	k.nodes = append(k.nodes, n)
 }
 
-// collect forgets the node if it is of no interest any more.
+// collect removes the node if nothing needs it any more.
 func (g *graph) collect(n *node) {
 	if n.kind == nil || n.desired != nil || n.applied != nil || n.retry != nil || n.flags&(flagInvalid|flagUnknown) != 0 {
 		return
@@ -201,7 +201,7 @@ func (g *graph) collectName(n *node) {
 	}
 }
 
-// want changes the desired value of n, its dependencies and its items. The value is valid; nil means not desired.
+// want sets the desired value of n, its dependencies and its items. v must be valid; nil means not desired.
 func (g *graph) want(n *node, v any) {
 	from := n.desired
 	n.flags &^= flagInvalid
@@ -231,8 +231,8 @@ func (g *graph) want(n *node, v any) {
 	}
 }
 
-// touchItems touches the items of n that are applied: those that should have gone together with n, which could not be deleted
-// and is wanted again, have to go alone.
+// touchItems touches the applied items of n. n could not be deleted before and is desired again: items that should have been removed together
+// with it and are still not desired must be deleted separately.
 func (g *graph) touchItems(n *node) {
 	for _, r := range n.rdeps {
 		if r.edge().bits&(edgeParent|edgeHave) == edgeParent|edgeHave {
@@ -241,8 +241,8 @@ func (g *graph) touchItems(n *node) {
 	}
 }
 
-// unwant drops the items of n and what its desired value depends on. Items are dropped from the end: unlinking moves the last
-// entry, which was seen already, to the place of the one that goes.
+// unwant drops the items of n and the dependencies of its desired value. Items are dropped from the end, because unlinking moves the last
+// entry, which was already visited, to the place of the removed one.
 func (g *graph) unwant(n *node) {
 	if n.kind.calls.derive != nil {
 		for i := len(n.rdeps) - 1; i >= 0; i-- {
@@ -259,7 +259,7 @@ func (g *graph) unwant(n *node) {
 	}
 }
 
-// reject notes that the value put for n is not valid. The value before it stays.
+// reject marks the value put for n as invalid. The previous value stays.
 func (g *graph) reject(n *node, err error) {
 	n.flags |= flagInvalid
 	n.err = err

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// relink makes the edges of n with the given bit those of v. The edge to the parent is left alone.
+// relink makes the dependencies of v the edges of n with the given bit. The edge to the parent stays unchanged.
 func (g *graph) relink(n *node, v any, bit edgeBits) {
 	g.listDeps(n, v)
 	if g.linked(n, bit) {
@@ -29,7 +29,7 @@ func (g *graph) relink(n *node, v any, bit edgeBits) {
 	}
 }
 
-// listDeps fills depBuf with what v depends on, its parent aside.
+// listDeps fills depBuf with the dependencies of v, except its parent.
 func (g *graph) listDeps(n *node, v any) {
 	g.depBuf = g.depBuf[:0]
 	if n.kind.calls.deps == nil {
@@ -41,7 +41,7 @@ func (g *graph) listDeps(n *node, v any) {
 	}
 }
 
-// linked reports whether depBuf names just the edges with the given bit, in order: the usual case of a changed value.
+// linked reports whether depBuf names exactly the edges with the given bit, in the same order: the usual case of a changed value.
 func (g *graph) linked(n *node, bit edgeBits) bool {
 	j := 0
 	for i := range n.edges {
@@ -77,8 +77,8 @@ func (g *graph) setBits(e *edge, bits edgeBits) {
 	e.bits |= bits
 }
 
-// clearBits removes bits from edge i of n, and the edge if nothing needs it then. Edges that come after i stay where they are or take its
-// place.
+// clearBits removes bits from edge i of n, and removes the edge if nothing needs it afterwards. Edges after i keep their index or move to index
+// i.
 func (g *graph) clearBits(n *node, i int, bits edgeBits) {
 	e := &n.edges[i]
 	if bits&edgeHave != 0 && e.bits&edgeHave != 0 {
@@ -124,7 +124,7 @@ func (g *graph) setApplied(n *node) {
 	}
 }
 
-// setAbsent forgets the applied value of n.
+// setAbsent removes the applied value of n and the dependencies of that value.
 func (g *graph) setAbsent(n *node) {
 	n.applied = nil
 	n.flags &^= flagUnknown | flagRemake
@@ -133,7 +133,7 @@ func (g *graph) setAbsent(n *node) {
 	}
 }
 
-// hold makes n keep what either of its values depends on, since one of them is there but it is unknown which.
+// hold makes n keep the dependencies of both of its values, since one of the two is present but it is unknown which.
 func (g *graph) hold(n *node) {
 	for i := range n.edges {
 		g.setBits(&n.edges[i], edgeHave)

@@ -7,18 +7,18 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// HistoryLimits bound the records that are kept; the oldest go first.
+// HistoryLimits bounds the stored records; the oldest records are removed first.
 type HistoryLimits struct {
 	Records int           // number of records; default 500
 	Ops     int           // number of operations, planned and executed, in all records; default 200000
 	Age     time.Duration // age of records; default 24 h
 }
 
-// HistoryFilter chooses records; the zero value chooses all.
+// HistoryFilter selects records; the zero value selects all.
 type HistoryFilter struct {
-	SeqNum       uint64 // only this one
+	SeqNum       uint64 // only the record with this number
 	Since, Until time.Time
-	First, Last  int // so many of what is left; 0: all of it
+	First, Last  int // the first or last records of the selection, at most this many; 0: all
 }
 
 // history is a ring of records. Records are not changed after they have been added.
@@ -28,7 +28,7 @@ type history struct {
 	mu   sync.Mutex
 	seq  uint64
 	ring []*txn.Record
-	head int // the oldest
+	head int // index of the oldest record
 	n    int
 	ops  int
 }
@@ -48,7 +48,7 @@ func newHistory(l HistoryLimits) *history {
 
 func weight(r *txn.Record) int { return len(r.Planned) + len(r.Executed) }
 
-// add files a record, numbers it, and drops what exceeds the limits. The newest record always stays.
+// add numbers and stores a record, and drops the oldest records beyond the limits. The newest record always stays.
 func (h *history) add(r *txn.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,5 +95,5 @@ func (h *history) list(f HistoryFilter) []*txn.Record {
 	return out
 }
 
-// History gives the records that are kept, oldest first. They must not be changed.
+// History returns the stored records that f selects, oldest first. They must not be changed.
 func (s *Scheduler) History(f HistoryFilter) []*txn.Record { return s.hist.list(f) }

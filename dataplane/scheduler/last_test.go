@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// What others take the place of goes after they have come; what has to go before something that goes early goes before it.
+// Values are removed after their replacements are created; values that must be removed before an early removal are removed before it.
 func TestDeletesLast(t *testing.T) {
 	m := newMock(t)
 	m.last = true

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestMain fails when a goroutine of the module is left over.
+// TestMain fails when a goroutine of the module is still running.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if left := leaked(5 * time.Second); code == 0 && left != "" {

@@ -2,18 +2,18 @@ package scheduler
 
 import "fmt"
 
-// The other side of a backend may be replaced: VPP is restarted. What the graph says is applied is then void. The backend's
-// supervisor asks for a resync, but other transactions and retries may come first, and one may be under way.
+// The process behind a backend may be replaced: VPP is restarted. The applied values in the graph are then void. The backend's supervisor
+// requests a resync, but other transactions and retries may run before it, and one may be in progress.
 //
-// Those that begin on the new process know nothing of any value, so that each kind is dumped before anything is built on its
-// values. Else a few of them, such as those whose last operation was left unknown, would be found missing and be made without
-// what they depend on; VPP makes up some of that by itself, without our mark, and keeps it.
+// Transactions and retries that start on the new process treat all values as unknown: each kind is dumped before any operation depends on its
+// values. Otherwise a few values, such as those whose last operation had an unknown outcome, would be found missing and be created without
+// their dependencies; VPP creates some of these dependencies automatically, without our mark, and keeps them.
 //
-// Those that fail may do so in any way, most of them final by themselves: VPP refuses an interface in a table that it does not
-// have, the device of a TAP is not there. None of this is the fault of a value, so the error of the transaction as a whole is
-// retriable. One that is to be done completely or not at all is not even begun.
+// Transactions and retries that fail on the new process may fail with any error, in most cases with one that is not retriable: VPP rejects an
+// interface in a table that does not exist, or the device of a TAP is missing. No value is at fault, so the error of the whole transaction is
+// retriable. A transaction that must be applied completely or not at all is not started.
 
-// strangeError says that a transaction failed, or was not begun, because a peer is not the one that is known.
+// strangeError is the error of a transaction that failed, or was not started, because a peer has been replaced.
 type strangeError struct{ error }
 
 func (e *strangeError) Error() string {
@@ -22,7 +22,7 @@ func (e *strangeError) Error() string {
 
 func (e *strangeError) Unwrap() error { return e.error }
 
-// Retriable is true: after the resync that follows, the same may succeed.
+// Retriable returns true: after the resync that follows, the same transaction may succeed.
 func (e *strangeError) Retriable() bool { return true }
 
 func (s *Scheduler) pin() {
@@ -33,7 +33,7 @@ func (s *Scheduler) pin() {
 	}
 }
 
-// eachPeer visits the backends that have one.
+// eachPeer visits the backends that implement Peer.
 func (s *Scheduler) eachPeer(visit func(i int, name string, alive bool)) {
 	if s.peers == nil {
 		s.peers = make([]string, len(s.cfg.Backends))
@@ -46,7 +46,8 @@ func (s *Scheduler) eachPeer(visit func(i int, name string, alive bool)) {
 	}
 }
 
-// meet looks up the process that the backends are pinned to. Whatever is not stale has been taken from, or done to, the processes in peers.
+// meet records the processes to which the backends are pinned. Kinds that are not stale were dumped from, or applied to, the processes in
+// peers.
 func (s *Scheduler) meet() {
 	s.eachPeer(func(i int, name string, alive bool) {
 		if !alive || name == s.peers[i] {
@@ -60,7 +61,7 @@ func (s *Scheduler) meet() {
 	})
 }
 
-// forget makes every kind be dumped before the next operation on its values.
+// forget marks every kind that has a dump as stale: it is dumped before the next operation on its values.
 func (s *Scheduler) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +70,14 @@ func (s *Scheduler) forget() {
 	}
 }
 
-// forgetReplaced records that everything has been dumped.
+// forgetReplaced clears replacedPeer after everything has been dumped, unless a peer is lost.
 func (s *Scheduler) forgetReplaced() {
 	if s.lost() == nil {
 		s.replacedPeer = nil
 	}
 }
 
-// lost reports which peer has been lost in the meantime, or was not there.
+// lost returns an error that names a peer that was lost in the meantime or did not exist.
 func (s *Scheduler) lost() (err error) {
 	s.eachPeer(func(_ int, name string, alive bool) {
 		if !alive {
@@ -86,7 +87,7 @@ func (s *Scheduler) lost() (err error) {
 	return err
 }
 
-// explain makes the error of a transaction retriable if it is not about the values.
+// explain makes the error of a transaction retriable if a peer was replaced or lost, so that the values are not the cause.
 func (b *batch) explain(err error) error {
 	if err == nil || b.s.replacedPeer == nil && b.s.lost() == nil {
 		return err

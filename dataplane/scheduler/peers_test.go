@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// peer is a backend whose other side may be replaced.
+// peer is a backend whose process may be replaced.
 type peer struct {
 	present string // the process that is there now; empty for none
 	pinned  string
@@ -24,7 +24,7 @@ func isRetriable(err error) bool       { return err != nil && IsRetriable(err) }
 func isOfValues(err error) bool        { var e *txn.Error; return errors.As(err, &e) }
 func revert(values ...txn.KV) *txn.Txn { return &txn.Txn{Values: values, Revert: true, NoRetry: true} }
 
-// Whatever a transaction fails with says nothing about its values when not everything of the process has been dumped.
+// Until the new process is completely dumped, the errors of transactions do not depend on their values.
 func TestReplacedPeer(t *testing.T) {
 	fatal := errors.New("no such table")
 	m := newMock(t)
@@ -53,12 +53,12 @@ func TestReplacedPeer(t *testing.T) {
 	m.log = nil
 	rec, err := r.commit(revert(kv("a/2", &obj{})))
 	if !isRetriable(err) || isOfValues(err) || rec != nil || len(m.log) > 0 {
-		t.Errorf("all or nothing, on a process that nobody knows: %v, record %v, operations %q", err, rec, m.log)
+		t.Errorf("all or nothing, on an unknown process: %v, record %v, operations %q", err, rec, m.log)
 	}
 	if _, err := r.commit(update(kv("a/bad", &obj{}))); !isRetriable(err) || !errors.Is(err, fatal) || !isOfValues(err) {
-		t.Errorf("on a process that nobody knows: %v", err)
+		t.Errorf("on an unknown process: %v", err)
 	}
-	r.must(update(kv("a/3", &obj{}))) // what works needs no excuse
+	r.must(update(kv("a/3", &obj{}))) // a transaction that succeeds returns no error
 	heal()
 	r.must(&txn.Txn{Kind: txn.DownstreamResync})
 	if m.log = nil; r.must(revert(kv("a/2", &obj{}))) == nil || !slices.Equal(m.log, []string{"create a/2"}) {
@@ -83,8 +83,8 @@ func TestReplacedPeer(t *testing.T) {
 	}
 }
 
-// What was left unknown on one process is found missing on the next one, and what it depends on is, too: the first one, a retry, a
-// transaction or a dry run, takes nothing for granted that the old process had.
+// A value whose outcome was unknown on the old process is found missing on the new one, and so are its dependencies. The first retry,
+// transaction or dry run on the new process assumes no state of the old process.
 func TestNothingIsKnownOfANewPeer(t *testing.T) {
 	for _, first := range []string{"retry", "transaction", "dry run"} {
 		t.Run(first, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestNothingIsKnownOfANewPeer(t *testing.T) {
 	}
 }
 
-// A value that does not validate is wrong on any process.
+// A value that does not validate is invalid on any process.
 func TestInvalidValueOnReplacedPeer(t *testing.T) {
 	p := &peer{present: "1"}
 	r := newRig(t, newMock(t), func(c *Config) { c.Backends = append(c.Backends, p) })

@@ -2,37 +2,36 @@ package scheduler
 
 import "slices"
 
-// planner works out what has to be done about the touched values, against an overlay in which every operation succeeds. It looks at the
-// touched values, at those that they wake (waiting for one that is about to be made) and at those that they take down (depending on one
-// that is about to go), and at nothing else.
+// planner computes the operations for the touched values, on an overlay in which every operation succeeds. It visits the touched values, the
+// values that wait for one that is about to be created, and the values that depend on one that is about to be removed. It visits no others.
 //
-// A plan has three steps. Closure: which values take part, and which applied values must go. Simulation: making values in dependency order
-// shows which of the wanted ones stay without their dependencies; an applied one among them must go too, and the simulation is repeated.
-// Ordering: the deletes, now final, are ordered by their references, before or after what is made.
+// A plan has three steps. Closure: which values take part, and which applied values must be removed. Simulation: creating values in dependency
+// order shows which desired values stay without their dependencies; if one of them is applied it must be removed, too, and the simulation is
+// repeated. Ordering: the deletes, now final, are ordered by their references, before or after the creates.
 type planner struct {
 	g   *graph
 	gen uint32
 	run uint32 // numbers the runs, see kind.tried
 
-	nodes   []*node // that take part
-	seen    int     // nodes whose dependants have been looked at
-	removed []*node // applied values that go
-	spread  int     // removed values whose dependants have been looked at
+	nodes   []*node // the nodes that take part
+	seen    int     // number of nodes whose dependants have been visited
+	removed []*node // applied values that are removed
+	spread  int     // number of removed values whose dependants have been visited
 
-	unresolved []*kind // whose dump has to come before any plan
+	unresolved []*kind // kinds that must be dumped before a plan can be made
 	blind      bool    // some kind could not be dumped
 
 	ready   [][]*node // by level
-	low     int       // no level below has a ready node
-	high    int       // none above
+	low     int       // no lower level has a ready node
+	high    int       // no higher level has one
 	wave    []*node
 	made    []*node
-	madeEnd []int // of the waves in made
+	madeEnd []int // ends of the waves in made
 
 	ops  []planOp
-	ends []int // of the waves in ops
+	ends []int // ends of the waves in ops
 
-	last struct { // deletes that come last
+	last struct { // deletes that run after everything else
 		ops  []planOp
 		ends []int
 	}
@@ -49,38 +48,38 @@ type action uint8
 const (
 	actDelete action = iota + 1
 	actCreate
-	actRecreate // the create of what the same plan deletes
+	actRecreate // the create of a value that the same plan deletes
 	actUpdate
-	actRelink // the value is as it should be, only what it depends on has changed: no operation
+	actRelink // the value is unchanged, only its dependencies have changed: no operation
 )
 
-// scratch is what the planner and the execution know about a node; it is void unless gen is the planner's.
+// scratch is the state of a node in the planner and the execution; it is void unless gen equals the planner's gen.
 type scratch struct {
 	gen     uint32
 	flags   planFlags
 	missing int32 // dependencies that are absent at this point of the simulation
-	waiters int32 // nodes that count this one as missing
-	users   int32 // nodes to be deleted before this one
-	implied int32 // items that go together with this one, without an operation
+	waiters int32 // number of nodes that count this one as missing
+	users   int32 // number of nodes to be deleted before this one
+	implied int32 // number of items that are removed together with this one, without an operation
 }
 
 type planFlags uint16
 
 const (
-	planRemove    planFlags = 1 << iota // the applied value goes
-	planMake                            // wanted, and not as it should be
-	planRelink                          // only its dependencies are not as they should be
-	planUncertain                       // applied, but the new value depends on more
+	planRemove    planFlags = 1 << iota // the applied value is removed
+	planMake                            // desired, and the applied value differs or is absent
+	planRelink                          // only its dependencies differ
+	planUncertain                       // applied, but the new value has further dependencies
 	planPresent                         // others may depend on it at this point of the simulation
-	planMade                            // made by the simulation
-	planLast                            // goes, after everything that is made
-	planHeld                            // depends on something of which nothing is known
-	planFrozen                          // nothing is known about it, nor can be found out
-	planImplied                         // goes together with its parent
-	planLeaving                         // nothing is in its way any more
-	planLetGo                           // has let go of the items that go together with the same parent
-	planOrdered                         // has its place among those that go
-	planForced                          // goes although others use it: a cycle
+	planMade                            // created by the simulation
+	planLast                            // removed after all creates and updates
+	planHeld                            // depends on a value whose state is unknown
+	planFrozen                          // its state is unknown and cannot be determined
+	planImplied                         // removed together with its parent
+	planLeaving                         // nothing prevents its removal any more
+	planLetGo                           // no longer waits for the items that are removed with the same parent
+	planOrdered                         // has its position in the order of deletes
+	planForced                          // removed although others use it: a cycle
 	planDone                            // carried out
 	planFailed                          // its operation failed
 )
@@ -95,7 +94,7 @@ func (p *planner) in(n *node) bool { return n.p.gen == p.gen }
 
 func (p *planner) has(n *node, f planFlags) bool { return n.p.gen == p.gen && n.p.flags&f != 0 }
 
-// make plans for the touched values. It gives up when kinds have to be dumped first; see unresolved.
+// make plans the operations for the touched values. It returns false when kinds must be dumped first; see unresolved.
 func (p *planner) make(touched []*node) (ok bool) {
 	p.gen++
 	p.reset()
@@ -141,7 +140,7 @@ func (p *planner) reset() {
 	}
 }
 
-// emptied forgets the nodes of a list but keeps its space.
+// emptied removes the nodes of a list and keeps its capacity.
 func emptied(list []*node) []*node {
 	clear(list)
 	return list[:0]
@@ -159,7 +158,7 @@ func madeAs(n *node) action {
 	return actUpdate
 }
 
-// enter decides what n itself needs.
+// enter determines what has to be done with n itself.
 func (p *planner) enter(n *node) {
 	if p.in(n) || n.kind == nil {
 		return
@@ -175,7 +174,7 @@ func (p *planner) enter(n *node) {
 			n.p.flags = planMake
 		}
 	case n.desired == nil:
-		// Which values use what a dump has just discovered is known only when everything could be dumped.
+		// A dump that failed may hide the users of a value that was just discovered: remove it only when everything could be dumped.
 		if n.flags&flagInvalid == 0 && !(p.blind && n.state == Discovered) {
 			p.remove(n)
 		}
@@ -186,7 +185,7 @@ func (p *planner) enter(n *node) {
 	}
 }
 
-// compare decides about a value that is wanted and applied.
+// compare determines what has to be done with a value that is desired and applied.
 func (p *planner) compare(n *node) {
 	fresh, stale := n.depChange()
 	c := &n.kind.calls
@@ -210,8 +209,8 @@ func (p *planner) compare(n *node) {
 	}
 }
 
-// depChange reports whether the desired value depends on something that the applied one does not, or that got lost; and whether the applied
-// value holds on to something that the desired one does not.
+// depChange reports whether the desired value depends on a value that the applied one does not depend on or that was lost (fresh), and whether
+// the applied value uses a value that the desired one does not need (stale).
 func (n *node) depChange() (fresh, stale bool) {
 	for i := range n.edges {
 		e := &n.edges[i]
@@ -227,7 +226,7 @@ func (n *node) depChange() (fresh, stale bool) {
 	return fresh, stale
 }
 
-// meet notes that nothing is known about a node that matters.
+// meet requests a dump of the kind of n, on which the plan depends and whose state is unknown.
 func (p *planner) meet(n *node) {
 	k := n.kind
 	if k.tried == p.run || k.calls.dump == nil {
@@ -241,7 +240,7 @@ func (p *planner) meet(n *node) {
 	p.unresolved = append(p.unresolved, k)
 }
 
-// remove plans the end of an applied value, and its return if it is wanted.
+// remove plans the removal of an applied value, and its creation again if it is desired.
 func (p *planner) remove(n *node) {
 	n.p.flags = planRemove
 	if n.desired != nil {
@@ -250,7 +249,7 @@ func (p *planner) remove(n *node) {
 	p.removed = append(p.removed, n)
 }
 
-// close looks at what the nodes wake and take down until nothing is added.
+// close visits the values that the nodes wake or take down, until no further value is added.
 func (p *planner) close() {
 	for p.seen < len(p.nodes) || p.spread < len(p.removed) {
 		for ; p.seen < len(p.nodes); p.seen++ {
@@ -264,7 +263,7 @@ func (p *planner) close() {
 	}
 }
 
-// awaken enters the values that may have been waiting for n, which was not as it should be: it may come now, or not at all.
+// awaken enters the values that may have been waiting for n, which was not configured: they may become possible now, or impossible.
 func (p *planner) awaken(n *node) {
 	for _, r := range n.rdeps {
 		if m := r.n; m.desired != nil && m.state != Configured && r.edge().bits&edgeWant != 0 {
@@ -273,8 +272,8 @@ func (p *planner) awaken(n *node) {
 	}
 }
 
-// takeDown removes the applied values that depend on n; and it enters what n depends on if that could not be removed or changed
-// before because of n.
+// takeDown removes the applied values that depend on n. It also enters those dependencies of n that are not configured: n may have prevented
+// their removal or change before.
 func (p *planner) takeDown(n *node) {
 	for _, r := range n.rdeps {
 		if r.edge().bits&edgeHave == 0 {
@@ -292,8 +291,8 @@ func (p *planner) takeDown(n *node) {
 	}
 }
 
-// cyclic reports whether n would depend on itself: through desires, which never can be met, or through applied values that were to be
-// changed and could not, so that neither could be deleted before the other.
+// cyclic reports whether n would depend on itself: through desired values, which can then never be created, or through applied values that
+// could not be changed, so that neither of them could be deleted before the other.
 func (p *planner) cyclic(n *node) bool {
 	p.g.stamp++
 	return p.reaches(n, n, edgeWant)

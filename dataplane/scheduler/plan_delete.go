@@ -1,7 +1,7 @@
 package scheduler
 
-// order puts the removed values into waves: a value goes after all that use it, and of those that may go the ones of the
-// highest rank go first.
+// order arranges the removed values in waves: a value is removed after all values that use it. Of the values that are ready, those of the
+// highest rank are removed first.
 func (p *planner) order() {
 	if len(p.removed) == 0 {
 		return
@@ -27,7 +27,7 @@ func (p *planner) order() {
 	}
 }
 
-// imply finds the items that go together with their parents.
+// imply marks the items that are removed together with their parents.
 func (p *planner) imply() {
 	for _, n := range p.removed {
 		if !n.kind.implied || n.p.flags&planMade != 0 {
@@ -46,8 +46,8 @@ func (p *planner) imply() {
 	}
 }
 
-// postpone finds the values that go after everything that is made. What they hold on to goes after them, so it has to go that late, too; and so has what
-// takes them along.
+// postpone marks the values that are removed after all creates and updates (planLast). A value is removed before the values that it uses, and
+// an implied item together with its parent: if the used value or the item is removed early, the value or the parent is removed early, too.
 func (p *planner) postpone() {
 	for _, n := range p.removed {
 		if n.kind.last && n.p.flags&planMake == 0 {
@@ -70,7 +70,7 @@ func (p *planner) postpone() {
 	}
 }
 
-// holdsEarly reports whether n holds on to a value that goes before anything is made.
+// holdsEarly reports whether n uses a value that is removed before the creates.
 func (p *planner) holdsEarly(n *node) bool {
 	for i := range n.edges {
 		if d := n.edges[i].to; n.edges[i].bits&edgeHave != 0 && p.has(d, planRemove) && d.p.flags&planLast == 0 {
@@ -80,7 +80,7 @@ func (p *planner) holdsEarly(n *node) bool {
 	return false
 }
 
-// planDeletes puts the deletes of a wave where they belong.
+// planDeletes adds the deletes of a wave to the early or to the last operations.
 func (p *planner) planDeletes(wave []*node) {
 	first, last := len(p.ops), len(p.last.ops)
 	for _, n := range wave {
@@ -99,7 +99,7 @@ func (p *planner) planDeletes(wave []*node) {
 	}
 }
 
-// countUsers adds delta to the users of all removed values that n holds on to.
+// countUsers adds delta to the users of all removed values that n uses.
 func (p *planner) countUsers(n *node, delta int32) {
 	for i := range n.edges {
 		if d := n.edges[i].to; n.edges[i].bits&edgeHave != 0 && p.has(d, planRemove) {
@@ -108,14 +108,14 @@ func (p *planner) countUsers(n *node, delta int32) {
 	}
 }
 
-// leave makes n ready to go. An item that goes together with its parent only stops to be in the parent's way.
+// leave makes n ready to be removed. If n is removed together with its parent, it only stops blocking the parent.
 func (p *planner) leave(n *node) {
 	n.p.flags |= planLeaving
 	if n.p.flags&planImplied == 0 {
 		p.push(n)
 		return
 	}
-	// Its parent takes it along together with the siblings that it holds on to: it is not in conflict with others there.
+	// The parent is removed together with n and with the siblings that n uses: n does not block those siblings.
 	n.p.flags |= planLetGo
 	for i := range n.edges {
 		if e := &n.edges[i]; e.bits&edgeHave != 0 && p.siblings(n, e.to) {
@@ -125,7 +125,7 @@ func (p *planner) leave(n *node) {
 	p.release(n.parent())
 }
 
-// siblings reports whether n and d are removed items of the same parent, of a kind that goes together with it.
+// siblings reports whether n and d are removed items of the same parent, and d is of a kind that is removed together with its parent.
 func (p *planner) siblings(n, d *node) bool {
 	return d != n && p.has(d, planRemove) && d.kind.implied && d.parent() != nil && d.parent() == n.parent()
 }
@@ -136,7 +136,7 @@ func (p *planner) release(d *node) {
 	}
 }
 
-// gone lets go of what n holds on to.
+// gone releases the removed values that n uses.
 func (p *planner) gone(n *node) {
 	implied := n.p.flags&planImplied != 0
 	for i := range n.edges {
@@ -151,7 +151,7 @@ func (p *planner) gone(n *node) {
 	}
 }
 
-// removeWave lets all ready values of the highest level go.
+// removeWave removes all ready values of the highest level.
 func (p *planner) removeWave() {
 	for len(p.ready[p.high]) == 0 {
 		if p.high--; p.high < p.low {
@@ -171,7 +171,7 @@ func (p *planner) removeWave() {
 	p.wave = emptied(wave)
 }
 
-// goneItems lets the items go that were implied by n.
+// goneItems marks the items as removed that are removed together with n.
 func (p *planner) goneItems(n *node) {
 	for _, r := range n.rdeps {
 		if p.impliedBy(r) && r.n.p.flags&planOrdered == 0 {
@@ -181,13 +181,13 @@ func (p *planner) goneItems(n *node) {
 	}
 }
 
-// impliedBy reports whether r.n goes together with what the edge leads to.
+// impliedBy reports whether r.n is removed together with the value to which the edge leads.
 func (p *planner) impliedBy(r rdep) bool {
 	return r.edge().bits&(edgeParent|edgeHave) == edgeParent|edgeHave && p.has(r.n, planImplied)
 }
 
-// untangle finds values that wait for each other and breaks the knot: first by deleting items for themselves that otherwise
-// would go together with their parents, then, for values in a true cycle, by force. It is false when nothing is left.
+// untangle finds values that wait for each other and resolves the deadlock: first by deleting items separately that otherwise would be removed
+// together with their parents, then, for values in a real cycle, by force. It returns false when no value is left.
 func (p *planner) untangle() bool {
 	var left []*node
 	again := false

@@ -1,7 +1,7 @@
 package scheduler
 
-// simulate makes the wanted values wave by wave. It is false when applied values turned out to lose their dependencies: they
-// were added to those that go, and everything has to be looked at again.
+// simulate creates the desired values wave by wave. It returns false when applied values lose their dependencies: they were added to the
+// removed values, and the closure must be computed again.
 func (p *planner) simulate() bool {
 	p.made, p.madeEnd = p.made[:0], p.madeEnd[:0]
 	p.low, p.high = len(p.ready), -1
@@ -33,7 +33,7 @@ func (p *planner) simulate() bool {
 	return !again
 }
 
-// count counts the dependencies of n that are absent.
+// count counts the absent dependencies of n.
 func (p *planner) count(n *node) {
 	n.p.missing = 0
 	for i := range n.edges {
@@ -70,7 +70,7 @@ func (p *planner) push(n *node) {
 	p.low, p.high = min(p.low, l), max(p.high, l)
 }
 
-// makeWave makes all ready values of the lowest level.
+// makeWave creates all ready values of the lowest level.
 func (p *planner) makeWave() {
 	for len(p.ready[p.low]) == 0 {
 		if p.low++; p.low > p.high {
@@ -79,7 +79,7 @@ func (p *planner) makeWave() {
 	}
 	l := p.low
 	wave := p.ready[l]
-	p.ready[l] = p.wave[:0] // what this wave unlocks at its own level is another wave
+	p.ready[l] = p.wave[:0] // values of the same level that this wave unlocks belong to another wave
 	for _, n := range wave {
 		n.p.flags |= planMade | planPresent
 	}
@@ -93,7 +93,7 @@ func (p *planner) makeWave() {
 	p.wave = emptied(wave)
 }
 
-// unlock counts n as present for those that wait for it.
+// unlock counts n as present for the values that wait for it.
 func (p *planner) unlock(n *node) {
 	for _, r := range n.rdeps {
 		m := r.n

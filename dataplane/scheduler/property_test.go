@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// world is the random test's own idea of what is desired.
+// world is the desired state, as the random test computes it.
 type world struct {
 	rnd     *rand.Rand
 	desired map[string]*obj
@@ -28,7 +28,7 @@ func (w *world) key() string {
 	return string("abcp"[w.rnd.IntN(4)]) + "/" + string(rune('0'+w.rnd.IntN(worldSize)))
 }
 
-// dep is a random dependency of key: mostly one that cannot lead back to key.
+// dep returns a random dependency of key: mostly one that cannot lead back to key.
 func (w *world) dep(key string) string {
 	for {
 		d := w.key()
@@ -44,7 +44,7 @@ func (w *world) dep(key string) string {
 	}
 }
 
-// order numbers the keys such that dependencies on smaller ones never make a cycle; against the order of ranks.
+// order orders the keys such that dependencies on smaller keys never form a cycle; the order is opposite to that of ranks.
 func order(key string) string {
 	if i := len("item:"); len(key) > i && key[:i] == "item:" {
 		key = key[i:]
@@ -74,7 +74,7 @@ func (w *world) value(key string) *obj {
 	return v
 }
 
-// vary changes a little of a value.
+// vary returns a value with a small change.
 func (w *world) vary(key string, v *obj) *obj {
 	c := *v
 	switch w.rnd.IntN(5) {
@@ -92,7 +92,7 @@ func (w *world) vary(key string, v *obj) *obj {
 	return &c
 }
 
-// step makes a random transaction; apply makes it part of the world.
+// step returns a random transaction and the world after it.
 func (w *world) step() (tx *txn.Txn, next map[string]*obj) {
 	next = maps.Clone(w.desired)
 	tx = &txn.Txn{Kind: txn.Update, Revert: w.rnd.IntN(5) == 0}
@@ -128,7 +128,7 @@ func (w *world) step() (tx *txn.Txn, next map[string]*obj) {
 	return tx, next
 }
 
-// expected is the least set of values whose dependencies are in it.
+// expected returns the smallest set of values whose dependencies are in the set.
 func expected(desired map[string]*obj) map[string]string {
 	all := map[string]thing{}
 	for key, v := range desired {
@@ -180,7 +180,7 @@ func diff(got, want map[string]string) string {
 // faultPlan injects faults at random.
 type faultPlan struct {
 	ops, dumps float64
-	fatal      bool // some are not retriable
+	fatal      bool // some faults are not retriable
 }
 
 func (f faultPlan) arm(m *mock) {
@@ -231,7 +231,7 @@ type randomRun struct {
 	faults faultPlan
 	cycles bool
 	forget []string // kinds without a dump
-	// replaced: the dataplane's process is replaced now and then, between two transactions or in the middle of one
+	// replaced: the dataplane's process is sometimes replaced, between two transactions or during one
 	replaced bool
 	last     bool // deletes of some kinds come last
 }
@@ -273,7 +273,7 @@ func (c randomRun) run(t *testing.T) {
 		switch {
 		case err == nil:
 			w.desired = next
-		case !errors.As(err, &te) && errors.As(err, &strange): // not begun
+		case !errors.As(err, &te) && errors.As(err, &strange): // the transaction was not started
 		case !errors.As(err, &te):
 			t.Fatal(err)
 		case !te.Reverted:
@@ -331,7 +331,7 @@ func (c randomRun) checkPlan(r *rig, tx *txn.Txn) {
 	}
 }
 
-// snapshot is the whole visible state of a scheduler.
+// snapshot returns the whole visible state of a scheduler.
 func (r *rig) snapshot() map[string]string {
 	out := map[string]string{}
 	for _, v := range r.Dump(Filter{}) {
@@ -346,8 +346,8 @@ func (r *rig) snapshot() map[string]string {
 	return out
 }
 
-// finish checks the end: as desired; as a fresh scheduler would have it; and nothing left to do, for this scheduler and for one that starts
-// again.
+// finish checks the final state: it is as desired, equal to that of a new scheduler, and no operation is left to do, for this scheduler and for
+// a restarted one.
 func (c randomRun) finish(t *testing.T, r *rig, w *world) {
 	want := expected(w.desired)
 	if d := diff(r.m.actual(), want); d != "" {

@@ -20,7 +20,7 @@ func actions(ops []txn.Op) string {
 	return strings.Join(lines, "\n")
 }
 
-// A value that is created again takes along what depends on it, and nothing else.
+// A value that is created again takes along the values that depend on it, and no others.
 func TestRecreateOnDemand(t *testing.T) {
 	r := newRig(t, newMock(t), nil)
 	r.must(update(kv("p/1", &obj{Items: []item{{Name: "x"}}}), kv("c/1", deps("item:p/1:x")), kv("c/2", &obj{})))
@@ -36,7 +36,7 @@ func TestRecreateOnDemand(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectOps(t, actions(planned), want)
-	expectOps(t, r.ops(update(kv("c/2", nil))), "delete c/2") // of the dry run nothing is left
+	expectOps(t, r.ops(update(kv("c/2", nil))), "delete c/2") // the dry run left no changes
 	expectOps(t, actions(r.must(again("p/1")).Executed), want)
 	r.expectThings("p/1", "item:p/1:x", "c/1")
 	if ops := r.ops(again("p/2", "c/2")); ops != "" {
@@ -47,7 +47,7 @@ func TestRecreateOnDemand(t *testing.T) {
 	}
 }
 
-// What may be reverted cannot ask for it: there is nothing to go back to.
+// A transaction with Revert cannot request it: there is no former state to restore.
 func TestRecreateIsNotReverted(t *testing.T) {
 	r := newRig(t, newMock(t), nil)
 	r.must(update(kv("p/1", &obj{})))
@@ -64,7 +64,7 @@ func TestRecreateIsNotReverted(t *testing.T) {
 	r.expectState("p/1", Configured)
 }
 
-// When the creation fails, the value and what depends on it come back by the retry; when the deletion does, too.
+// When the creation fails, the retry creates the value and the values that depend on it; likewise when the deletion fails.
 func TestRecreateIsRetried(t *testing.T) {
 	for _, action := range []string{"delete", "create"} {
 		t.Run(action, func(t *testing.T) {

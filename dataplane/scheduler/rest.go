@@ -31,14 +31,14 @@ func (s *Scheduler) RegisterREST(h rest.HTTPHandlers) {
 	h.RegisterHTTPHandler("/scheduler/plan", s.restPlan, http.MethodPost)
 }
 
-// restError is the answer to a request that failed.
+// restError is the reply to a request that failed.
 type restError struct {
 	Error     string   `json:"error"`
 	Parameter string   `json:"parameter,omitempty"`
 	Failed    []string `json:"failed,omitempty"`
 }
 
-// paramError is a fault of one parameter, or of one place in the body.
+// paramError is an error in one parameter, or at one place in the body.
 type paramError struct {
 	param string
 	err   error
@@ -75,7 +75,7 @@ func (s *Scheduler) answer(w http.ResponseWriter, code int, body any) {
 	s.write(w, append(text, '\n'))
 }
 
-// write sends the body. If the client is gone, no answer can be sent.
+// write sends the body. It returns false if the client has disconnected, in which case no reply can be sent.
 func (s *Scheduler) write(w http.ResponseWriter, text []byte) bool {
 	_, err := w.Write(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Scheduler) write(w http.ResponseWriter, text []byte) bool {
 	return err == nil
 }
 
-// params reads the query, whose names must be among the known ones.
+// params reads the query; all its names must be in known.
 func params(r *http.Request, known ...string) (map[string]string, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, &paramError{param: "query", err: err}
@@ -103,7 +103,7 @@ next:
 	return out, nil
 }
 
-// filter reads the parameters that choose values.
+// filter reads the parameters that select values.
 func (s *Scheduler) filter(p map[string]string) (Filter, error) {
 	f := Filter{Kind: p["kind"], Key: p["key"], KeyPrefix: p["key-prefix"]}
 	if f.Kind != "" && s.reg.byName[f.Kind] == nil {
@@ -132,7 +132,7 @@ type restValue struct {
 	Applied json.RawMessage `json:"applied,omitempty"`
 }
 
-// restDump: GET /scheduler/dump?kind=&key-prefix=&state=&view=desired|applied|both&after=&limit=
+// restDump serves GET /scheduler/dump?kind=&key-prefix=&state=&view=desired|applied|both&after=&limit=
 func (s *Scheduler) restDump(w http.ResponseWriter, r *http.Request) {
 	p, err := params(r, "kind", "key", "key-prefix", "state", "view", "after", "limit")
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Scheduler) restDump(w http.ResponseWriter, r *http.Request) {
 	s.stream(w, pg.cut(s.Dump(f)), view)
 }
 
-// stream answers with values, one by one.
+// stream sends the values one by one.
 func (s *Scheduler) stream(w http.ResponseWriter, values []Value, view string) {
 	err := rest.WriteArray(w, func(yield func(restValue) bool) {
 		for _, v := range values {
@@ -181,7 +181,7 @@ func (s *Scheduler) stream(w http.ResponseWriter, values []Value, view string) {
 	}
 }
 
-// valueJSON prints a value as it would stand in etcd; what has no JSON is printed as Go does.
+// valueJSON returns a value in the JSON form that it has in etcd; values without a JSON form are printed in Go syntax.
 func valueJSON(v any) json.RawMessage {
 	if v == nil {
 		return nil
@@ -202,7 +202,7 @@ func valueJSON(v any) json.RawMessage {
 	return text
 }
 
-// restHistory: GET /scheduler/txn-history?seq-num=&since=&until=&first=&last=&format=text|json
+// restHistory serves GET /scheduler/txn-history?seq-num=&since=&until=&first=&last=&format=text|json
 func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
 	p, err := params(r, "seq-num", "since", "until", "first", "last", "format")
 	var f HistoryFilter
@@ -233,7 +233,7 @@ func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeRecord prints a record: what was done, and what was planned if that is something else.
+// writeRecord prints a record: the executed operations, and the planned ones if they differ.
 func writeRecord(b *strings.Builder, rec *txn.Record) {
 	fmt.Fprintf(b, "%s event %d, plan %s, exec %s\n", rec.Start.Format(time.RFC3339Nano), rec.EventSeqNum, rec.PlanTime, rec.ExecTime)
 	b.WriteString(rec.String())
@@ -278,7 +278,7 @@ func historyFilter(p map[string]string) (f HistoryFilter, err error) {
 	return f, err
 }
 
-// instant reads a time: RFC 3339 or seconds since 1970.
+// instant reads a time: RFC 3339, or seconds since 1970.
 func instant(p map[string]string, name string) (time.Time, error) {
 	text := p[name]
 	if text == "" {
@@ -294,7 +294,7 @@ func instant(p map[string]string, name string) (time.Time, error) {
 	return t, nil
 }
 
-// restStatus: GET /scheduler/status?key=&key-prefix=&kind=&state=
+// restStatus serves GET /scheduler/status?key=&key-prefix=&kind=&state=
 func (s *Scheduler) restStatus(w http.ResponseWriter, r *http.Request) {
 	p, err := params(r, "key", "key-prefix", "kind", "state")
 	var f Filter
@@ -316,7 +316,7 @@ func (s *Scheduler) restStatus(w http.ResponseWriter, r *http.Request) {
 	}{s.Counts(), s.Stats(), values})
 }
 
-// restGraph: GET /scheduler/graph?kind=&key-prefix=&state=
+// restGraph serves GET /scheduler/graph?kind=&key-prefix=&state=
 func (s *Scheduler) restGraph(w http.ResponseWriter, r *http.Request) {
 	p, err := params(r, "kind", "key", "key-prefix", "state")
 	var f Filter
@@ -333,7 +333,7 @@ func (s *Scheduler) restGraph(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// restResync: POST /scheduler/downstream-resync
+// restResync serves POST /scheduler/downstream-resync
 func (s *Scheduler) restResync(w http.ResponseWriter, r *http.Request) {
 	if _, err := params(r); err != nil {
 		s.answerError(w, err)
@@ -347,7 +347,7 @@ func (s *Scheduler) restResync(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, rec)
 }
 
-// restPlan: POST /scheduler/plan with {"values": [{"key": …, "value": {…} or null}]}
+// restPlan serves POST /scheduler/plan with {"values": [{"key": …, "value": {…} or null}]}
 func (s *Scheduler) restPlan(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Decode == nil {
 		s.answer(w, http.StatusNotImplemented, restError{Error: "values cannot be decoded here"})

@@ -9,8 +9,8 @@ import (
 
 // page is a part of a list of values in the order of their keys.
 type page struct {
-	after string // the last key of the page before
-	limit int    // 0: none
+	after string // the last key of the previous page
+	limit int    // 0: no limit
 }
 
 func pageOf(p map[string]string) (pg page, err error) {
@@ -19,7 +19,7 @@ func pageOf(p map[string]string) (pg page, err error) {
 	return pg, err
 }
 
-// cut gives the page of a list.
+// cut returns the page of a list.
 func (pg page) cut(values []Value) []Value {
 	first, _ := slices.BinarySearchFunc(values, pg.after, func(v Value, key string) int { return strings.Compare(v.Key, key) })
 	for first < len(values) && pg.after != "" && values[first].Key == pg.after {
@@ -32,7 +32,7 @@ func (pg page) cut(values []Value) []Value {
 	return values
 }
 
-// count reads a positive number; 0 when it is not given.
+// count reads a positive number; 0 if the parameter is not set.
 func count(p map[string]string, name string) (int, error) {
 	text := p[name]
 	if text == "" {

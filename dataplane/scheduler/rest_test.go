@@ -195,7 +195,7 @@ func FuzzRESTQuery(f *testing.F) {
 	})
 }
 
-// TestPages: a dump comes in pages, none of which lacks or repeats a value, and so does the history.
+// TestPages tests that the pages of a dump and of the history together contain each entry exactly once.
 func TestPages(t *testing.T) {
 	values := make([]Value, 0, 10)
 	for _, key := range []string{"a", "a/b", "b", "c", "d", "e", "f"} {

@@ -8,19 +8,18 @@ import (
 
 var errDumpBug = errors.New("backend bug: the dump did not end by the end of the flush")
 
-// dumped is what the dump of one kind brought.
+// dumped is the result of the dump of one kind.
 type dumped struct {
 	kind *kind
-	only []*node // the values that are asked for; nil: all
+	only []*node // the requested values; nil: all
 	keys []string
 	vals []any
 	over bool
 	err  error
 }
 
-// dump dumps the kinds, all at once, and corrects the applied values: all of them for a kind of which nothing is known (stale),
-// otherwise only those that an operation left unknown. It returns the kinds that could not be dumped; their values stay as
-// they were.
+// dump dumps the kinds concurrently and corrects the applied values: all of them for a stale kind, otherwise only those that an operation left
+// unknown. It returns the kinds that could not be dumped; their values stay unchanged.
 func (s *Scheduler) dump(ctx context.Context, kinds []*kind) (failed []*kind) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DumpTimeout)
 	defer cancel()
@@ -86,7 +85,7 @@ func (d *dumped) start(ctx context.Context, s *Scheduler) {
 	})
 }
 
-// eachExpected visits the values which are desired or, failing that, applied.
+// eachExpected visits the desired values and, where there is none, the applied ones.
 func (k *kind) eachExpected(visit func(key string, v any)) {
 	for _, n := range k.nodes {
 		switch {
@@ -98,7 +97,7 @@ func (k *kind) eachExpected(visit func(key string, v any)) {
 	}
 }
 
-// undoApplied is what was applied before a dry run's dump.
+// undoApplied is the applied value and state of a node before a dry run's dump.
 type undoApplied struct {
 	n       *node
 	applied any
@@ -138,12 +137,12 @@ func (g *graph) correct(d *dumped) {
 		if n.applied != nil || n.flags&flagUnknown != 0 {
 			g.lost(n, all)
 		} else if n.state != Configured {
-			g.touch(n) // nothing could be done about it before
+			g.touch(n) // no operation was possible before the dump
 		}
 	}
 }
 
-// found notes that v is there.
+// found records that v is present.
 func (g *graph) found(n *node, v any) {
 	g.remember(n)
 	g.touch(n)
@@ -158,13 +157,13 @@ func (g *graph) found(n *node, v any) {
 	}
 }
 
-// leftover reports whether the i-th value is one that a dump removes whatever it was made for.
+// leftover reports whether the i-th value is one that every dump removes; see Descriptor.Leftover.
 func (d *dumped) leftover(i int) bool {
 	is := d.kind.calls.leftover
 	return is != nil && is(d.keys[i], d.vals[i])
 }
 
-// setFound makes v, which is not the desired value, the applied one.
+// setFound makes v, which differs from the desired value, the applied one.
 func (g *graph) setFound(n *node, v any) {
 	n.applied = v
 	if n.kind.prefix == "" && n.parent() == nil && n.kind.calls.parent != nil {
@@ -180,8 +179,8 @@ func (g *graph) setFound(n *node, v any) {
 	g.relink(n, v, edgeHave)
 }
 
-// lost notes that the dump of its kind did not find n. Of what used n, values that cannot be dumped are lost too; unless
-// everything is being dumped (all) nothing is known any more about the rest.
+// lost records that the dump did not find n. Values that use n and cannot be dumped are lost, too. Unless everything is being dumped (all), the
+// state of the other values that use n becomes unknown.
 func (g *graph) lost(n *node, all bool) {
 	g.remember(n)
 	g.touch(n)
@@ -218,7 +217,7 @@ func (g *graph) remember(n *node) {
 	g.undo = append(g.undo, u)
 }
 
-// forgetDumps puts the applied values back as they were before a dry run, after the desired ones.
+// forgetDumps restores the applied values from before a dry run. The desired values must have been restored already.
 func (g *graph) forgetDumps() {
 	for i := len(g.undo) - 1; i >= 0; i-- {
 		u := &g.undo[i]

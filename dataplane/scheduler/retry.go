@@ -24,7 +24,7 @@ func (p RetryPolicy) withDefaults() RetryPolicy {
 	return p
 }
 
-// delay is the time before retry number attempt (from 1).
+// delay returns the time before retry number attempt (from 1).
 func (p RetryPolicy) delay(attempt int) time.Duration {
 	d := p.First
 	for i := 1; i < attempt && d < p.Max; i++ {
@@ -33,13 +33,13 @@ func (p RetryPolicy) delay(attempt int) time.Duration {
 	return min(d, p.Max)
 }
 
-// retry is the plan to try a node again.
+// retry is a scheduled retry of a node.
 type retry struct {
 	attempt int
 	due     time.Time
 }
 
-// retryQueue holds the nodes to be tried again. An entry counts only while it is the one that its node has.
+// retryQueue holds the nodes to be retried. An entry counts only if it is still the current retry of its node.
 type retryQueue []retryEntry
 
 type retryEntry struct {
@@ -58,7 +58,7 @@ func (q *retryQueue) earliest() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// take removes and returns the nodes that are due, by key. Those that are almost due come along: one plan is better than many.
+// take removes and returns the nodes that are due, by key. It includes nodes that are due within slack: one plan costs less than several.
 func (q *retryQueue) take(now time.Time, slack time.Duration) []*node {
 	var due []*node
 	now = now.Add(slack)
@@ -76,7 +76,7 @@ func (q *retryQueue) take(now time.Time, slack time.Duration) []*node {
 	return due
 }
 
-// scheduleRetry decides whether n, which failed with err, will be tried again; it sets the state of n.
+// scheduleRetry decides whether n, which failed with err, will be retried, and sets the state of n.
 func (s *Scheduler) scheduleRetry(n *node, err error, never bool) bool {
 	attempt := 1
 	if n.retry != nil {
@@ -107,7 +107,7 @@ func (s *Scheduler) retriable(n *node, err error) bool {
 	return isOutcomeUnknown(err) || n.kind.calls.retriable(err)
 }
 
-// retryDue tries again what is due.
+// retryDue retries the nodes that are due.
 func (s *Scheduler) retryDue(ctx context.Context, now time.Time) {
 	due := s.retries.take(now, s.cfg.Retry.First/10)
 	if len(due) == 0 {

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// Config is what a scheduler is made of.
+// Config configures a scheduler.
 type Config struct {
 	// Backends are flushed, in this order, at the end of each wave.
 	Backends []Backend
@@ -23,12 +23,12 @@ type Config struct {
 	Jobs *lifecycle.Group
 	// Retry bounds the background retries of failed values.
 	Retry RetryPolicy
-	// History bounds the records that are kept.
+	// History bounds the stored records.
 	History HistoryLimits
 	// DumpTimeout bounds the dump of all kinds; 1 minute when zero.
 	DumpTimeout time.Duration
-	// Report is informed about background retries that ended with values which will not be retried again. It runs on the scheduler's
-	// goroutine and must not commit there. Optional.
+	// Report is called with each background retry that ended with values that will not be retried again. It runs on the scheduler's goroutine
+	// and must not call Commit there. Optional.
 	Report func(rec *txn.Record, err *txn.Error)
 	// Decode reads a value of the dry run's REST request. Optional: without it there is no dry run over REST.
 	Decode func(key string, data []byte) (proto.Message, error)
@@ -38,19 +38,18 @@ type Config struct {
 type RetryPolicy struct {
 	// First is the delay before the first retry, doubled for each further one up to Max. Defaults: 1 s and 1 min.
 	First, Max time.Duration
-	// Attempts is the number of retries after which a value is FAILED and reported. Default: 10; negative: no end.
+	// Attempts is the number of retries after which a value is FAILED and reported. Default: 10; negative: no limit.
 	Attempts int
 }
 
-// Scheduler is the engine. All methods may be called from any goroutine; those that wait must not be called from the
-// functions of a kind.
+// Scheduler is the engine. All methods may be called from any goroutine; methods that wait must not be called from the functions of a kind.
 type Scheduler struct {
 	cfg  Config
 	log  *slog.Logger
 	reg  registry
 	hist *history
 
-	// Owned by the scheduler's goroutine: it alone writes, holding mu while it does; others read under mu.
+	// Owned by the scheduler's goroutine: only this goroutine writes, and it holds mu while it writes; other goroutines read under mu.
 	mu    sync.RWMutex
 	graph *graph
 	stats Stats
@@ -58,11 +57,11 @@ type Scheduler struct {
 	// Owned by the scheduler's goroutine.
 	plan         planner
 	retries      retryQueue
-	peers        []string // of the backends: those that were there when the last transaction began; empty where nothing ever was
-	replacedPeer error    // a peer has been replaced, and not everything has been dumped since; see peers.go
+	peers        []string // the last process of each backend's peer that a transaction found; empty if there was none yet
+	replacedPeer error    // set when a peer has been replaced and not everything has been dumped since; see peers.go
 
 	serving atomic.Bool  // a request is being served
-	served  atomic.Int64 // when the last one had been, in Unix ns
+	served  atomic.Int64 // end of the last request, in Unix ns
 
 	qmu     sync.Mutex
 	queue   []*request
@@ -72,7 +71,7 @@ type Scheduler struct {
 	done    chan struct{} // closed when the goroutine has ended
 }
 
-// request is a transaction on its way to the scheduler's goroutine.
+// request is a transaction that waits for, or runs on, the scheduler's goroutine.
 type request struct {
 	txn   *txn.Txn
 	dry   bool
@@ -83,7 +82,7 @@ type request struct {
 	done chan struct{}
 }
 
-// New is a scheduler without kinds; it does nothing before Start.
+// New returns a scheduler without kinds; it does nothing before Start.
 func New(cfg Config, log *slog.Logger) *Scheduler {
 	if cfg.DumpTimeout == 0 {
 		cfg.DumpTimeout = time.Minute
@@ -110,7 +109,7 @@ func (s *Scheduler) register(k *kind) error {
 	return s.reg.add(k)
 }
 
-// Start begins to apply transactions, those that were committed before included.
+// Start begins to apply transactions, including those that were committed before.
 func (s *Scheduler) Start() error {
 	s.qmu.Lock()
 	defer s.qmu.Unlock()
@@ -129,7 +128,7 @@ func (s *Scheduler) Start() error {
 	return nil
 }
 
-// Close lets the running transaction finish, refuses those that wait with txn.ErrClosed, and ends the background retries.
+// Close lets the running transaction finish, rejects waiting ones with txn.ErrClosed, and ends the background retries.
 func (s *Scheduler) Close() {
 	s.qmu.Lock()
 	s.closed = true
@@ -142,8 +141,7 @@ func (s *Scheduler) Close() {
 	s.refuse()
 }
 
-// Commit implements txn.Applier. When ctx ends, waiting does: the transaction is applied nevertheless and can be found in
-// the history.
+// Commit implements txn.Applier. When ctx ends, only the wait ends: the transaction is still applied and can be found in the history.
 func (s *Scheduler) Commit(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
 	return s.request(ctx, &request{txn: t, done: make(chan struct{})})
 }
@@ -157,8 +155,8 @@ func (s *Scheduler) Plan(ctx context.Context, t *txn.Txn) ([]txn.Op, error) {
 	return rec.Planned, err
 }
 
-// Check compares the values under keys, and their items, with the dataplane, which is asked for them alone. It returns what is
-// due to make them as they should be; nothing is done about it. Keys that are not desired are of no interest.
+// Check compares the values under keys, and their items, with the dataplane; only these values are dumped. It returns the operations that would
+// bring them to their desired state, and does not run them. Keys that are not desired are ignored.
 func (s *Scheduler) Check(ctx context.Context, keys []string) ([]txn.Op, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -170,7 +168,7 @@ func (s *Scheduler) Check(ctx context.Context, keys []string) ([]txn.Op, error) 
 	return rec.Planned, err
 }
 
-// QueueLength is how many requests wait for those before them.
+// QueueLength returns the number of waiting requests.
 func (s *Scheduler) QueueLength() int {
 	s.qmu.Lock()
 	defer s.qmu.Unlock()
@@ -204,7 +202,7 @@ func (s *Scheduler) signal() {
 	}
 }
 
-// next takes the oldest request; stop is true when there must not be any more.
+// next takes the oldest request; stop is true when no further request may be processed.
 func (s *Scheduler) next() (r *request, stop bool) {
 	s.qmu.Lock()
 	defer s.qmu.Unlock()
@@ -220,7 +218,7 @@ func (s *Scheduler) next() (r *request, stop bool) {
 	return r, false
 }
 
-// refuse ends the requests that were never looked at.
+// refuse rejects the requests that were not processed.
 func (s *Scheduler) refuse() {
 	s.qmu.Lock()
 	queue := s.queue
@@ -241,7 +239,7 @@ func (s *Scheduler) loop(ctx context.Context) error {
 		s.closed = true
 		s.qmu.Unlock()
 	}()
-	// A transaction that has begun is finished: half of one is worse than a late stop, and every operation has a deadline.
+	// A transaction that has started is finished: a partly applied transaction is worse than a late stop, and every operation has a deadline.
 	work := context.WithoutCancel(ctx)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -265,7 +263,7 @@ func (s *Scheduler) loop(ctx context.Context) error {
 	}
 }
 
-// drain serves the requests that wait.
+// drain serves the waiting requests.
 func (s *Scheduler) drain(ctx, work context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -282,14 +280,14 @@ func (s *Scheduler) drain(ctx, work context.Context) error {
 	}
 }
 
-// Busy reports whether a transaction waits or is under way: background work on the same dataplane had better wait.
+// Busy reports whether a transaction waits or is in progress: background work on the same dataplane should wait.
 func (s *Scheduler) Busy() bool {
 	s.qmu.Lock()
 	defer s.qmu.Unlock()
 	return len(s.queue) > 0 || s.serving.Load()
 }
 
-// Idle is how long there has been no transaction.
+// Idle returns the time since the last transaction.
 func (s *Scheduler) Idle() time.Duration {
 	if s.Busy() {
 		return 0
@@ -297,7 +295,7 @@ func (s *Scheduler) Idle() time.Duration {
 	return time.Duration(time.Now().UnixNano() - s.served.Load())
 }
 
-// serve applies one request, and answers it even if a kind panics, which ends the scheduler.
+// serve applies one request. It replies even if a kind panics, which ends the scheduler.
 func (s *Scheduler) serve(ctx context.Context, r *request) {
 	s.serving.Store(true)
 	defer func() {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Filter chooses values; empty fields choose all.
+// Filter selects values; empty fields select all.
 type Filter struct {
 	Kind      string // name of the kind
 	Key       string
@@ -27,10 +27,10 @@ func (f *Filter) keeps(n *node) bool {
 type Value struct {
 	Key     string
 	Kind    string
-	Parent  string // of an item
+	Parent  string // parent of an item
 	State   State
 	Desired any // nil: not desired
-	Applied any // nil: absent, as far as is known
+	Applied any // nil: absent, as far as the scheduler has seen
 }
 
 // ValueStatus is the state of one value.
@@ -39,8 +39,8 @@ type ValueStatus struct {
 	Kind    string
 	State   State
 	Error   string     `json:",omitempty"`
-	Waits   []string   `json:",omitempty"` // for these keys
-	Cycle   []string   `json:",omitempty"` // of dependencies that the value is in
+	Waits   []string   `json:",omitempty"` // keys of the missing dependencies
+	Cycle   []string   `json:",omitempty"` // the cycle of dependencies that contains the value
 	Retries int        `json:",omitempty"` // scheduled so far
 	RetryAt *time.Time `json:",omitempty"`
 }
@@ -48,13 +48,13 @@ type ValueStatus struct {
 // GraphNode is one value with its dependencies.
 type GraphNode struct {
 	Key    string
-	Kind   string // empty: only a name that others wait for
+	Kind   string // empty: only a name that other values wait for
 	State  State
 	Parent string
 	Deps   []string // the parent not included
 }
 
-// each visits the values that a filter keeps, in no particular order, under the lock.
+// each visits the values that a filter selects, in no particular order, while it holds the lock.
 func (s *Scheduler) each(f Filter, visit func(n *node)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -76,7 +76,7 @@ func (s *Scheduler) each(f Filter, visit func(n *node)) {
 	}
 }
 
-// Dump gives the values that f chooses, as the scheduler has them: the dataplane is not asked.
+// Dump returns the values that f selects, from the scheduler's state: it does not read the dataplane.
 func (s *Scheduler) Dump(f Filter) []Value {
 	var out []Value
 	s.each(f, func(n *node) {
@@ -90,7 +90,7 @@ func (s *Scheduler) Dump(f Filter) []Value {
 	return out
 }
 
-// Status gives the states of the values that f chooses.
+// Status returns the states of the values that f selects.
 func (s *Scheduler) Status(f Filter) []ValueStatus {
 	var out []ValueStatus
 	s.each(f, func(n *node) {
@@ -111,7 +111,7 @@ func (s *Scheduler) Status(f Filter) []ValueStatus {
 	return out
 }
 
-// Counts gives the number of values in each state.
+// Counts returns the number of values in each state.
 func (s *Scheduler) Counts() map[State]int {
 	counts := map[State]int{}
 	s.mu.RLock()
@@ -124,7 +124,7 @@ func (s *Scheduler) Counts() map[State]int {
 	return counts
 }
 
-// Graph gives the values that f chooses with what they depend on.
+// Graph returns the values that f selects, with their dependencies.
 func (s *Scheduler) Graph(f Filter) []GraphNode {
 	var out []GraphNode
 	s.each(f, func(n *node) {
@@ -144,7 +144,7 @@ func (s *Scheduler) Graph(f Filter) []GraphNode {
 	return out
 }
 
-// writeDot writes a graph in the language of Graphviz.
+// writeDot writes a graph in the Graphviz DOT language.
 func writeDot(w io.Writer, nodes []GraphNode) error {
 	var b strings.Builder
 	b.WriteString("digraph scheduler {\n\trankdir=LR; node [shape=box];\n")
@@ -162,7 +162,7 @@ func writeDot(w io.Writer, nodes []GraphNode) error {
 	return err
 }
 
-// missing names what the desired value of n depends on and is not there.
+// missing returns the keys of the absent dependencies of the desired value of n.
 func (n *node) missing() []string {
 	var keys []string
 	for i := range n.edges {
@@ -174,7 +174,7 @@ func (n *node) missing() []string {
 	return keys
 }
 
-// waits says in words why n is pending.
+// waits describes why n is pending.
 func (n *node) waits() string {
 	if c := n.cycle(); c != nil {
 		return "dependency cycle " + strings.Join(c, " -> ")
@@ -189,7 +189,7 @@ func (n *node) waits() string {
 	return strings.Join(missing, ", ")
 }
 
-// cycle finds a way from n through absent dependencies back to n, nil if there is none.
+// cycle returns a path from n through absent dependencies back to n, or nil if there is none.
 func (n *node) cycle() []string {
 	seen := map[*node]bool{}
 	var find func(m *node) []string
@@ -212,7 +212,7 @@ func (n *node) cycle() []string {
 	return find(n)
 }
 
-// Stats count what the scheduler did since its start.
+// Stats holds counters of the scheduler since its start.
 type Stats struct {
 	Txns, Reverted     uint64
 	Creates, Updates   uint64 // operations, failed ones included
@@ -222,7 +222,7 @@ type Stats struct {
 	Values             int // in the graph
 }
 
-// Stats gives the counters, for metrics.
+// Stats returns the counters, for metrics.
 func (s *Scheduler) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -2,7 +2,7 @@ package scheduler
 
 import "fmt"
 
-// String names the state as vpp-agent does.
+// String returns the name that vpp-agent uses for the state.
 func (s State) String() string {
 	switch s {
 	case Nonexistent:
@@ -34,7 +34,7 @@ func (s State) String() string {
 // MarshalText makes the state readable in JSON.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the output of MarshalText.
 func (s *State) UnmarshalText(text []byte) error {
 	for c := Nonexistent; c <= Retrying; c++ {
 		if c.String() == string(text) {

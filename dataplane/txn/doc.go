@@ -1,6 +1,6 @@
-// Package txn is the transaction that the controller commits once per event, and the record of what became of it.
+// Package txn defines the transaction that the controller commits once per event, and the record of its results.
 //
-// A transaction says which northbound values (dataplane/nb) are desired; a caller that applies it (dataplane/scheduler, or one of the
-// two-phase drivers) works out the difference. The package is the seam between plugins and dataplanes and holds only data and one
+// A transaction lists the northbound values (dataplane/nb) that are desired; the component that applies it (dataplane/scheduler, or one of the
+// two-phase drivers) computes the difference. The package is the interface between plugins and dataplanes and holds only data and one
 // interface.
 package txn

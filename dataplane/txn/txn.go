@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Kind reports what the values of a transaction are compared with.
+// Kind specifies what the values of a transaction are compared with.
 type Kind int
 
 const (
-	// Update changes the values that are named and leaves all others.
+	// Update changes the named values and leaves all others unchanged.
 	Update Kind = iota
 	// UpstreamResync replaces the whole desired state; the cached view of the dataplane is trusted.
 	UpstreamResync
@@ -24,7 +24,7 @@ const (
 	DownstreamResync
 )
 
-// String names the kind.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	switch k {
 	case Update:
@@ -39,27 +39,27 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// KV is one value of a transaction; a nil Value means that the key is not desired any more (Update only).
+// KV is one value of a transaction; a nil Value means that the key is no longer desired (Update only).
 type KV struct {
 	Key   string
 	Value proto.Message
 }
 
-// Txn is one transaction. Values must not be changed after they have been handed over; sub-messages that did not change
-// should be shared with the previous value, since that makes their comparison free.
+// Txn is one transaction. Values must not be changed after they have been passed to Commit or Plan; sub-messages that did not change should be
+// shared with the previous value, since that makes their comparison free.
 type Txn struct {
 	Kind        Kind
 	Description string // the event, for the history
 	SeqNum      uint64 // of the event; 0 when there is none
 	Values      []KV   // the last entry of a key counts
-	// Revert undoes the whole transaction when any of its operations fails or any of its values stays pending for a
-	// reason other than one that existed before.
+	// Revert undoes the whole transaction when any of its operations fails, or when any of its values that was not pending before stays
+	// pending.
 	Revert bool
-	// NoRetry leaves failed values alone: they are not retried in the background.
+	// NoRetry disables the background retries of failed values.
 	NoRetry bool
-	// Recreate are keys of values that are deleted and created again as they are, with everything that depends on them: what
-	// the dataplane has looks right and does not work. Keys of values that are not applied are of no interest. Update only, and
-	// not with Revert.
+	// Recreate lists the keys of values that are deleted and created again unchanged, together with all values that depend on them, because the
+	// object in the dataplane looks correct and does not work. Keys of values that are not applied are ignored. For Update only, and not with
+	// Revert.
 	Recreate []string
 }
 
@@ -72,7 +72,7 @@ type Op struct {
 	Took   time.Duration `json:",omitempty"`
 }
 
-// Action is what an operation does.
+// Action is the type of an operation.
 type Action string
 
 // The actions.
@@ -92,7 +92,7 @@ func (o Op) String() string {
 	return s
 }
 
-// Record is what became of a transaction.
+// Record describes the results of a transaction.
 type Record struct {
 	SeqNum      uint64 // of the record, ascending
 	EventSeqNum uint64
@@ -108,7 +108,7 @@ type Record struct {
 	Failed      []KeyError
 }
 
-// String prints the record as an operator would read it.
+// String formats the record for operators.
 func (r *Record) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#%d %s: %s (planned %d, executed %d, failed %d)\n", r.SeqNum, r.Kind, r.Description,
@@ -123,24 +123,24 @@ func (r *Record) String() string {
 // KeyError is the failure of one value.
 type KeyError struct {
 	Key       string
-	Retriable bool // it will be retried in the background
+	Retriable bool // will be retried in the background
 	Err       error
 }
 
 // Error implements error.
 func (e KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e KeyError) Unwrap() error { return e.Err }
 
-// MarshalText prints the error in records rendered as JSON.
+// MarshalText returns the error text for records rendered as JSON.
 func (e KeyError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // Error is returned by Commit when values failed; errors.As finds it and its KeyErrors.
 type Error struct {
 	Failed   []KeyError
-	Reverted bool // everything that the transaction had done was undone
-	// RevertErr is set when undoing failed too: the dataplane needs a resync.
+	Reverted bool // all changes of the transaction were undone
+	// RevertErr is set when the revert failed, too: the dataplane needs a resync.
 	RevertErr error
 }
 
@@ -160,7 +160,7 @@ func (e *Error) Error() string {
 	return strings.Join(msgs, "; ")
 }
 
-// Unwrap gives the single errors.
+// Unwrap returns the individual errors.
 func (e *Error) Unwrap() []error {
 	errs := make([]error, 0, len(e.Failed)+1)
 	for _, f := range e.Failed {
@@ -172,7 +172,7 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// Escalate is true when at least one failure cannot be repaired by retrying its value alone.
+// Escalate reports whether at least one failure cannot be repaired by retrying its value alone.
 func (e *Error) Escalate() bool {
 	if e.RevertErr != nil {
 		return true
@@ -190,8 +190,8 @@ var ErrClosed = errors.New("dataplane is closed")
 
 // Applier applies transactions, one at a time.
 type Applier interface {
-	// Commit applies t and waits until it is done. The record is returned in any case in which the transaction was
-	// looked at; the error is a *Error when single values failed, else says why nothing was done.
+	// Commit applies t and waits until it is done. The record is returned whenever the transaction was processed; the error is a *Error when
+	// individual values failed, otherwise the reason why nothing was done.
 	Commit(ctx context.Context, t *Txn) (*Record, error)
 	// Plan reports what Commit would do, without doing it (dry run).
 	Plan(ctx context.Context, t *Txn) ([]Op, error)

@@ -19,7 +19,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What a healing controller decides by: is there anything that retrying single values does not repair?
+// A healing controller decides by Escalate: is there a failure that retrying single values does not repair?
 func TestEscalate(t *testing.T) {
 	retried := KeyError{Key: "a", Retriable: true, Err: errors.New("busy")}
 	final := KeyError{Key: "b", Err: errors.New("no such table")}
@@ -38,7 +38,7 @@ func TestEscalate(t *testing.T) {
 	}
 }
 
-// The causes are found through all the wrapping, those of a failed revert too.
+// errors.Is and errors.As find the causes through all wrapping, including those of a failed revert.
 func TestErrorFindsCauses(t *testing.T) {
 	first, second, undo := errors.New("first"), errors.New("second"), errors.New("undo")
 	err := fmt.Errorf("event 7: %w", &Error{
@@ -76,7 +76,7 @@ func TestErrorIsShort(t *testing.T) {
 	}
 }
 
-// The history is read by people and, as JSON, by programs.
+// Operators read the history as text, and programs read it as JSON.
 func TestRecordIsReadable(t *testing.T) {
 	rec := &Record{
 		SeqNum: 3, Kind: FullResync, Description: "start", Planned: []Op{{Action: Create, Key: "k"}, {Action: Delete, Key: "d"}},

@@ -10,10 +10,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestACLFigures logs what changes of an ACL take that is on many interfaces (docs/adr/0009 quotes them).
+// TestACLFigures logs the time that changes of an ACL on many interfaces take (docs/adr/0009 quotes it).
 func TestACLFigures(t *testing.T) {
 	if testing.Short() || !testing.Verbose() {
-		t.Skip("skipped: figures are for people who look at them (go test -v)")
+		t.Skip("skipped: logs figures only (go test -v)")
 	}
 	rulesFor := func(n, more int) (out []*vpp_acl.ACL_Rule) {
 		for i := range n {

@@ -22,7 +22,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// aclLines is the ACLs' part of vppState.
+// aclLines adds the state of ACLs to vppState.
 func aclLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
 	conn.Dump(lane, &acl.ACLDump{ACLIndex: kit.None}, func(d *acl.ACLDetails) { add("acl %q %v", d.Tag, d.R) }, end)
 	conn.Dump(lane, &acl.ACLInterfaceListDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
@@ -86,7 +86,7 @@ func TestACLs(t *testing.T) {
 	})
 }
 
-// onInterface are the tags of the ACLs that an interface has for what comes in.
+// onInterface returns the tags of the ACLs that an interface has for received packets.
 func (a *agent) onInterface(name string) string {
 	a.t.Helper()
 	index, ok := a.idx.IfIndex(name)
@@ -112,8 +112,8 @@ func (a *agent) onInterface(name string) string {
 	return strings.Join(out, " ")
 }
 
-// VPP with workers has room for ACLs as it is started; if it has not it is not made to die. Then nothing is served that is guarded,
-// and everything else goes on.
+// A VPP with workers has room for ACLs in its default configuration; if it has not, the agent must not make it crash. Then guarded
+// addresses are not served, and all other services continue.
 func TestACLRoom(t *testing.T) {
 	config := values{loop("a", ""), aclOf("services", []string{"a"}, nil, denyAll("192.0.2.1/32", 80))}
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestACLRoom(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		workers := 1
 		if runtime.NumCPU() < 4 {
-			workers = 0 // VPP gives up when its worker does not get a CPU
+			workers = 0 // VPP gives up if its worker does not get a CPU
 		}
 		v := vpptest.Start(t, vpptest.Options{Workers: workers})
 		a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
@@ -154,7 +154,7 @@ func TestACLRoom(t *testing.T) {
 	})
 }
 
-// Ours go first, by name, whatever comes when; another program's stay behind them.
+// Our ACLs come first, by name, whatever the order of creation; another program's stay behind them.
 func TestACLOrder(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -180,7 +180,7 @@ func TestACLOrder(t *testing.T) {
 		a.stop()
 		a = newAgent(t, g, Deps{})
 		a.mustNotWrite("restarted agent", everything)
-		// Another program puts its ACL before ours, which then are looked up too late.
+		// Another program puts its ACL before ours, so that ours are matched too late.
 		a.invoke(&acl.ACLInterfaceSetACLList{SwIfIndex: interface_types.InterfaceIndex(index), NInput: 1,
 			Acls: []uint32{other.ACLIndex}}, &acl.ACLInterfaceSetACLListReply{})
 		if n, rec := a.resync(everything...); n == 0 {
@@ -193,7 +193,7 @@ func TestACLOrder(t *testing.T) {
 	})
 }
 
-// Other rules are one request, however many interfaces there are; one interface more or less is one.
+// A change of rules is one request, however many interfaces there are; adding or removing an interface is one request.
 func TestACLDeltas(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -246,7 +246,7 @@ func TestACLValidation(t *testing.T) {
 	}
 }
 
-// guardRig is a node with a service whose address not everybody may use, on a fake that can be made to refuse.
+// guardRig returns a node with a service whose address only some clients may use, on a fake that can be made to refuse requests.
 func guardRig(t *testing.T) (f *vppfake.Fake, a *agent, base, service values) {
 	t.Helper()
 	f = vppfake.New(vppfake.Config{Seed: 1})
@@ -275,7 +275,8 @@ func served(f *vppfake.Fake) bool {
 	return strings.Contains(f.Dump(), "192.0.2.1") && strings.Contains(f.Dump(), "10.1.0.3")
 }
 
-// What an ACL guards is not served before the ACL is everywhere, whether new or served to everybody until now.
+// An address that an ACL guards is not served before the ACL is on all interfaces, whether it is new or was open to all clients until
+// now.
 func TestGuardFailsClosed(t *testing.T) {
 	for _, message := range []string{"acl_add_replace", "acl_interface_set_acl_list"} {
 		for _, open := range []bool{false, true} {
@@ -303,7 +304,7 @@ func TestGuardFailsClosed(t *testing.T) {
 	}
 }
 
-// A new interface has no NAT before it has the ACL; others go on.
+// A new interface gets NAT only after it has the ACL; other interfaces keep it.
 func TestGuardOfNewInterface(t *testing.T) {
 	f, a, base, service := guardRig(t)
 	a.resync(all(base, service)...)
@@ -324,7 +325,7 @@ func TestGuardOfNewInterface(t *testing.T) {
 	}
 }
 
-// An ACL that could not be put on an interface is without effect once the interface has gone.
+// An ACL that could not be put on an interface has no effect after the interface was deleted.
 func TestGuardGone(t *testing.T) {
 	f, a, base, service := guardRig(t)
 	a.resync(all(base, service)...)
@@ -343,8 +344,8 @@ func TestGuardGone(t *testing.T) {
 	}
 }
 
-// A service that is guarded, or not any more, is not made again: connections go on. The same goes for other rules and for interfaces that
-// go.
+// A service that becomes guarded, or unguarded, is not made again: connections continue. The same applies to changes of rules and to the
+// deletion of interfaces.
 func TestGuardChanges(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

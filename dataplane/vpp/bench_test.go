@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// The figures that matter on a node: a pod, many routes, and a restart with nothing changed.
+// TestFigures measures what matters on a node: a pod, many routes, and a restart without changes.
 func TestFigures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")

@@ -14,30 +14,31 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// buffersReserve is what has to be free for one more TAP: its receive ring holds 256 buffers, and traffic needs some.
+// buffersReserve is the number of buffers that must be free for one more TAP: its receive ring holds 256 buffers, and traffic
+// needs some.
 const (
 	buffersReserve = 1024
 	buffersEvery   = 5 * time.Second
 )
 
-// Buffers watches VPP's packet buffers. Every TAP keeps a ring full of them; when they run out, new interfaces come up and
-// receive nothing, and VPP does not say so.
+// Buffers monitors VPP's packet buffers. Every TAP keeps a ring full of them; when they are exhausted, new interfaces come up
+// and receive nothing, and VPP does not report that.
 type Buffers struct {
 	conn        *conn.Conn
 	log         *slog.Logger
-	total, free atomic.Int64 // total is 0 while nothing is known
+	total, free atomic.Int64 // total is 0 while there is no data
 	warned      bool
 }
 
-// NewBuffers has no data before Run.
+// NewBuffers returns a monitor that has no data before Run.
 func NewBuffers(c *conn.Conn, log *slog.Logger) *Buffers {
 	return &Buffers{conn: c, log: log.With("component", "vpp-buffers")}
 }
 
-// Counts are the buffers that VPP has and those that are free; zero while nothing is known.
+// Counts returns the number of VPP's buffers and of the free ones; zero while there is no data.
 func (b *Buffers) Counts() (total, free int64) { return b.total.Load(), b.free.Load() }
 
-// Low says that there are not enough free buffers for another pod.
+// Low returns an error if there are not enough free buffers for another pod.
 func (b *Buffers) Low() error {
 	total, free := b.Counts()
 	if total == 0 || free >= buffersReserve {
@@ -47,7 +48,7 @@ func (b *Buffers) Low() error {
 		free, total)
 }
 
-// Run looks at the buffers every few seconds until ctx ends.
+// Run polls the buffers every few seconds until ctx ends.
 func (b *Buffers) Run(ctx context.Context) error {
 	tick := time.NewTicker(buffersEvery)
 	defer tick.Stop()
@@ -81,8 +82,9 @@ func (b *Buffers) look(ctx context.Context) {
 	b.warned = err != nil
 }
 
-// parseBuffers reads the table of "show buffers": one line a pool, with the columns Total, Avail and Cached. The pool that is
-// worst off counts, since interfaces take from that of their NUMA node; a text without a pool gives zeros.
+// parseBuffers parses the table of "show buffers": one line per pool, with the columns Total, Avail and Cached. It returns
+// the pool with the fewest free buffers, since interfaces use the pool of their NUMA node; a text without a pool yields
+// zeros.
 func parseBuffers(text string) (total, free int64) {
 	columns := map[string]int{}
 	for line := range strings.Lines(text) {

@@ -11,7 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// CLI runs one line on VPP's command line and gives what it prints. What VPP does not understand is an error with its text.
+// CLI runs one command on VPP's command line and returns its output. For a command that VPP rejects it returns an error
+// with VPP's text.
 func CLI(ctx context.Context, c *conn.Conn, command string) (string, error) {
 	var reply vlib.CliInbandReply
 	err := c.Invoke(ctx, &vlib.CliInband{Cmd: command}, &reply)

@@ -22,7 +22,7 @@ func member(set uint64, prefix string, port ...uint32) *vpp_contiv.IPSetMember {
 	return m
 }
 
-// allowRule allows a set of sources to some ports of TCP; no set: anything.
+// allowRule returns a rule that allows a set of sources to reach some TCP ports; no set: any source.
 func allowRule(source uint64, ports ...uint32) *vpp_contiv.Policy_Rule {
 	r := &vpp_contiv.Policy_Rule{Action: vpp_contiv.Policy_ALLOW, Source: source}
 	for _, p := range ports {
@@ -42,7 +42,7 @@ func tier(otherwise vpp_contiv.Policy_Action, policies ...uint64) *vpp_contiv.En
 	return &vpp_contiv.EndpointPolicy_Tier{Policies: policies, Otherwise: otherwise}
 }
 
-// endpointPolicy has tiers for ingress, and allows what they pass.
+// endpointPolicy returns a policy with tiers for ingress that allows packets which the tiers pass.
 func endpointPolicy(ifName string, tiers ...*vpp_contiv.EndpointPolicy_Tier) *vpp_contiv.EndpointPolicy {
 	return &vpp_contiv.EndpointPolicy{
 		Interface: ifName, Name: "name of " + ifName,
@@ -51,7 +51,8 @@ func endpointPolicy(ifName string, tiers ...*vpp_contiv.EndpointPolicy_Tier) *vp
 	}
 }
 
-// policyFirst and policySecond differ in every field of network policy. pod-2 is a pod in both versions of contivVersions.
+// policyFirst and policySecond return values that differ in every field of network policy. pod-2 is a pod in both versions of
+// contivVersions.
 func policyFirst() values {
 	full := &vpp_contiv.Policy_Rule{Action: vpp_contiv.Policy_PASS, Family: 6, Protocol: 17, Source: 1, Destination: 2, DestinationPorts: 3,
 		Ports: []*vpp_contiv.Policy_PortRange{{First: 1, Last: 65535}, {First: 7, Last: 7}}}
@@ -80,7 +81,7 @@ func policySecond() values {
 	}
 }
 
-// One member more is one message, and so is one less, a policy's rule, and another policy of an endpoint.
+// Adding a member is one message, and so is removing one, changing a policy's rule, and changing the policy of an endpoint.
 func TestContivPolicyChange(t *testing.T) {
 	onVPP(t, vpptest.Options{Plugin: true}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -108,8 +109,8 @@ func TestContivPolicyChange(t *testing.T) {
 	})
 }
 
-// The link of a pod waits for its policy, also when that fails, and goes down before the policy goes. A policy that fails leaves what was
-// there before.
+// The link of a pod waits for its policy, also if setting the policy fails, and goes down before the policy is deleted. If a change of a
+// policy fails, the previous state remains.
 func TestLinkWaitsForPolicy(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
 	t.Cleanup(func() { f.Close() })
@@ -150,7 +151,8 @@ func TestLinkWaitsForPolicy(t *testing.T) {
 	}
 }
 
-// On a VPP without the plugin pods that no policy restricts start, others do not; pods that run go on, also when the agent restarts.
+// On a VPP without the plugin, pods that no policy restricts start and others do not; running pods keep running, also when the agent
+// restarts.
 func TestPolicyWithoutPlugin(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Seed: 1})
 	t.Cleanup(func() { f.Close() })
@@ -200,7 +202,7 @@ func TestPolicyWithoutPlugin(t *testing.T) {
 	}
 }
 
-// A policy that endpoints stop using in the same transaction goes, too.
+// A policy that endpoints stop using in the same transaction is deleted, too.
 func TestPolicyGoesWithItsLastUse(t *testing.T) {
 	onVPP(t, vpptest.Options{Plugin: true}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestPluginPresence: the messages of a VPP show whether it has the plugin.
+// TestPluginPresence checks that the messages of a VPP show whether it has the plugin.
 func TestPluginPresence(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		workers := map[bool]int{true: 1}[with]
@@ -29,7 +29,7 @@ func TestPluginPresence(t *testing.T) {
 	}
 }
 
-// TestOtherPlugin: a plugin of another version is not used, and the log says what it lacks.
+// TestOtherPlugin checks that a plugin of another version is not used, and that the log lists what it lacks.
 func TestOtherPlugin(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Plugin: true, Without: []string{"contiv_range_add_del"}})
 	t.Cleanup(func() { f.Close() })

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// servedVersions are two states in which other pods serve the same addresses: by the same sets of backends, and by other ones.
+// servedVersions returns two states in which other pods serve the same addresses: with the same sets of backends, and with others.
 func servedVersions() (before, after values) {
 	web := func(service uint64) *vpp_contiv.Frontend {
 		return frontend("10.96.0.1:80", vpp_contiv.Frontend_TCP, balance(service), balance(service))
@@ -37,7 +37,7 @@ func fakeWithPlugin(t *testing.T) *target {
 	return &target{socket: socket, fake: f}
 }
 
-// unserved are the frontends whose clients are refused now, or soon: nothing is left of their backends but what is leaving.
+// unserved lists the frontends whose clients are rejected now, or soon: all of their remaining backends are draining.
 func (a *agent) unserved() (list []string) {
 	a.t.Helper()
 	serve := map[uint64]bool{}
@@ -63,8 +63,8 @@ func (a *agent) unserved() (list []string) {
 	return list
 }
 
-// TestServedMeanwhile: an agent ends, or VPP stops to answer, at any point of a change. Every service that has backends before and after the change has some: VPP
-// may be left like that for as long as the next agent takes to start.
+// TestServedMeanwhile checks that every service that has backends before and after a change also has some if an agent ends, or VPP stops answering,
+// at any point of the change: VPP may stay in that state until the next agent has started.
 func TestServedMeanwhile(t *testing.T) {
 	before, after := servedVersions()
 	for _, kind := range []txn.Kind{txn.Update, txn.FullResync} {
@@ -96,7 +96,7 @@ func TestServedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestServedBySlowVPP: VPP takes longer for a request than it keeps the last backend of a service. No client is refused meanwhile.
+// TestServedBySlowVPP checks that no client is rejected if VPP takes longer for a request than it keeps the last backend of a service.
 func TestServedBySlowVPP(t *testing.T) {
 	before, after := servedVersions()
 	g := fakeWithPlugin(t)

@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// contivLines are all objects of our own plugin, if there is one.
+// contivLines adds all objects of our own plugin, if VPP has it.
 func contivLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
 	done := func(err error) {
 		if !errors.Is(err, conn.ErrUnknownMessage) {
@@ -40,7 +40,7 @@ func contivLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
 	} {
 		conn.Dump(lane, req, func(d api.Message) {
 			if b, ok := d.(*contiv.ContivBackendDetails); ok && b.Draining {
-				return // it goes soon
+				return // it is deleted soon
 			}
 			add("%s %+v", d.GetMessageName(), d)
 		}, done)
@@ -79,7 +79,7 @@ func frontend(at string, proto vpp_contiv.Frontend_Protocol, in, out *vpp_contiv
 	}
 }
 
-// contivVersions are two states of a node that differ in every field of the plugin's objects.
+// contivVersions returns two states of a node that differ in every field of the plugin's objects.
 func contivVersions() (first, second values) {
 	const (
 		tcp, udp, sctp, whole = vpp_contiv.Frontend_TCP, vpp_contiv.Frontend_UDP, vpp_contiv.Frontend_SCTP, vpp_contiv.Frontend_ANY
@@ -139,7 +139,7 @@ func TestContivPlugin(t *testing.T) {
 	})
 }
 
-// One backend more is one message, and so is one less, one frontend, one range.
+// Adding a backend is one message, and so is removing one, adding a frontend, and adding a range.
 func TestContivChange(t *testing.T) {
 	onVPP(t, vpptest.Options{Plugin: true}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -164,7 +164,8 @@ func TestContivChange(t *testing.T) {
 	})
 }
 
-// The link of a pod waits for its endpoint, also when that fails, and goes down before the endpoint goes.
+// The link of a pod waits for its endpoint, also if setting the endpoint fails, and goes down before the
+// endpoint is deleted.
 func TestLinkWaitsForEndpoint(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
 	t.Cleanup(func() { f.Close() })
@@ -217,7 +218,7 @@ func TestContivRefusals(t *testing.T) {
 	}
 }
 
-// contivOn is a node's part of our own plugin, with a pod behind the interface.
+// contivOn returns a node's objects of our own plugin, with a pod behind the interface.
 func contivOn(pod string) values {
 	return all(network4and6(vpp_contiv.Network_POD, "10.1.0.0/16", "fd00:1::/32"), values{
 		&vpp_contiv.Config{TunnelPorts: []uint32{4789}},

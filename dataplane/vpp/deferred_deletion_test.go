@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// waitingInVPP is the number of interfaces in VPP that wait to be deleted.
+// waitingInVPP returns the number of interfaces in VPP that wait to be deleted.
 func waitingInVPP(a *agent) (n int) {
 	lane := a.conn.Lane()
 	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
@@ -53,7 +53,8 @@ func emptied(t *testing.T, a *agent, queue *iface.DeletionQueue) {
 	}
 }
 
-// An interface that is made again where one in the queue still is must be the only one there, and stay.
+// An interface that is made again while its predecessor is in the queue must be the only one on the device,
+// and remain.
 func TestDeferredDeletion(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
@@ -77,7 +78,7 @@ func TestDeferredDeletion(t *testing.T) {
 	}
 	one := all(tables(1, "pod"), values{dev("tap-a", "cvtest0", 256), tap("tap-b"), af("af-a")})
 	two := all(tables(1, "pod"), values{
-		dev("tap-a", "cvtest0", 512), // made again: other rings
+		dev("tap-a", "cvtest0", 512), // made again because of other rings
 		tap("tap-b", func(v *vpp_interfaces.Interface) { v.GetTap().RxRingSize = 512 }),
 		af("af-b"), // another name on the same device
 	})
@@ -89,7 +90,7 @@ func TestDeferredDeletion(t *testing.T) {
 	emptied(t, a, deps.Interfaces.DeletionQueue)
 	a.mustNotWrite("after", two)
 
-	// deleted, and made again before they are gone
+	// deleted, and made again before the deletion is carried out
 	a.commit(txn.Update, deletions(t, two)...)
 	if n := waitingInVPP(a); n != 3 {
 		t.Errorf("%d interfaces in the queue", n)

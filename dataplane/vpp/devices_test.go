@@ -87,7 +87,8 @@ func TestRxPlacement(t *testing.T) {
 	})
 }
 
-// As many queues as are placed, each where it is wanted; and another number of them makes the interface again.
+// An interface has as many queues as are placed, each on the desired worker; another number of queues makes the interface
+// again.
 func TestQueuesAtWorkers(t *testing.T) {
 	placed := func(workers ...uint32) (list []*vpp_interfaces.Interface_RxPlacement) {
 		for queue, worker := range workers {
@@ -120,7 +121,7 @@ func TestQueuesAtWorkers(t *testing.T) {
 				}
 			})
 		a.lane.Flush(t.Context())
-		if want := map[string][]uint32{"tap-a": {1, 2}, "af": {1, 2}}; !maps.EqualFunc(got, want, slices.Equal) { // threads; 0 is the main one
+		if want := map[string][]uint32{"tap-a": {1, 2}, "af": {1, 2}}; !maps.EqualFunc(got, want, slices.Equal) { // threads; 0 is the main thread
 			t.Errorf("queues at %v, want %v", got, want)
 		}
 	})
@@ -183,8 +184,8 @@ func TestTapSurvivesVPP(t *testing.T) {
 	}
 }
 
-// Two pods as contiv wires them: unnumbered in the pod table, /32 routes, static neighbours. They reach each other and the
-// gateway with the first packet.
+// Two pods as contiv connects them: unnumbered in the pod table, /32 routes, static neighbours. They reach each other and
+// the gateway with the first packet.
 func TestPodsReachEachOther(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
@@ -227,7 +228,7 @@ func TestPodsReachEachOther(t *testing.T) {
 	a.commit(txn.Update, deletions(t, config)...)
 }
 
-// A TAP whose Linux end is made in the pod's namespace at once.
+// The Linux end of a TAP is made directly in the pod's namespace.
 func TestTapInPlace(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
 	ns := "cvtest-inplace"
@@ -289,7 +290,7 @@ func TestAfPacket(t *testing.T) {
 	})
 }
 
-// An interface that VPP still has on a device is dead if its peer has gone: it is made again.
+// An interface that VPP still has on a device does not work if its peer was deleted: it is made again.
 func TestAfPacketLeftover(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
@@ -336,7 +337,7 @@ func TestMemif(t *testing.T) {
 	})
 }
 
-// The queues of a memif come with its peer, in VPP's default mode.
+// VPP makes the queues of a memif when its peer connects, in VPP's default mode.
 func TestMemifRxModeAfterPeer(t *testing.T) {
 	dir := t.TempDir()
 	v1, v2 := vpptest.Start(t, vpptest.Options{}), vpptest.Start(t, vpptest.Options{})
@@ -418,7 +419,7 @@ func TestPhysicalMissing(t *testing.T) {
 	})
 }
 
-// Addresses: adding one that is there is fine, one that overlaps is not.
+// Adding an address that the interface already has succeeds; adding one that overlaps with another fails.
 func TestAddressInUse(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -435,7 +436,7 @@ func TestAddressInUse(t *testing.T) {
 	})
 }
 
-// A VPP that was restarted gets everything again.
+// A restarted VPP is configured completely.
 func TestVPPRestart(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{})
 	g := &target{socket: v.Socket(), real: v}

@@ -35,7 +35,7 @@ const (
 	optMask, optRouter, optRequested, optTime, optType, optServer, optEnd = 1, 3, 50, 51, 53, 54, 255
 )
 
-// startDHCP serves until the end of the test.
+// startDHCP runs a server until the end of the test.
 func startDHCP(t *testing.T, ns, dev, self string) *dhcpServer {
 	t.Helper()
 	s := &dhcpServer{self: netip.MustParseAddr(self), done: make(chan struct{})}
@@ -67,7 +67,7 @@ func startDHCP(t *testing.T, ns, dev, self string) *dhcpServer {
 	return s
 }
 
-// lease sets what the server gives, and for how long.
+// lease sets the lease that the server offers, and its duration.
 func (s *dhcpServer) lease(address netip.Prefix, gateway netip.Addr, time time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *dhcpServer) serve() {
 			continue
 		}
 		if reply := s.answer(buf[:n]); reply != nil {
-			_, _ = s.conn.WriteTo(reply, &net.UDPAddr{IP: net.IPv4bcast, Port: 68}) // the client asks again
+			_, _ = s.conn.WriteTo(reply, &net.UDPAddr{IP: net.IPv4bcast, Port: 68}) // if this fails the client retries
 		}
 	}
 }

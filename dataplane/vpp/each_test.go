@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// servingNode is a node with a pod and services, of all that VPP does not tell: locks of tables, features.
+// servingNode returns a node with a pod and services, with all objects that VPP does not report completely: locks of tables, features.
 func servingNode() values {
 	return all(tables(1, "pod"), natOn(), values{
 		loop("nic", "02:00:00:00:01:02", withIP("192.168.16.1/24")),
@@ -24,7 +24,7 @@ func servingNode() values {
 	}, contivOn("pod"))
 }
 
-// Whichever request goes wrong, in the end VPP is as if none had, also in what it does not tell.
+// Whichever request fails, in the end VPP is in the same state as if none had failed, including the state that VPP does not report.
 func TestEachRequestGoesWrong(t *testing.T) {
 	clean, want := "", ""
 	writes := [2]uint64{}
@@ -53,7 +53,7 @@ func TestEachRequestGoesWrong(t *testing.T) {
 func oneGoesWrong(f *vppfake.Fake, a *agent, fault vppfake.Fault, want, clean string) {
 	a.t.Helper()
 	f.Faults.Add(fault)
-	// fails, or not
+	// may fail
 	_, _ = a.s.Commit(a.t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(a.t, servingNode()), NoRetry: true})
 	f.Faults.Clear()
 	a.settle(kvs(a.t, servingNode()))
@@ -69,13 +69,13 @@ func oneGoesWrong(f *vppfake.Fake, a *agent, fault vppfake.Fault, want, clean st
 	}
 }
 
-// dumpOf is all that VPP has but its own routes to addresses of NAT, which are those that it had when an interface came.
+// dumpOf returns the state of VPP except its own routes to addresses of NAT, which are those that it had when an interface was created.
 func dumpOf(f *vppfake.Fake) string {
 	lines := strings.Split(f.Dump(), "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, " nat-low: ") }), "\n")
 }
 
-// onFake runs a test with an agent on its own VPP.
+// onFake runs a test with an agent on a separate fake VPP.
 func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
 	t.Helper()
 	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
@@ -90,8 +90,8 @@ func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
 	run(f, a)
 }
 
-// A pod has gone while no agent was there, and the next one does not receive its neighbours at first. VPP would keep these for whichever
-// interface comes next, so the pod's interface stays until they are known.
+// A pod was deleted while no agent was running, and the next agent does not receive its neighbours at first. VPP would keep these for
+// the next interface with the same index, so the pod's interface stays until they are known.
 func TestNeighboursUnknownAtFirst(t *testing.T) {
 	onFake(t, func(f *vppfake.Fake, a *agent) {
 		node := values{loop("gw", "02:00:00:00:01:01", withIP("10.1.0.1/24"))}

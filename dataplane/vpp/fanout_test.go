@@ -14,7 +14,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestFanoutTaken: another program has the fanout group that VPP would take. The error names the cause and the fix; once the program is gone, a retry succeeds.
+// TestFanoutTaken checks the case that another program has the fanout group that VPP would use. The error names the cause and the fix; once the
+// program has ended, a retry succeeds.
 func TestFanoutTaken(t *testing.T) {
 	af := afPacket("af", "cvfan0")
 	af.RxPlacements = []*vpp_interfaces.Interface_RxPlacement{{Queue: 0, Worker: 0}, {Queue: 1, Worker: 1}}
@@ -38,14 +39,14 @@ func TestFanoutTaken(t *testing.T) {
 	})
 }
 
-// holdGroups takes all fanout groups that VPP may take for its first interface: the upper byte is a hash of the device's name.
+// holdGroups occupies all fanout groups that VPP may use for its first interface: the upper byte is a hash of the device's name.
 func holdGroups(t *testing.T, device string) (free func()) {
 	t.Helper()
 	link, err := net.InterfaceByName(device)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in network order
+	const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in network byte order
 	var fds []int
 	free = func() {
 		for _, fd := range fds {

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// node is a bit of everything.
+// node returns values of many kinds.
 func node() values {
 	return all(tables(1, "pod"), values{
 		loop("gw", "02:00:00:00:01:01", inTable(1), withIP("10.1.0.1/24", "fd00:1::1/64")),
@@ -63,7 +63,8 @@ func node() values {
 	}, contivOn("tap-1"))
 }
 
-// Whatever goes wrong on the way, a resync without faults ends in what is desired, and deleting it leaves nothing.
+// Whatever fails on the way, a resync without faults leads to the desired state, and deleting all values leaves
+// nothing.
 func TestFaults(t *testing.T) {
 	faults := map[string]vppfake.Fault{
 		"refused":                 {Message: "*", WritesOnly: true, Retval: -1, Probability: 0.15},
@@ -91,7 +92,7 @@ func TestFaults(t *testing.T) {
 				desired := kvs(t, node())
 				f.Faults.Add(fault)
 				for _, kind := range []txn.Kind{txn.Update, txn.FullResync, txn.FullResync} {
-					// fails, or not
+					// may fail
 					_, _ = a.s.Commit(t.Context(), &txn.Txn{Kind: kind, Values: desired, NoRetry: true})
 					a.awaitConnection()
 				}
@@ -111,7 +112,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// settle resyncs. The end of a connection may not have been noticed yet, and a busy machine may be slow.
+// settle resyncs until it succeeds. The agent may not have detected the end of a connection yet, and a busy machine may
+// be slow.
 func (a *agent) settle(desired []txn.KV) {
 	a.t.Helper()
 	var err error
@@ -130,7 +132,8 @@ func (a *agent) settle(desired []txn.KV) {
 	a.t.Fatal(err)
 }
 
-// withoutNATRoutes leaves out VPP's own routes to addresses of NAT, which are those that it had when an interface came.
+// withoutNATRoutes leaves out VPP's own routes to addresses of NAT, which are those that it had when an interface was
+// created.
 func withoutNATRoutes(state string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(state, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "route 0 10.96.")

@@ -12,7 +12,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestTypedRoutes: what a user has typed in is distinguished from what came by the API or by itself.
+// TestTypedRoutes checks that routes added on the command line are distinguished from routes of the API and
+// from VPP's own.
 func TestTypedRoutes(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat"}})
 	jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))

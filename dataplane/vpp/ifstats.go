@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/adapter/statsclient"
 )
 
-// IfCounters are the counters of one interface, of all of VPP's workers together.
+// IfCounters holds the counters of one interface, summed over all of VPP's workers.
 type IfCounters struct {
 	Index                  uint32 // sw_if_index
 	RxPackets, RxBytes     uint64
@@ -21,11 +21,11 @@ type IfCounters struct {
 	IP4Packets, IP6Packets uint64
 }
 
-// ifStatsTimeout is how long VPP's statistics socket is waited for.
+// ifStatsTimeout is the timeout for VPP's statistics socket.
 const ifStatsTimeout = 100 * time.Millisecond
 
-// ReadIfCounters reads VPP's statistics segment, which does not disturb VPP: the counters are read from memory that it shares.
-// The connection lives for one reading, so that a VPP that has been replaced since is no matter.
+// ReadIfCounters reads VPP's statistics segment, which does not affect VPP: the counters are in shared memory. It opens a
+// connection for each reading, so a restart of VPP between readings does not matter.
 func ReadIfCounters(socket string) ([]IfCounters, error) {
 	if _, err := os.Stat(socket); err != nil {
 		return nil, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
@@ -35,14 +35,14 @@ func ReadIfCounters(socket string) ([]IfCounters, error) {
 		return nil, fmt.Errorf("VPP statistics: %w", err)
 	}
 	entries, err := c.DumpStats("^/if/")
-	out := sumIfCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
+	out := sumIfCounters(entries) // before Disconnect, which unmaps VPP's memory that holds the entries
 	if err = errors.Join(err, c.Disconnect()); err != nil {
 		return nil, fmt.Errorf("VPP statistics: %w", err)
 	}
 	return out, nil
 }
 
-// sumIfCounters adds up the workers. Interfaces that have been deleted have no name.
+// sumIfCounters sums over the workers. Interfaces that have been deleted have no name.
 func sumIfCounters(entries []adapter.StatEntry) []IfCounters {
 	var out []IfCounters
 	at := map[int]int{} // sw_if_index → place in out

@@ -13,7 +13,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestInterfaceCountersOfAllWorkersAreAddedUp: workers count apart, and the numbers of interfaces that are gone have no name.
+// TestInterfaceCountersOfAllWorkersAreAddedUp checks that the separate counts of workers are summed; numbers of deleted interfaces
+// have no name.
 func TestInterfaceCountersOfAllWorkersAreAddedUp(t *testing.T) {
 	entry := func(name string, data adapter.Stat) adapter.StatEntry {
 		return adapter.StatEntry{StatIdentifier: adapter.StatIdentifier{Name: []byte(name)}, Data: data}
@@ -36,8 +37,9 @@ func TestInterfaceCountersOfAllWorkersAreAddedUp(t *testing.T) {
 	}
 }
 
-// TestInterfaceErrorsOfRealVPP: on real VPP, packets to an interface that is down are transmit errors of this interface, which become
-// contiv_interface_transmit_errors_total, and packets that no node takes are drops of the interface by which they came.
+// TestInterfaceErrorsOfRealVPP checks on a real VPP that packets to an interface that is down are transmit errors of this interface,
+// which become contiv_interface_transmit_errors_total, and that packets that no node accepts are drops of the interface on which they
+// were received.
 func TestInterfaceErrorsOfRealVPP(t *testing.T) {
 	const packets = 25
 	v := vpptest.Start(t, vpptest.Options{})

@@ -23,7 +23,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// leaseWatch is an agent's watch.
+// leaseWatch records an agent's leases.
 type leaseWatch struct {
 	*iface.Leases
 	t    *testing.T
@@ -84,7 +84,8 @@ func (w *leaseWatch) expectNone(ifName string) {
 	}
 }
 
-// onDHCP runs a test against the fake and against the real VPP: nic is an interface behind which give plays the DHCP server.
+// onDHCP runs a test against the fake and against the real VPP: nic is an interface behind which give acts as the DHCP
+// server.
 func onDHCP(t *testing.T, run func(t *testing.T, g *target, nic *vpp_interfaces.Interface,
 	give func(address, gateway string))) {
 	t.Run("fake", func(t *testing.T) {
@@ -114,7 +115,7 @@ func onDHCP(t *testing.T, run func(t *testing.T, g *target, nic *vpp_interfaces.
 		server := startDHCP(t, ns, "srv0", "10.77.0.1")
 		run(t, &target{socket: v.Socket(), real: v}, afPacket("nic", "vpp0"), func(address, gateway string) {
 			p, gw := parseLease(address, gateway)
-			server.lease(p, gw, 2*time.Second) // VPP asks again after half of it
+			server.lease(p, gw, 2*time.Second) // VPP renews the lease after half of this time
 		})
 	})
 }
@@ -131,8 +132,8 @@ func parseLease(address, gateway string) (p netip.Prefix, gw netip.Addr) {
 	return p, gw
 }
 
-// A lease is reported when it comes, when it changes and when the agent is restarted. Its address and default route are left
-// alone by resyncs, and go with the client.
+// A lease is reported when it is obtained, when it changes and when the agent is restarted. Resyncs do not change its
+// address and default route; they are removed with the client.
 func TestDHCPLeases(t *testing.T) {
 	onDHCP(t, func(t *testing.T, g *target, nic *vpp_interfaces.Interface, give func(address, gateway string)) {
 		nic.Enabled, nic.SetDhcpClient = true, true
@@ -178,7 +179,7 @@ func TestDHCPLeases(t *testing.T) {
 	})
 }
 
-// From a static address to DHCP and back.
+// The interface changes from a static address to DHCP and back.
 func TestDHCPInsteadOfAddress(t *testing.T) {
 	onDHCP(t, func(t *testing.T, g *target, nic *vpp_interfaces.Interface, give func(address, gateway string)) {
 		nic.Enabled = true
@@ -195,7 +196,7 @@ func TestDHCPInsteadOfAddress(t *testing.T) {
 		a.mustNotWrite("leased", values{nic})
 		w.stop()
 		a.stop()
-		a = newAgent(t, g, Deps{}) // which wants the address itself
+		a = newAgent(t, g, Deps{}) // this agent's configuration has the address as a static one
 		a.resync(static)
 		hasRoutes(t, a, "10.77.0.50/32")
 		a.mustNotWrite("static again", values{static})

@@ -14,34 +14,34 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// LinkCounters say whether an interface moves packets.
+// LinkCounters holds the counters that show whether an interface forwards packets.
 type LinkCounters struct {
-	// Offered are the packets that VPP had for the interface: it counts them before it finds out whether the device takes them.
+	// Offered counts the packets that VPP had for the interface: VPP counts them before it checks whether the device accepts them.
 	Offered uint64
-	// Refused are those of them for which an af_packet interface had no free frame.
+	// Refused counts those of them for which an af_packet interface had no free frame.
 	Refused uint64
-	// Taken are the packets that came from it.
+	// Taken counts the packets that were received on the interface.
 	Taken uint64
 }
 
-// PathCounters say whether packets get through.
+// PathCounters holds the counters that show whether packets are forwarded.
 type PathCounters struct {
 	Links map[uint32]LinkCounters // by sw_if_index
-	// NATRefused are the packets for which NAT44 had no room for a session.
+	// NATRefused counts the packets for which NAT44 had no room for a session.
 	NATRefused uint64
-	// Connections are those of our plugin; nil where VPP does not have it.
+	// Connections has the counts of our plugin; nil if VPP does not have the plugin.
 	Connections *Connections
 }
 
-// Connections say how full the plugin's tables are.
+// Connections holds the fill level of the plugin's tables.
 type Connections struct {
 	IPv4, IPv6, Max uint64 // Max is the limit of each family
-	// TableRefused are the packets for which a table had no room for a connection, EndpointRefused those whose sender has as many as
-	// it may have.
+	// TableRefused counts the packets for which a table had no room for a connection, EndpointRefused those whose sender has reached
+	// its limit of connections.
 	TableRefused, EndpointRefused uint64
 }
 
-// What is read for ReadPathCounters. VPP names the errors of an interface by its own name of it.
+// Statistics that ReadPathCounters reads. VPP names the errors of an interface by VPP's own name of the interface.
 const (
 	linkStats    = "^/if/(names|rx|tx)$"
 	refusedStats = "^/err/host-[^/]+-tx/tx (frame not ready|ring overrun)$"
@@ -50,7 +50,7 @@ const (
 	contivFull   = "^/err/contiv-ip[46]-input/(FULL|LIMIT)$"
 )
 
-// ReadPathCounters reads the counters of all interfaces and of NAT from VPP's statistics segment. It does not disturb VPP.
+// ReadPathCounters reads the counters of all interfaces and of NAT from VPP's statistics segment. It does not affect VPP.
 func ReadPathCounters(socket string) (PathCounters, error) {
 	if _, err := os.Stat(socket); err != nil {
 		return PathCounters{}, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
@@ -60,7 +60,7 @@ func ReadPathCounters(socket string) (PathCounters, error) {
 		return PathCounters{}, fmt.Errorf("VPP statistics: %w", err)
 	}
 	entries, err := c.DumpStats(linkStats, refusedStats, natFullStats, contivGauges, contivFull)
-	out := sumPathCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
+	out := sumPathCounters(entries) // before Disconnect, which unmaps VPP's memory that holds the entries
 	if err = errors.Join(err, c.Disconnect()); err != nil {
 		return PathCounters{}, fmt.Errorf("VPP statistics: %w", err)
 	}
@@ -86,7 +86,7 @@ func sumPathCounters(entries []adapter.StatEntry) (sum PathCounters) {
 	return sum
 }
 
-// sumConnections is nil without the plugin's gauges.
+// sumConnections returns the plugin's counts; nil without the plugin's gauges.
 func sumConnections(entries []adapter.StatEntry) *Connections {
 	var c Connections
 	for _, e := range entries {
@@ -146,7 +146,7 @@ func sumLinkCounters(entries []adapter.StatEntry, refused map[string]uint64) map
 	return out
 }
 
-// total adds up a counter of errors, whatever form this VPP gives it.
+// total adds up an error counter, in any of the forms in which VPP may report it.
 func total(data adapter.Stat) (sum uint64) {
 	switch data := data.(type) {
 	case adapter.SimpleCounterStat:
@@ -165,7 +165,7 @@ func total(data adapter.Stat) (sum uint64) {
 	return sum
 }
 
-// Ping asks VPP's main thread, which serves the API, for a sign of life.
+// Ping waits for a reply of VPP's main thread, which serves the API.
 func Ping(ctx context.Context, c *conn.Conn) error {
 	return c.Invoke(ctx, new(memclnt.ControlPing), new(memclnt.ControlPingReply))
 }

@@ -6,7 +6,8 @@ import (
 	"go.fd.io/govpp/adapter"
 )
 
-// TestPathCounters: what an interface refused is found by VPP's name of it, whatever workers there are; NAT's errors are no interface's.
+// TestPathCounters checks that packets that an interface refused are counted by VPP's name of the interface, with any number of workers;
+// NAT's errors belong to no interface.
 func TestPathCounters(t *testing.T) {
 	entry := func(name string, data adapter.Stat) adapter.StatEntry {
 		return adapter.StatEntry{StatIdentifier: adapter.StatIdentifier{Name: []byte(name)}, Data: data}

@@ -7,5 +7,6 @@ import (
 	"contiv.dev/vswitch/test/testbed/ownns"
 )
 
-// VPP makes a fanout group's number of an interface's name and its own number for it: several VPPs in one network namespace would take the same one.
+// VPP computes a fanout group's number from an interface's name and its own number of the interface: several VPPs in one network namespace would
+// use the same group.
 func TestMain(m *testing.M) { os.Exit(ownns.Run(m, "cvvppt")) }

@@ -29,15 +29,15 @@ type memifEnd struct {
 	ip   netip.Addr
 }
 
-// TestMemifQueues: a memif between two VPPs has as many queues as each of them has workers, each worker serves one, and packets that
-// workers send go by all of them, in both directions.
+// TestMemifQueues checks that a memif between two VPPs has as many queues as each of them has workers, that each worker serves one queue, and that
+// packets sent by workers use all queues, in both directions.
 func TestMemifQueues(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
 			if _, ok := vpptest.Find(); !ok {
 				t.Skip(vpptest.ErrNoVPP)
 			}
-			dir, err := os.MkdirTemp("", "contiv-memif-") // VPP does not read every name of a test
+			dir, err := os.MkdirTemp("", "contiv-memif-") // VPP does not accept the names of all tests in a path
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestMemifQueues(t *testing.T) {
 	}
 }
 
-// awaitQueues waits until the peer has connected, and demands that each worker serves one queue.
+// awaitQueues waits until the peer has connected, and checks that each worker serves one queue.
 func (e *memifEnd) awaitQueues(t *testing.T, workers int) {
 	t.Helper()
 	index, _ := e.idx.IfIndex(e.name)
@@ -93,13 +93,13 @@ func (e *memifEnd) awaitQueues(t *testing.T, workers int) {
 }
 
 var (
-	memifInput = regexp.MustCompile(`(?m)^memif-input +\S+ +(\d+) +(\d+)`) // in show runtime, of each thread: calls and packets
+	memifInput = regexp.MustCompile(`(?m)^memif-input +\S+ +(\d+) +(\d+)`) // in show runtime, for each thread: calls and packets
 	memifName  = regexp.MustCompile(`memif\d+/\d+`)
 )
 
-// sendFromWorkers lets each worker send packets to the other end, where each worker has to receive some of them. A worker sends fewer packets than
-// its ring has slots (1,024), and only after the receiver's threads have filled the rings with buffers, which they do where they read: so none may be
-// lost, even if these threads wait for a CPU meanwhile.
+// sendFromWorkers makes each worker send packets to the other end, where each worker must receive some of them. A worker sends fewer packets than
+// its ring has slots (1,024), and only after the receiver's threads have filled the rings with buffers, which they do when they poll the rings: so
+// no packet may be lost, even if these threads wait for a CPU meanwhile.
 func (e *memifEnd) sendFromWorkers(t *testing.T, to *memifEnd, workers int) {
 	t.Helper()
 	const each = 500

@@ -9,7 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// The figures of services: many of them, a restart with nothing changed, one endpoint more and less, a pod more and less.
+// TestNATFigures measures services: many of them, a restart without changes, adding and removing one endpoint, adding and
+// removing a pod.
 func TestNATFigures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")

@@ -17,7 +17,8 @@ import (
 
 var clusterIPs = nat44.Settings{ClusterIPs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
 
-// No connection is lost when VPP handles packets between the requests of a change, as one with a worker does.
+// No connection is lost when VPP handles packets between the requests of a change, as a VPP with a worker
+// does.
 func TestNATChangesUnderLoad(t *testing.T) {
 	const rounds = 30
 	f, a, base := natWorldWith(t, vppfake.Config{Seed: 1, Workers: 1}, Deps{NAT: clusterIPs})
@@ -25,7 +26,7 @@ func TestNATChangesUnderLoad(t *testing.T) {
 		return all(base, values{dnat("s", with(port("10.96.0.1:80/tcp", backends...), self))})
 	}
 	a.resync(service("10.1.1.3:8080", "10.1.1.4:8080")...)
-	f.Faults.Add(vppfake.Fault{Message: "nat44_*", WritesOnly: true, Delay: time.Millisecond}) // packets come before each
+	f.Faults.Add(vppfake.Fault{Message: "nat44_*", WritesOnly: true, Delay: time.Millisecond}) // packets arrive before each request
 	stop := make(chan struct{})
 	var load sync.WaitGroup
 	sent, lost := 0, 0
@@ -61,11 +62,11 @@ func TestNATChangesUnderLoad(t *testing.T) {
 	other := natPacket(vppfake.ProtoTCP, 500, 0)
 	other.DstPort = 81
 	if n := connect(t, f, other); n != 0 {
-		t.Errorf("a port that is nobody's leads to pod %d", n)
+		t.Errorf("an unused port leads to pod %d", n)
 	}
 }
 
-// A bridge that an agent has left behind is removed by the next one, and nothing else is.
+// A bridge that an agent has left behind is removed by the next agent, which removes nothing else.
 func TestNATBridgeLeftBehind(t *testing.T) {
 	onVPP(t, vpptest.Options{Workers: 1}, func(t *testing.T, g *target) {
 		deps := Deps{NAT: clusterIPs}
@@ -92,7 +93,8 @@ func TestNATBridgeLeftBehind(t *testing.T) {
 	})
 }
 
-// What cannot be bridged is changed without: addresses with other ports, and by VPP without a worker.
+// Mappings that cannot be bridged are changed without a bridge: those of addresses with other ports, and all
+// on a VPP without a worker.
 func TestNATBridgeNotNeeded(t *testing.T) {
 	for _, c := range []struct {
 		workers int

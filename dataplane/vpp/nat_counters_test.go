@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestNATByPod: sessions by who is behind NAT, and packets by interface; and what asking for the former costs VPP with 50,000
-// sessions.
+// TestNATByPod checks the sessions by address behind NAT, and the packets by interface, and measures the cost of the former
+// for VPP with 50,000 sessions.
 func TestNATByPod(t *testing.T) {
 	const sessions = 50000
 	v := vpptest.Start(t, vpptest.Options{HeapMB: 512, FewPlugins: []string{"nat"}})
@@ -81,7 +81,7 @@ func TestNATByPod(t *testing.T) {
 	t.Logf("reading the counters of interfaces: %s", time.Since(start).Round(10*time.Microsecond))
 }
 
-// stream sends n packets from ports to port 80 of an address.
+// stream returns the command that sends n packets from ports to port 80 of an address.
 func stream(name, to, ports string, n int) string {
 	return "packet-generator new { name " + name + " limit " + strconv.Itoa(n) + " size 64-64 interface pg0 node ip4-input " +
 		"data { UDP: 10.1.1.2 -> " + to + " UDP: " + ports + " -> 80 length 36 checksum 0 incrementing 28 } }"

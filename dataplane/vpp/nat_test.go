@@ -26,7 +26,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// natLines is NAT's part of vppState.
+// natLines adds the state of NAT to vppState.
 func natLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
 	conn.Call(lane, &nat44_ed.Nat44ShowRunningConfig{}, func(r *nat44_ed.Nat44ShowRunningConfigReply, err error) {
 		end(err)
@@ -67,7 +67,7 @@ func dnat(label string, mappings ...proto.Message) *vpp_nat.DNat44 {
 	return v
 }
 
-// port is a mapping of ext, "10.96.0.1:80/tcp", to backends "10.1.1.2:8080", "…*3" with a weight, "…@1" in table 1.
+// port returns a mapping of ext, "10.96.0.1:80/tcp", to backends: "10.1.1.2:8080", "…*3" with a weight, "…@1" in table 1.
 func port(ext string, backends ...string) *statMapping {
 	at, proto, _ := strings.Cut(ext, "/")
 	a := netip.MustParseAddrPort(at)
@@ -138,7 +138,7 @@ func TestNATInterfaces(t *testing.T) {
 				natIf("d", false, true, true)}),
 			all(base, values{natIf("a", true, true, false), natIf("b", false, true, false), natIf("c", false, false, true),
 				natIf("d", true, false, false)}),
-			all(natOn(), values{ // an interface goes, one changes its table
+			all(natOn(), values{ // one interface is deleted, one changes its table
 				loop("a", "", withIP("10.1.0.1/24")), loop("b", ""),
 				natIf("a", true, true, false), natIf("b", true, true, false),
 			}),
@@ -147,7 +147,7 @@ func TestNATInterfaces(t *testing.T) {
 	})
 }
 
-// An interface that VPP itself has as inside and outside is as good, and can be taken back.
+// An interface that VPP itself has as inside and outside is accepted, and can be disabled.
 func TestNATInterfaceOfOthers(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -235,7 +235,7 @@ func TestNATMappings(t *testing.T) {
 	})
 }
 
-// Looking at single values finds what another program has changed about them.
+// A check of single values finds the changes that another program has made to them.
 func TestNATCheck(t *testing.T) {
 	config := all(natOn(), tables(1, "pod"), values{
 		loop("nic", "", withIP("10.9.0.1/24")), loop("pod", "", inTable(1)),
@@ -276,7 +276,8 @@ func TestNATCheck(t *testing.T) {
 	})
 }
 
-// In their own tables. Mappings that keep their sessions would leave references to them behind; those with affinity do not.
+// Backends in other tables. Mappings that keep their sessions would leave references to these tables behind; those with
+// affinity do not.
 func TestNATTables(t *testing.T) {
 	base := all(natOn(), tables(1, "pod"), tables(2, "other"))
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
@@ -348,7 +349,7 @@ func TestNATValidation(t *testing.T) {
 	}
 }
 
-// NAT stays on while another program has balanced mappings: VPP would lose its default table.
+// NAT stays enabled while another program has balanced mappings: VPP would lose its default table.
 func TestNATStaysOn(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -368,7 +369,7 @@ func TestNATStaysOn(t *testing.T) {
 	})
 }
 
-// A mapping that another program has taken is an error that reports it, and is left alone.
+// A mapping that another program already has is reported as an error, and is not changed.
 func TestNATConflict(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -392,7 +393,7 @@ func TestNATConflict(t *testing.T) {
 	})
 }
 
-// Each change costs what it changes.
+// The number of requests of a change depends on the size of the change only.
 func TestNATCosts(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -432,7 +433,8 @@ func TestNATCosts(t *testing.T) {
 	})
 }
 
-// Whatever the order of changes, VPP ends as after one resync: backends, weights and affinity of a few mappings at random.
+// Whatever the order of changes, VPP ends in the same state as after one resync: random backends, weights and affinity of a
+// few mappings.
 func TestNATRandomChanges(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) { natRandomChanges(t, g, Deps{}) })
 	t.Run("worker", func(t *testing.T) {
@@ -486,7 +488,7 @@ func natRandomChanges(t *testing.T, g *target, deps Deps) {
 
 var podMAC = vppfake.MAC{2, 0, 0, 0, 2, 1} // VPP's, on all pods' interfaces
 
-// natWorld is the fake with a client behind pod 1, backends behind pods 2 to 9, in the main table.
+// natWorld returns the fake with a client behind pod 1, and backends behind pods 2 to 9, in the main table.
 func natWorld(t *testing.T) (*vppfake.Fake, *agent, values) {
 	t.Helper()
 	return natWorldWith(t, vppfake.Config{Seed: 1}, Deps{})
@@ -518,7 +520,7 @@ func natWorldBy(t *testing.T, config vppfake.Config, deps func(*conn.Conn) Deps)
 	return f, a, base
 }
 
-// connect sends one packet of a connection and says which pod gets it; 0: none.
+// connect sends one packet of a connection and returns the pod that receives it; 0: none.
 func connect(t *testing.T, f *vppfake.Fake, p vppfake.Packet) int {
 	t.Helper()
 	r, err := f.Send("cv:pod1", p)
@@ -540,7 +542,8 @@ func natPacket(proto uint8, sport uint16, flags uint8) vppfake.Packet {
 		SrcPort: sport, DstPort: 80, Flags: flags}
 }
 
-// Connections to a backend that is taken away live on, and get to it; new ones go elsewhere. Packets of UDP move at once.
+// Connections to a removed backend continue, and still reach it; new ones go to other backends. UDP packets go to other
+// backends at once.
 func TestNATSessionsOfRemovedBackends(t *testing.T) {
 	for _, proto := range []string{"tcp", "udp"} {
 		t.Run(proto, func(t *testing.T) {
@@ -590,7 +593,7 @@ func TestNATSessionsOfRemovedBackends(t *testing.T) {
 	}
 }
 
-// The weights are kept to: chi-square over 2 000 connections, also where they had to be scaled.
+// Connections are distributed by weight: chi-square over 2,000 connections, also where the weights had to be scaled.
 func TestNATSpread(t *testing.T) {
 	f, a, base := natWorld(t)
 	for name, weights := range map[string][]int{"equal": {1, 1, 1, 1, 1}, "unequal": {1, 2, 5}, "scaled": {100, 300, 600},
@@ -619,7 +622,7 @@ func TestNATSpread(t *testing.T) {
 	}
 }
 
-// A client stays with its backend as long as that is there, through all changes, and afterwards with another one.
+// A client keeps its backend as long as the backend exists, through all changes, and then keeps another one.
 func TestNATAffinity(t *testing.T) {
 	f, a, base := natWorld(t)
 	service := func(pods ...int) values {
@@ -642,7 +645,7 @@ func TestNATAffinity(t *testing.T) {
 		at[c] = call(c)
 	}
 	for step, pods := range [][]int{{2, 3, 4, 5}, {2, 4, 5}, {5}, {5, 6, 7, 8, 9}, {9}, {2, 3}, {3, 2, 9}} {
-		if step == 3 { // the agent is restarted: it finds the places
+		if step == 3 { // the agent is restarted: it restores the places from VPP
 			a.stop()
 			a = newAgent(t, &target{socket: f.Socket(), fake: f}, Deps{})
 			a.mustNotWrite("restart", service(5))
@@ -672,7 +675,7 @@ func TestNATAffinity(t *testing.T) {
 	}
 }
 
-// The hairpin: a pod reaches itself through its service, and its answer comes back.
+// Hairpin: a pod reaches itself through its service, and receives its own answer.
 func TestNATHairpin(t *testing.T) {
 	f, a, base := natWorld(t)
 	a.resync(all(base, values{dnat("s", with(port("10.96.0.1:80/tcp", "10.1.1.2:8080"), self))})...)
@@ -714,7 +717,7 @@ func TestNATSessionCounts(t *testing.T) {
 	}
 }
 
-// A backend that a UDP service loses keeps the connections that it has by TCP, and by other services.
+// A backend that is removed from a UDP service keeps its TCP connections, and those of other services.
 func TestNATKeepsOtherSessions(t *testing.T) {
 	f, a, base := natWorld(t)
 	config := func(backends ...string) values {
@@ -749,7 +752,8 @@ func TestNATKeepsOtherSessions(t *testing.T) {
 	}
 }
 
-// With twice-NAT VPP takes two random numbers for a connection, of which the lowest bits alternate: still all are used.
+// With twice-NAT VPP takes two random numbers for a connection, whose lowest bits alternate: all backends must be used
+// nevertheless.
 func TestNATSpreadWithTwiceNAT(t *testing.T) {
 	f, a, base := natWorld(t)
 	for _, n := range []int{2, 4, 7} {

@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// PacketTrace makes each VPP that the agent connects to trace the first packets of each kind of interface, for debugging:
-// "show trace" of VPP's command line has them. contiv's enablePacketTrace.
+// PacketTrace makes each VPP to which the agent connects trace the first packets of each kind of interface, for
+// debugging: the CLI command "show trace" prints them. It implements contiv's setting enablePacketTrace.
 type PacketTrace struct {
 	cli  func(ctx context.Context, command string) (string, error)
 	log  *slog.Logger
@@ -19,17 +19,17 @@ type PacketTrace struct {
 }
 
 const (
-	// tracePackets is how many packets are traced of each kind: they stay in VPP's memory, about 2 kB each.
+	// tracePackets is the number of packets to trace of each kind: they stay in VPP's memory, about 2 kB each.
 	tracePackets = 1000
 	traceTimeout = 10 * time.Second
 )
 
-// traceNodes are where packets come into VPP; which of them there are depends on the plugins.
+// traceNodes returns the graph nodes in which packets enter VPP; which of them exist depends on the plugins.
 func traceNodes() []string {
 	return []string{"virtio-input", "af-packet-input", "contiv-uplink-input", "memif-input", "dpdk-input"}
 }
 
-// NewPacketTrace traces nothing before Run.
+// NewPacketTrace returns a PacketTrace that is inactive before Run.
 func NewPacketTrace(c *conn.Conn, log *slog.Logger) *PacketTrace {
 	t := &PacketTrace{
 		cli: func(ctx context.Context, command string) (string, error) { return CLI(ctx, c, command) },
@@ -46,7 +46,7 @@ func NewPacketTrace(c *conn.Conn, log *slog.Logger) *PacketTrace {
 	return t
 }
 
-// Run begins a trace after each connection until ctx ends.
+// Run starts a trace after each connection until ctx ends.
 func (t *PacketTrace) Run(ctx context.Context) error {
 	for {
 		select {
@@ -60,7 +60,8 @@ func (t *PacketTrace) Run(ctx context.Context) error {
 	}
 }
 
-// begin forgets what was traced for an agent before: the packets would add up in VPP's memory.
+// begin clears the packets that were traced for a previous agent, since they would accumulate in VPP's memory, and starts
+// a trace.
 func (t *PacketTrace) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, traceTimeout)
 	defer cancel()

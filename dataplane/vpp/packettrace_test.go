@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPacketTrace: what an earlier agent traced is forgotten, nodes that VPP does not have do no harm, and a VPP that traces
-// nothing is an error.
+// TestPacketTrace checks that the packets traced by an earlier agent are cleared, that nodes that VPP does not have are
+// ignored, and that a VPP that traces nothing is an error.
 func TestPacketTrace(t *testing.T) {
 	var asked []string
 	refuse := ""

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// somePods are n pods as contiv wires them, by loopbacks.
+// somePods returns n pods as contiv connects them, on loopbacks.
 func somePods(n int) (node values, pods []values) {
 	node = all(tables(1, "pod"), values{loop("gw", "02:00:00:00:01:01", inTable(1), withIP("10.1.0.1/32", "fd00:1::1/128"))})
 	for i := range n {
@@ -31,7 +31,7 @@ func somePods(n int) (node values, pods []values) {
 	return node, pods
 }
 
-// due is what looking at values finds to be done about them.
+// due returns the operations that a check of the values finds necessary.
 func due(t *testing.T, a *agent, v values) string {
 	t.Helper()
 	var keys []string
@@ -49,7 +49,8 @@ func due(t *testing.T, a *agent, v values) string {
 	return strings.Join(all, "\n")
 }
 
-// Looking at one pod finds what another program has changed about it, and about nothing else, and asks about nothing else.
+// A check of one pod finds the changes that another program has made to it, and nothing else, and sends requests about
+// nothing else.
 func TestCheckOfOnePod(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

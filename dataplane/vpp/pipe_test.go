@@ -23,7 +23,8 @@ func pipeEndOf(name, first string, change ...func(*vpp_interfaces.Interface)) *v
 	return v
 }
 
-// TestPipe: both ends of a pipe have what interfaces have; routes and NAT find them.
+// TestPipe checks that both ends of a pipe have the properties of interfaces, and that routes and NAT can use
+// them.
 func TestPipe(t *testing.T) {
 	base := all(tables(1, "pod"), tables(2, "other"), values{
 		loop("gw", "02:00:00:00:01:01", withIP("10.1.0.1/24", "fd00:1::1/64")),
@@ -41,15 +42,16 @@ func TestPipe(t *testing.T) {
 			all(base, values{ // other tables, its own address, one end down
 				pipeEndOf("in", "", inTable(1), down), pipeEndOf("out", "in", inTable(2), withIP("10.7.0.1/24")), through("in"),
 			}),
-			all(base, values{pipeEndOf("in", "", inTable(1))}), // the other end is not needed any more
-			all(base, values{ // another pipe, with names that change places
+			all(base, values{pipeEndOf("in", "", inTable(1))}), // the other end is no longer needed
+			all(base, values{ // another pipe, whose ends exchange their names
 				pipeEndOf("in", "out", unnumberedTo("gw")), pipeEndOf("out", ""), through("out"),
 			}),
 		)
 	})
 }
 
-// TestPipeNotAnswered: a pipe whose creation was not answered is taken over, and another program's is left alone.
+// TestPipeNotAnswered checks that a pipe whose creation was not answered is taken over, and that another
+// program's pipe is kept.
 func TestPipeNotAnswered(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -63,7 +65,7 @@ func TestPipeNotAnswered(t *testing.T) {
 		a.invoke(&pipe.PipeCreate{IsSpecified: true, UserInstance: instance}, &pipe.PipeCreateReply{})
 		a.resync(pipeEndOf("in", ""), pipeEndOf("out", "in"))
 		if index, ok := a.idx.IfIndex("in"); !ok || index == uint32(other.PipeSwIfIndex[0]) {
-			t.Errorf("in is interface %d, %v; somebody else's is %v", index, ok, other.PipeSwIfIndex)
+			t.Errorf("in is interface %d, %v; another program's is %v", index, ok, other.PipeSwIfIndex)
 		}
 		a.mustNotWrite("taken over", values{pipeEndOf("in", ""), pipeEndOf("out", "in")})
 		a.resync()
@@ -76,7 +78,7 @@ func TestPipeNotAnswered(t *testing.T) {
 		})
 		lane.Flush(t.Context())
 		if left != 1 {
-			t.Errorf("%d pipes are left, not somebody else's one", left)
+			t.Errorf("%d pipes are left, want only another program's", left)
 		}
 	})
 }

@@ -16,8 +16,9 @@ import (
 	"contiv.dev/vswitch/test/testbed/forge"
 )
 
-// TestReceiveWithoutPlugin: a pod that sends while its TAP is made is received when the interface is up, on a VPP without our plugin, in nearly all attempts: VPP takes
-// no interrupt for a ring that is full when the mode is set, which the pod fills in some 2 of 100. CONTIV_ATTEMPTS is how many there are.
+// TestReceiveWithoutPlugin checks that, on a VPP without our plugin, packets of a pod that sends while its TAP is made are received when the
+// interface is up, in nearly all attempts: VPP gets no interrupt for a ring that is full when the mode is set, and the pod fills the ring before
+// that in some 2 of 100 attempts. CONTIV_ATTEMPTS is the number of attempts.
 func TestReceiveWithoutPlugin(t *testing.T) {
 	attempts := 16
 	if n, err := strconv.Atoi(os.Getenv("CONTIV_ATTEMPTS")); err == nil {
@@ -38,7 +39,7 @@ func TestReceiveWithoutPlugin(t *testing.T) {
 	}
 }
 
-// receivedFrom makes a pod that sends from the moment when its interface is there, and reports whether VPP receives what it sends.
+// receivedFrom makes a pod that sends as soon as its interface exists, and reports whether VPP receives the packets.
 func (a *agent) receivedFrom(g *target, i int) bool {
 	t := a.t
 	t.Helper()
@@ -56,7 +57,7 @@ func (a *agent) receivedFrom(g *target, i int) bool {
 		for ctx.Err() == nil {
 			s, err := forge.Open(ns, "eth0", false, false)
 			if err != nil {
-				continue // not there yet
+				continue // does not exist yet
 			}
 			for ctx.Err() == nil {
 				s.Send(frame, forge.Offload{})

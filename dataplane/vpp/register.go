@@ -19,17 +19,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
 )
 
-// Deps is what the kinds need of others.
+// Deps holds what the kinds need from other packages.
 type Deps struct {
 	// Lane carries the requests; the scheduler flushes it. Required.
 	Lane *conn.Lane
-	// Index is filled by the kinds, for others to look things up. Required.
+	// Index is filled by the kinds, so that other code can look up interfaces. Required.
 	Index *iface.Index
-	// Interfaces is for the kinds of interfaces.
+	// Interfaces holds the dependencies of the kinds of interfaces.
 	Interfaces iface.Deps
-	// NAT is what can be set of NAT44; zeros are VPP's defaults.
+	// NAT holds the settings of NAT44; zeros mean VPP's defaults.
 	NAT nat44.Settings
-	// Log is for what is not an error of a value. Optional.
+	// Log receives messages that are not errors of a value. Optional.
 	Log *slog.Logger
 }
 
@@ -57,7 +57,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 	return nil
 }
 
-// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of our own
+// Messages returns all requests that the kinds send, for the compatibility check when VPP is connected; except those of our own
 // plugin (contiv.Messages), which VPP need not have.
 func Messages() []api.Message {
 	return slices.Concat(iface.Messages(), l2.Messages(), l3.Messages(), acl.Messages(), nat44.Messages())

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// Whatever interface is created again, VPP is as before, and a resync finds nothing to do.
+// Whichever interface is created again, VPP ends in the same state, and a resync has nothing to do.
 func TestRecreateInterfaces(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
 	t.Cleanup(func() { f.Close() })
@@ -48,8 +48,8 @@ func TestRecreateInterfaces(t *testing.T) {
 	}
 }
 
-// What VPP chooses by itself: addresses that were not asked for, names of memifs, and NAT44's own routes to the addresses of mappings, which
-// it makes when an outside interface comes after them.
+// Values that VPP chooses itself: hardware addresses that were not requested, names of memifs, and NAT44's own routes to the addresses of
+// mappings, which it makes when an outside interface is added after them.
 var (
 	chosenPattern   = regexp.MustCompile(`memif[0-9]+/|mac 02:fe:[0-9a-f:]+`)
 	natRoutePattern = regexp.MustCompile(`(?m)^route 0 10\.96\.0\.[0-9]+/32 .*\n`)
@@ -73,7 +73,7 @@ func uplinkValues() values {
 	}
 }
 
-// An uplink whose ring is wedged moves nothing until it is created again, whatever goes wrong meanwhile.
+// An uplink whose ring is wedged forwards nothing until it is created again, whatever fails meanwhile.
 func TestRecreateWedgedUplink(t *testing.T) {
 	faults := map[string]vppfake.Fault{
 		"none":                    {},
@@ -109,15 +109,15 @@ func TestRecreateWedgedUplink(t *testing.T) {
 				if through() || f.TxRefused("cv:host-eth1") == 0 {
 					t.Fatal("a wedged uplink transmits")
 				}
-				a.mustNotWrite("wedged", desired) // it looks right
+				a.mustNotWrite("wedged", desired) // its configuration is correct
 				if fault.Message != "" {
 					f.Faults.Add(fault)
 				}
-				// Fails, or not; then a retry, or the next agent's first resync, puts it right.
+				// May fail; then a retry, or the next agent's first resync, repairs it.
 				_, _ = a.s.Commit(t.Context(), &txn.Txn{Description: "again", Recreate: []string{nb.VppInterfaceKey("host-eth1")}, NoRetry: true})
 				f.Faults.Clear()
 				a.settle(kvs(t, desired))
-				if !through() { // the first deletion was refused, and so it was not created again
+				if !through() { // the first deletion was refused, so it was not created again
 					_, err := a.s.Commit(t.Context(), &txn.Txn{Description: "again", Recreate: []string{nb.VppInterfaceKey("host-eth1")}})
 					if err != nil || !through() {
 						t.Errorf("nothing gets through afterwards: %v", err)
@@ -129,7 +129,7 @@ func TestRecreateWedgedUplink(t *testing.T) {
 	}
 }
 
-// passes sends a packet from a pod by the uplink, and one that comes from there.
+// passes reports whether a packet from a pod leaves by the uplink, and one from outside reaches the pod.
 func passes(t *testing.T, f *vppfake.Fake) bool {
 	t.Helper()
 	mac, _ := f.MAC("cv:pod")

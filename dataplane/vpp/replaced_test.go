@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// A pod that comes while VPP is being replaced has to be tried again, however VPP puts its refusal; and nothing is done on a VPP that
-// nothing has looked at.
+// A pod that is added while VPP is being replaced must be retried, whatever VPP's refusal is; and no request changes a VPP that has
+// not been dumped yet.
 func TestPodComesWhileVPPIsReplaced(t *testing.T) {
 	f := vppfake.New(vppfake.Config{})
 	t.Cleanup(func() { f.Close() })
@@ -41,10 +41,10 @@ func TestPodComesWhileVPPIsReplaced(t *testing.T) {
 	a.awaitNewBoot()
 	before := a.conn.Writes()
 	if err := add(); !scheduler.IsRetriable(err) {
-		t.Errorf("a VPP that nobody has looked at: %v, want one to try again", err)
+		t.Errorf("a VPP that was not dumped yet: %v, want a retriable error", err)
 	}
 	if n := a.conn.Writes() - before; n > 0 {
-		t.Errorf("%d requests changed a VPP that nobody has looked at", n)
+		t.Errorf("%d requests changed a VPP that was not dumped yet", n)
 	}
 	a.commit(txn.DownstreamResync)
 	for _, fault := range []vppfake.Fault{

@@ -31,14 +31,14 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// target is a VPP to test against.
+// target is a VPP under test.
 type target struct {
 	name   string
 	socket string
 	cli    func(string) (string, error) // nil for the fake
 	real   *vpptest.VPP
 	fake   *vppfake.Fake
-	wait   time.Duration // how long the fake's answers are waited for, where some do not come; 0: long
+	wait   time.Duration // timeout for the fake's answers, where some do not arrive; 0: long
 }
 
 // onVPP runs a test against the fake and against the real VPP.
@@ -62,7 +62,7 @@ func onVPP(t *testing.T, opts vpptest.Options, run func(t *testing.T, g *target)
 	})
 }
 
-// agent is an agent with the kinds and nothing else. It keeps nothing that a restarted one would not have.
+// agent is an agent with the kinds only. It keeps no state that a restarted agent would not have.
 type agent struct {
 	t    *testing.T
 	conn *conn.Conn
@@ -151,7 +151,7 @@ func kvs(t *testing.T, values []proto.Message) []txn.KV {
 	return all
 }
 
-// resync replaces all that is desired, and says how many requests changed VPP.
+// resync replaces all desired values, and returns how many requests changed VPP.
 func (a *agent) resync(values ...proto.Message) (writes uint64, rec *txn.Record) {
 	a.t.Helper()
 	before := a.conn.Writes()
@@ -166,8 +166,8 @@ func (a *agent) mustNotWrite(when string, values []proto.Message) {
 	}
 }
 
-// roundTrip puts the values of each version in turn. After each, a resync, of the same agent and of one that was restarted,
-// must write nothing. In the end all are deleted and VPP must be as before.
+// roundTrip applies each version in turn. After each, a resync of the same agent and one of a restarted agent must write
+// nothing. In the end all values are deleted and VPP must be in its original state.
 func roundTrip(t *testing.T, g *target, deps Deps, versions ...[]proto.Message) {
 	t.Helper()
 	a := newAgent(t, g, deps)
@@ -216,7 +216,7 @@ func deletions(t *testing.T, values []proto.Message) []txn.KV {
 	return all
 }
 
-// vppState is what VPP has of everything that the kinds touch, as text.
+// vppState returns the state of VPP in everything that the kinds change, as text.
 func vppState(t *testing.T, a *agent) string {
 	t.Helper()
 	var lines []string
@@ -273,7 +273,7 @@ func diffText(before, after string) string {
 	return strings.Join(out, "\n")
 }
 
-// invoke makes one request beside the agent.
+// invoke makes one request outside the agent.
 func (a *agent) invoke(req api.Message, reply api.Message) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), 10*time.Second)
@@ -283,7 +283,7 @@ func (a *agent) invoke(req api.Message, reply api.Message) {
 	}
 }
 
-// run runs a command of the host.
+// run runs a command on the host.
 func run(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-c", command).CombinedOutput()
@@ -293,7 +293,7 @@ func run(t *testing.T, command string) string {
 	return string(out)
 }
 
-// veth makes a pair of devices until the end of the test.
+// veth makes a pair of devices that exists until the end of the test.
 func veth(t *testing.T, a, b string) {
 	t.Helper()
 	_ = exec.Command("ip", "link", "del", a).Run() // a leftover

@@ -84,7 +84,7 @@ func TestTablesOfInterfaces(t *testing.T) {
 				loop("pod", "", inTable(1), unnumberedTo("gw")),
 				loop("empty", "", inTable(2)),
 			}),
-			all(tables(1, "pod"), tables(2, "other"), values{ // with addresses to another table
+			all(tables(1, "pod"), tables(2, "other"), values{ // move to another table with addresses
 				loop("gw", "02:00:00:00:01:01", inTable(2), withIP("10.1.0.1/24", "fd00:1::1/64")),
 				loop("pod", "", inTable(2), unnumberedTo("gw")),
 				loop("empty", ""),
@@ -138,13 +138,13 @@ func TestRoutes(t *testing.T) {
 				&vpp_l3.Route{DstNetwork: "10.96.0.0/12", Type: vpp_l3.Route_REJECT},
 				&vpp_l3.Route{VrfId: 1, DstNetwork: "10.15.0.1/32", NextHopAddr: "10.15.0.1", OutgoingInterface: "a"},
 			}),
-			all(base, values{ // one path less, another weight, another type
+			all(base, values{ // one path removed, another weight, another type
 				&vpp_l3.Route{DstNetwork: "10.9.0.0/16", NextHopAddr: "10.2.0.2", OutgoingInterface: "b", Weight: 7},
 				&vpp_l3.Route{DstNetwork: "10.11.0.0/16", OutgoingInterface: "b"},
 				&vpp_l3.Route{VrfId: 1, DstNetwork: "0.0.0.0/0", Type: vpp_l3.Route_DROP},
 				&vpp_l3.Route{VrfId: 1, DstNetwork: "10.13.0.0/16", Type: vpp_l3.Route_INTER_VRF},
 			}),
-			all(tables(1, "pod"), values{ // an interface goes, with its routes
+			all(tables(1, "pod"), values{ // an interface is deleted, with its routes
 				loop("b", "02:00:00:00:00:0b", withIP("10.2.0.1/24")),
 				&vpp_l3.Route{DstNetwork: "10.9.0.0/16", NextHopAddr: "10.2.0.2", OutgoingInterface: "b", Weight: 7},
 			}),
@@ -309,7 +309,7 @@ func TestSubInterface(t *testing.T) {
 			values{parent, withAddress},
 			values{parent, sub(200, nil)},
 			values{parent, sub(200, pop), bd("one")},
-			values{parent, sub(200, pop), bd("two")}, // keeps its rewriting
+			values{parent, sub(200, pop), bd("two")}, // keeps its tag rewriting
 			values{parent, sub(200, pop)},
 			values{parent, sub(200, push)},
 		)

@@ -15,7 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// VPP 25.10 freezes for good as soon as 16 af_packet interfaces have packets that were not taken yet. With epollshim it does not.
+// VPP 25.10 freezes permanently as soon as 16 af_packet interfaces have packets that it has not read yet. With epollshim it does
+// not.
 func TestSixteenReadySockets(t *testing.T) {
 	const devices = 20
 	for _, stock := range []bool{false, true} {
@@ -37,8 +38,8 @@ func TestSixteenReadySockets(t *testing.T) {
 	}
 }
 
-// attachAll attaches VPP to devices that have something to read, and says whether VPP answers afterwards. The interfaces stay
-// down, so that nothing is taken.
+// attachAll attaches VPP to devices that have packets to read, and returns an error if VPP does not answer afterwards. The
+// interfaces stay down, so that VPP reads no packets.
 func attachAll(t *testing.T, v *vpptest.VPP, devices int) error {
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
 	for i := range devices {

@@ -17,9 +17,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// A service changes after VPP has crashed in the middle of a resync and before the next one. It is unknown what became of NAT, so it is
-// looked for and made again; the table, which VPP had just been given, must not be taken for granted: VPP would make one for the backends,
-// which has neither our name nor a lock of the API.
+// A service changes after VPP has crashed in the middle of a resync and before the next one. The outcome of NAT's requests is unknown, so
+// NAT is dumped and made again; the agent must not assume that the table, which it had just added to VPP, still exists: VPP would make one
+// for the backends, which has neither our name nor a lock of the API.
 func TestServiceComesWhileVPPIsReplaced(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Seed: 1})
 	t.Cleanup(func() { f.Close() })
@@ -46,7 +46,7 @@ func TestServiceComesWhileVPPIsReplaced(t *testing.T) {
 	a.mustNotWrite("in the end", all(base, changed))
 }
 
-// foreignBackends has NAT hold table 1 for another program's service, which makes the table if need be.
+// foreignBackends makes NAT hold table 1 for another program's service, which creates the table if necessary.
 func (a *agent) foreignBackends(add bool) {
 	a.t.Helper()
 	req := &nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: add, Flags: nat_types.NAT_IS_OUT2IN_ONLY,
@@ -57,7 +57,7 @@ func (a *agent) foreignBackends(add bool) {
 	a.invoke(req, &nat44_ed.Nat44AddDelLbStaticMappingReply{})
 }
 
-// table1 is what VPP calls the IPv4 table 1, and how many routes of the API's it has.
+// table1 returns VPP's name of the IPv4 table 1, and the number of its API routes.
 func table1(t *testing.T, a *agent) (name string, routes int) {
 	t.Helper()
 	lane := a.conn.Lane()
@@ -77,8 +77,8 @@ func table1(t *testing.T, a *agent) (name string, routes int) {
 	return name, routes
 }
 
-// A table that NAT has made before us, or kept after we had deleted it, is held from when it is wanted: when NAT lets go of it,
-// its routes stay.
+// A table that NAT has created before us, or kept after we had deleted it, is held as soon as it is desired: when NAT releases it, its
+// routes stay.
 func TestTableOfNAT(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		without := all(natOn(), values{loop("nic", "", withIP("192.168.0.1/24"))})

@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// tapMaker records what the Linux side is asked for.
+// tapMaker records the calls of the Linux side.
 type tapMaker struct {
 	calls []string
 	made  bool
@@ -44,7 +44,7 @@ func podTap(ns, dev string) *vpp_interfaces.Interface {
 	})
 }
 
-// The Linux side is asked for the device before VPP, and takes it back when VPP refuses.
+// The Linux side makes the device before VPP attaches to it, and removes the device when VPP refuses.
 func TestTapEndMadeAhead(t *testing.T) {
 	f := vppfake.New(vppfake.Config{})
 	t.Cleanup(func() { f.Close() })
@@ -94,8 +94,8 @@ func TestTapEndMadeAhead(t *testing.T) {
 	}
 }
 
-// With the real Linux side and the real VPP: the device carries packets without the kernel's queueing disciplines, and goes
-// with the TAP.
+// With the real Linux side and the real VPP: the device carries packets without the kernel's queueing disciplines, and is
+// deleted with the TAP.
 func TestTapEndOnRealVPP(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
 	ns := "cvtest-ahead"

@@ -28,7 +28,7 @@ func edit[M proto.Message](m M, change func(M)) M {
 	return m
 }
 
-// Everything that VPP would refuse or die of is refused before, by the name of the field.
+// Every value that VPP would reject or crash on is rejected before, with the name of the field.
 func TestValidateInterface(t *testing.T) {
 	invalid := validator(t)
 	base := loop("l", "02:00:00:00:00:01", withIP("10.1.0.1/24"))
@@ -110,7 +110,7 @@ func TestValidateInterface(t *testing.T) {
 	}
 }
 
-// checkFault wants one fault, and that it names the field.
+// checkFault checks that there is exactly one fault, and that it names the field.
 func checkFault(t *testing.T, field string, err error) {
 	t.Helper()
 	switch {
@@ -177,7 +177,7 @@ func TestValidateOthers(t *testing.T) {
 	}))
 }
 
-// validator returns what the registered kinds say of a value. No VPP is asked.
+// validator returns a function that validates a value with the registered kinds. No VPP is needed.
 func validator(t *testing.T) func(proto.Message) error {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

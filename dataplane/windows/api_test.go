@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// TestAPI names everything that is documented: it fails to compile when something is missing or of another type.
+// TestAPI uses every documented identifier: it fails to compile if one is missing or has another type.
 func TestAPI(t *testing.T) {
 	for err, text := range map[error]string{
 		windataplane.ErrorUnknownEndpoint: "Endpoint could not be found",
@@ -27,7 +27,7 @@ func TestAPI(t *testing.T) {
 	var construct func(hns hns.API, config windataplane.Config) *windataplane.WindowsDataplane = windataplane.NewWinDataplaneDriver
 	config := windataplane.Config{IPv6Enabled: true, HealthAggregator: health.NewHealthAggregator(), Hostname: "node1",
 		VXLANEnabled: false, VXLANID: 5, VXLANPort: 4789}
-	d := construct(hnsmem.New().V1(), config) // VNI 5 is not one of Windows
+	d := construct(hnsmem.New().V1(), config) // VNI 5 is invalid on Windows
 	var manager windataplane.Manager = noManager{}
 	var register func(windataplane.Manager) = d.RegisterManager
 	register(manager)

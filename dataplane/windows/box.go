@@ -1,23 +1,23 @@
 package windataplane
 
-// box is a conjunction of conditions on a packet, which HNS can match: one rule, except for its limits. A list that is nil is no condition;
-// a list without elements does not occur, as HNS would take it for none.
+// box is a conjunction of conditions on a packet that HNS can match. It becomes one rule, unless it exceeds the limits of a rule. A nil list
+// is no condition; a list that is empty but not nil does not occur, because HNS would treat it as no condition.
 type box struct {
 	protocol      uint16 // 0: any
 	local, remote netList
-	// Ports are of protocols that have them.
+	// Ports are conditions only for protocols that have ports.
 	localPorts, remotePorts portList
 }
 
-// all says that every packet matches.
+// all reports whether every packet matches.
 func (b box) all() bool {
 	return b.protocol == 0 && b.local == nil && b.remote == nil && b.localPorts == nil && b.remotePorts == nil
 }
 
-// anyAddress says that there is no condition on addresses, so the box is for both families.
+// anyAddress reports whether there is no condition on addresses, so that the box applies to both families.
 func (b box) anyAddress() bool { return b.local == nil && b.remote == nil }
 
-// and is the box of what is in both; false: nothing is.
+// and returns the intersection of two boxes; false: it is empty.
 func (b box) and(c box) (box, bool) {
 	switch {
 	case b.protocol == 0:
@@ -35,7 +35,7 @@ func (b box) and(c box) (box, bool) {
 	return b, true
 }
 
-// meet makes a list what is in both, where nil is everything. It is false if nothing is left.
+// meet replaces a list by its intersection with another one, where nil means everything. It returns false if the result is empty.
 func meet[L ~[]E, E any](into *L, with L, intersect func(a, b L) L) bool {
 	switch {
 	case with == nil:

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// What a rule does.
+// The actions of a rule.
 const (
 	actionAllow = "allow"
 	actionDeny  = "deny"
@@ -18,7 +18,7 @@ const (
 	actionLog   = "log"
 )
 
-// Numbers of protocols. Only those two have ports that HNS can match.
+// Protocol numbers. TCP and UDP are the only protocols whose ports HNS can match.
 const (
 	protoICMP   = 1
 	protoTCP    = 6
@@ -26,16 +26,16 @@ const (
 	protoICMPv6 = 58
 )
 
-// rule is a rule of a policy as HNS can have it.
+// rule is a rule of a policy in a form that HNS supports.
 type rule struct {
 	action string // actionAllow, actionDeny, actionPass
-	boxes  []box  // any of them; none: the rule matches nothing
+	boxes  []box  // alternatives; none: the rule matches nothing
 }
 
 // setLookup returns a set that rules may refer to; false: the set does not exist, or cannot be used.
 type setLookup func(id string) (*ipset, bool)
 
-// compileRules translates the rules of one direction of a policy. problems say which rules block more than they were asked to.
+// compileRules translates the rules of one direction of a policy. problems describes the rules that block more than they specify.
 func compileRules(list []*proto.Rule, inbound bool, families []family, set setLookup) (rules []rule, problems []string) {
 	for i, in := range list {
 		if in == nil {
@@ -52,8 +52,8 @@ func compileRules(list []*proto.Rule, inbound bool, families []family, set setLo
 	return rules, problems
 }
 
-// compileRule translates a rule. What cannot be expressed is left out of the match, and the rule is closed: it then allows nothing,
-// or blocks whatever the rest of it matches.
+// compileRule translates a rule. If HNS cannot express a part of the match, the part is omitted and the rule is closed: an allow rule allows
+// nothing, another rule blocks all packets that the rest of it matches.
 func compileRule(in *proto.Rule, inbound bool, families []family, set setLookup) (rule, string) {
 	var causes []string
 	var perFamily [][]box
@@ -73,7 +73,7 @@ func compileRule(in *proto.Rule, inbound bool, families []family, set setLookup)
 	default:
 		causes = append(causes, fmt.Sprintf("unknown action %q", in.GetAction()))
 	}
-	if r.action == actionLog { // HNS cannot log; the packet goes on as if there were no rule
+	if r.action == actionLog { // HNS cannot log; the packet continues as if the rule did not exist
 		return rule{}, ""
 	}
 	if len(causes) == 0 {
@@ -87,8 +87,8 @@ func compileRule(in *proto.Rule, inbound bool, families []family, set setLookup)
 	return r, cause + ": the rule blocks whatever the rest of it matches"
 }
 
-// joinFamilies is one list for all families. A box without addresses is for both of them, so if the families differ it gets the
-// net of all addresses of its own.
+// joinFamilies joins the boxes of all families in one list. A box without addresses applies to both families. So if the families differ, it
+// gets the net of all addresses of its own family.
 func joinFamilies(families []family, perFamily [][]box) []box {
 	if len(families) == 1 || len(perFamily[0]) > 0 && reflect.DeepEqual(perFamily[0], perFamily[1]) &&
 		!slices.ContainsFunc(perFamily[0], func(b box) bool { return !b.anyAddress() }) {
@@ -124,14 +124,14 @@ type side struct {
 	ports []ended // any of them; nil: any port
 }
 
-// ended is ports, of some addresses only if nets is not nil.
+// ended holds ports; if nets is not nil, only those of the addresses in nets.
 type ended struct {
-	protocol uint16 // 0: the rule's
+	protocol uint16 // 0: the protocol of the rule
 	nets     netList
 	ports    portList
 }
 
-// match returns boxes any of which a packet must be in; none: no packet of the family matches.
+// match returns the alternative boxes of a rule; none: no packet of the family matches.
 func (m *matcher) match(in *proto.Rule) []box {
 	if !m.concerned(in) {
 		return nil
@@ -149,8 +149,8 @@ func (m *matcher) match(in *proto.Rule) []box {
 	return m.product(protocol, from, to)
 }
 
-// concerned reports whether a rule is about the family at all: by its IP version, or because each net of some list is of the other one, as
-// in Felix.
+// concerned reports whether a rule applies to the family at all. It does not if it has another IP version, or if one of its lists has only
+// nets of the other family, as in Felix.
 func (m *matcher) concerned(in *proto.Rule) bool {
 	if v := in.GetIpVersion(); v != proto.IPVersion_ANY && int(v) != int(m.family) {
 		return false
@@ -167,7 +167,7 @@ func (m *matcher) concerned(in *proto.Rule) bool {
 	return true
 }
 
-// protocol returns the rule's, 0 for any. It is false if no packet has it.
+// protocol returns the protocol of the rule, 0 for any. It returns false if no packet has it.
 func (m *matcher) protocol(in *proto.Rule) (uint16, bool) {
 	want, known := proto.NumberOf(in.GetProtocol())
 	if !known {
@@ -180,14 +180,14 @@ func (m *matcher) protocol(in *proto.Rule) (uint16, bool) {
 	case not == 0:
 	case want == not:
 		return uint16(want), false
-	case want == 0 && len(in.GetDstIpPortSetIds()) > 0: // the services' ports have protocols: see there
+	case want == 0 && len(in.GetDstIpPortSetIds()) > 0: // each service port has its own protocol: see services
 	case want == 0:
 		m.problem("HNS cannot match all protocols but one")
 	}
 	return uint16(want), true
 }
 
-// addresses returns the nets that lists and sets leave; nil: all. It is false if none is left.
+// addresses returns the nets that remain after all lists and sets; nil: all. It returns false if none remains.
 func (m *matcher) addresses(nets, notNets, sets, notSets []string) (netList, bool) {
 	var list netList
 	possible := true
@@ -223,10 +223,10 @@ func (m *matcher) addresses(nets, notNets, sets, notSets []string) (netList, boo
 	return left, len(left) > 0
 }
 
-// maxNets is how many nets an exception may leave.
+// maxNets is the largest number of nets that may remain after an exception.
 const maxNets = 20000
 
-// nets parses those of the family. It is false if one does not parse.
+// nets parses the nets of the family. It returns false if one cannot be parsed.
 func (m *matcher) nets(texts []string) ([]netip.Prefix, bool) {
 	var list []netip.Prefix
 	for _, text := range texts {

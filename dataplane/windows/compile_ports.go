@@ -5,7 +5,8 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// ports fills in the ports of both sides. When a part cannot be had, none is: half of a list would be less than was asked.
+// ports sets the ports of both sides. If HNS cannot express a part of them, no ports are set: the rule is closed then, and must match all
+// ports.
 func (m *matcher) ports(in *proto.Rule, protocol uint16, from, to *side) {
 	before := len(m.problems)
 	if len(in.GetNotSrcNamedPortIpSetIds())+len(in.GetNotDstNamedPortIpSetIds()) > 0 {
@@ -23,13 +24,13 @@ func (m *matcher) ports(in *proto.Rule, protocol uint16, from, to *side) {
 	}
 }
 
-// endedPorts is what ranges, or named ports, minus other ranges are; nil: any port.
+// endedPorts returns the given ranges, or named ports, minus other ranges; nil: any port.
 func (m *matcher) endedPorts(protocol uint16, ranges, not []*proto.PortRange, sets []string) []ended {
 	if len(ranges)+len(not)+len(sets) == 0 {
 		return nil
 	}
 	minus := portsOf(m.ranges(not))
-	list := []ended{} // not nil: something was asked
+	list := []ended{} // not nil: the rule has a condition on ports
 	add := func(e ended) {
 		if e.ports = e.ports.subtract(minus); len(e.ports) > 0 {
 			list = append(list, e)
@@ -65,7 +66,7 @@ func (m *matcher) ranges(in []*proto.PortRange) []hns.PortRange {
 	return list
 }
 
-// services matches services' ports, each of whose members has its own protocol.
+// services matches the ports of services. Each member of the set has its own protocol.
 func (m *matcher) services(in *proto.Rule, protocol uint16, to *side) {
 	ids := in.GetDstIpPortSetIds()
 	if len(ids) == 0 {
@@ -92,7 +93,7 @@ func (m *matcher) services(in *proto.Rule, protocol uint16, to *side) {
 	}
 }
 
-// icmp returns the protocol that a rule on types of ICMP has. It is false if the family has no such packets.
+// icmp returns the protocol of a rule about ICMP types. It returns false if the family has no such packets.
 func (m *matcher) icmp(in *proto.Rule, protocol uint16) (uint16, bool) {
 	if in.GetIcmp() == nil && in.GetNotIcmp() == nil {
 		return protocol, true
@@ -117,7 +118,7 @@ func (m *matcher) http(in *proto.Rule) {
 	}
 }
 
-// product is the boxes of all combinations of both sides' ports.
+// product returns the boxes of all combinations of both sides' ports.
 func (m *matcher) product(protocol uint16, from, to side) []box {
 	var out []box
 	for _, s := range alternatives(from) {
@@ -137,7 +138,7 @@ func (m *matcher) product(protocol uint16, from, to side) []box {
 	return out
 }
 
-// alternatives joins the addresses of a side with those of its ports.
+// alternatives intersects the addresses of a side with those of its ports.
 func alternatives(s side) []ended {
 	if s.ports == nil {
 		return []ended{{nets: s.nets}}

@@ -15,61 +15,60 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// Config is what NewWinDataplaneDriver takes. The first six fields are Felix's.
+// Config is the configuration of NewWinDataplaneDriver. The first six fields are those of Felix.
 type Config struct {
-	// IPv6Enabled makes the driver render rules for both families; else IPv4 nets and addresses only.
+	// IPv6Enabled makes the driver render rules for both families; otherwise for IPv4 nets and addresses only.
 	IPv6Enabled bool
-	// HealthAggregator is reported by the reporter "win_dataplane" whether the loop is live, and once the first apply is done, ready.
+	// HealthAggregator receives the reports of the reporter "win_dataplane": whether the loop is live and, after the first apply, ready.
 	HealthAggregator *health.HealthAggregator
 	// Hostname is this node's name; "": the machine's.
 	Hostname string
 	// VXLANEnabled makes the driver keep the remote subnets of the overlay network.
 	VXLANEnabled bool
-	// VXLANID is the overlay's VNI, 4096..65535 (Windows takes no lower one, and its API has 16 bits for it); 0: 4096.
+	// VXLANID is the overlay's VNI, 4096..65535 (Windows rejects lower ones, and its API has 16 bits for it); 0: 4096.
 	VXLANID int
 	// VXLANPort is the overlay's UDP port; 0: 4789.
 	VXLANPort int
 
-	// MaxIPSetSize is the most members that a set may have; 0: 1048576. Rules that need a larger set block.
+	// MaxIPSetSize is the largest number of members of a set; 0: 1048576. Rules that need a larger set block.
 	MaxIPSetSize int
-	// NodeExempt lets pass what a workload sends to its own node, whatever policies say, as Kubernetes' NetworkPolicy demands. The other
-	// way passes in any case.
+	// NodeExempt allows packets from a workload to its own node, whatever policies say, as Kubernetes' NetworkPolicy requires. Packets from the node
+	// to the workload are allowed in any case.
 	NodeExempt bool
-	// TiersForNode are the names of tiers whose policies are asked first about that, too (ClusterNetworkPolicy).
+	// TiersForNode are the names of tiers whose policies apply to these packets, too, before the exemption (ClusterNetworkPolicy).
 	TiersForNode []string
-	// Networks matches the names of HNS networks whose endpoints are workloads'; nil: the environment's KUBE_NETWORK, or
-	// defaultNetworks.
+	// Networks matches the names of the HNS networks whose endpoints are workloads; nil: the environment variable KUBE_NETWORK, or defaultNetworks.
 	Networks *regexp.Regexp
-	// RefreshInterval is how often HNS is compared in full with what is desired, and repaired; ≤ 0: never. The list of
-	// endpoints is asked for after ten minutes in any case.
+	// RefreshInterval is the interval of full comparisons of HNS with the desired state, and of repairs; ≤ 0: never. The list of endpoints is
+	// requested again after ten minutes in any case.
 	RefreshInterval time.Duration
 	// StatusReportingInterval is the period of ProcessStatusUpdate messages; ≤ 0: none.
 	StatusReportingInterval time.Duration
 	// PostInSyncCallback is called once, by the loop, after the first apply.
 	PostInSyncCallback func()
-	// DebugSimulateDataplaneHangAfter makes the loop hang, to test what watches it; 0: never.
+	// DebugSimulateDataplaneHangAfter makes the loop hang, to test the health checks; 0: never.
 	DebugSimulateDataplaneHangAfter time.Duration
 }
 
-// defaultNetworks matches the networks of this project, and Felix's.
+// defaultNetworks matches the networks of this project and of Felix.
 const defaultNetworks = "(?i)calico.*|contiv.*"
 
-// Options are what New takes besides: the driver's surroundings.
+// Options are the additional parameters of New.
 type Options struct {
-	Log     *slog.Logger          // nil: quiet
-	Metrics prometheus.Registerer // nil: none
-	// MetricPrefix begins the metrics' names; "": they have Felix's names (felix_win_dataplane_failures).
+	Log     *slog.Logger          // nil: no log
+	Metrics prometheus.Registerer // nil: no metrics
+	// MetricPrefix is the prefix of the metrics' names; "": they have Felix's names (felix_win_dataplane_failures).
 	MetricPrefix string
 	Clock        driver.Clock // nil: real time
 	// HCN is version 2 of the service, for VXLANEnabled; nil: this machine's.
 	HCN RemoteSubnets
 	// HostAddresses returns the node's own addresses; nil: those of the machine's interfaces.
 	HostAddresses func() ([]netip.Addr, error)
-	// HostInterval is how often it is called; 0: 10 s.
+	// HostInterval is the interval of calls of HostAddresses; 0: 10 s.
 	HostInterval time.Duration
-	// RetryInterval is how soon what has failed is tried again; 0: 5 s.
+	// RetryInterval is the delay until a failed operation is retried; 0: 5 s.
 	RetryInterval time.Duration
-	// CallTimeout is how long the loop waits for a call of HNS; 0: 30 s. HNS takes seconds where it has many endpoints.
+	// CallTimeout is how long the loop waits for a call of HNS; 0: 30 s. HNS takes seconds if it has many endpoints.
 	CallTimeout time.Duration
 }
 
@@ -101,7 +100,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(append(errs, c.validate())...)
 }
 
-// validate returns all that is wrong, each error naming its field.
+// validate returns all errors in the configuration; each names its field.
 func (c Config) validate() error {
 	var errs []error
 	wrong := func(field, format string, args ...any) {

@@ -25,7 +25,7 @@ import (
 
 type proof[C any] = drivertest.Proof[C]
 
-// synced starts a bench's driver and waits for the first apply. It is false if that does not come.
+// synced starts a bench's driver and waits for the first apply. It returns false if there is none.
 func synced(t *testing.T, b *bench, msgs ...any) bool {
 	t.Helper()
 	r := b.start()
@@ -42,7 +42,7 @@ func synced(t *testing.T, b *bench, msgs ...any) bool {
 	}
 }
 
-// soon reports whether something becomes so within a second.
+// soon reports whether a condition becomes true within a second.
 func soon(is func() bool) bool {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if is() {
@@ -52,7 +52,7 @@ func soon(is func() bool) bool {
 	return false
 }
 
-// TestEachConfigFieldHasAnEffect is generated from the type: a new field without a proof fails.
+// TestEachConfigFieldHasAnEffect is derived from the type: a new field without a proof fails the test.
 func TestEachConfigFieldHasAnEffect(t *testing.T) {
 	proofs := rulesProofs()
 	maps.Copy(proofs, overlayProofs())
@@ -60,7 +60,7 @@ func TestEachConfigFieldHasAnEffect(t *testing.T) {
 	drivertest.ProveFields(t, proofs)
 }
 
-// rulesProofs are those of what shows in rules.
+// rulesProofs returns the proofs for the fields that affect rules.
 func rulesProofs() map[string]proof[Config] {
 	return map[string]proof[Config]{
 		"IPv6Enabled": {Set: func(c *Config) { c.IPv6Enabled = true }, Has: func(t *testing.T, c Config) bool {
@@ -76,7 +76,7 @@ func rulesProofs() map[string]proof[Config] {
 			return !b.allowed("a", hns.In, packet("198.51.100.1", "10.65.0.1", 80)) && b.status[epstate.WorkloadIDOf(wlID("a"))] == "error"
 		}},
 		"Networks": {Set: func(c *Config) { c.Networks = regexp.MustCompile("^other$") }, Has: func(t *testing.T, c Config) bool {
-			b := newBench(t, c) // whose network is contiv
+			b := newBench(t, c) // its network is contiv
 			return errors.Is(b.step(openProfile(), endpoint("a", 1)), ErrorUnknownEndpoint)
 		}},
 		"NodeExempt": {Set: func(c *Config) { c.NodeExempt = true }, Has: func(t *testing.T, c Config) bool {
@@ -96,7 +96,7 @@ func rulesProofs() map[string]proof[Config] {
 	}
 }
 
-// overlayProofs are those of VXLAN.
+// overlayProofs returns the proofs for the fields about VXLAN.
 func overlayProofs() map[string]proof[Config] {
 	return map[string]proof[Config]{
 		"Hostname": {Set: func(c *Config) { c.Hostname, c.VXLANEnabled = "node7", true }, Has: func(t *testing.T, c Config) bool {
@@ -116,17 +116,17 @@ func overlayProofs() map[string]proof[Config] {
 			return len(b.subnets()) == 1
 		}},
 		"VXLANID": {Set: func(c *Config) { c.VXLANID, c.VXLANEnabled = 5000, true }, Has: func(t *testing.T, c Config) bool {
-			b := newBenchOn(t, c, newHost(t, hcn.Overlay)) // of VNI 4096
+			b := newBenchOn(t, c, newHost(t, hcn.Overlay)) // its VNI is 4096
 			return errors.Is(b.step(vtep("node2", "192.0.2.2"), remote("10.66.1.0/26", "node2")), ErrUpdatesFailed)
 		}},
 		"VXLANPort": {Set: func(c *Config) { c.VXLANPort, c.VXLANEnabled = 8472, true }, Has: func(t *testing.T, c Config) bool {
-			b := newBenchOn(t, c, newHost(t, hcn.Overlay)) // of port 4789
+			b := newBenchOn(t, c, newHost(t, hcn.Overlay)) // its port is 4789
 			return errors.Is(b.step(vtep("node2", "192.0.2.2"), remote("10.66.1.0/26", "node2")), ErrUpdatesFailed)
 		}},
 	}
 }
 
-// loopProofs are those of the loop.
+// loopProofs returns the proofs for the fields about the loop.
 func loopProofs() map[string]proof[Config] {
 	return map[string]proof[Config]{
 		"HealthAggregator": {Set: func(c *Config) { c.HealthAggregator = health.NewHealthAggregator() }, Has: func(t *testing.T, c Config) bool {
@@ -158,7 +158,7 @@ func loopProofs() map[string]proof[Config] {
 	}
 }
 
-// postInSync counts the calls of the callback of the proof available.
+// postInSync counts the calls of the callback of the proof that runs.
 func postInSync() proof[Config] {
 	var calls atomic.Int32
 	return proof[Config]{Set: func(c *Config) { c.PostInSyncCallback = func() { calls.Add(1) } }, Has: func(t *testing.T, c Config) bool {
@@ -167,7 +167,7 @@ func postInSync() proof[Config] {
 	}}
 }
 
-// hasty is real time a thousand times faster.
+// hasty is a clock that is a thousand times faster than real time.
 type hasty struct{}
 
 var hastyEpoch = time.Now()
@@ -181,7 +181,8 @@ type hastyTimer struct{ *time.Timer }
 func (t hastyTimer) C() <-chan time.Time        { return t.Timer.C }
 func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 1000) }
 
-// optionsBench is a bench of the given options; those that would make a test slow have short defaults, except for the field under test.
+// optionsBench returns a bench with the given options. Options that would make a test slow have short defaults, except for the field under
+// test.
 func optionsBench(t *testing.T, config Config, o Options, host *hnsmem.Host) *bench {
 	t.Helper()
 	config.Hostname = "node1"
@@ -192,7 +193,7 @@ func optionsBench(t *testing.T, config Config, o Options, host *hnsmem.Host) *be
 	return &bench{t: t, d: d, host: host, pods: map[string]string{}, status: map[any]string{}}
 }
 
-// TestEachOptionHasAnEffect is the same for Options.
+// TestEachOptionHasAnEffect is the same test for Options.
 func TestEachOptionHasAnEffect(t *testing.T) {
 	var logged logCounter
 	proofs := map[string]proof[Options]{
@@ -224,7 +225,7 @@ func TestEachOptionHasAnEffect(t *testing.T) {
 		}},
 		"HCN": {Set: func(o *Options) { o.HCN = newHost(t, hcn.Overlay).V2() }, Has: func(t *testing.T, o Options) bool {
 			_, err := New(hnsmem.New().V1(), Config{Hostname: "node1", VXLANEnabled: true}, o)
-			return err == nil // without it, this machine's HCN is needed
+			return err == nil // without it, the driver needs this machine's HCN
 		}},
 		"HostAddresses": {Set: func(o *Options) {
 			o.HostAddresses = func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("203.0.113.77")}, nil }
@@ -247,7 +248,7 @@ func TestEachOptionHasAnEffect(t *testing.T) {
 	drivertest.ProveFields(t, proofs)
 }
 
-// timeProofs are those of options that are times.
+// timeProofs returns the proofs for options that are durations.
 func timeProofs() map[string]proof[Options] {
 	return map[string]proof[Options]{
 		"RetryInterval": {Set: func(o *Options) { o.RetryInterval = 10 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
@@ -307,7 +308,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestKubeNetwork: the environment's KUBE_NETWORK names the networks, as with Felix.
+// TestKubeNetwork: the environment variable KUBE_NETWORK names the networks, as with Felix.
 func TestKubeNetwork(t *testing.T) {
 	t.Setenv("KUBE_NETWORK", "^pods$")
 	if c, err := (Config{}).withDefaults(); err != nil || !c.Networks.MatchString("pods") || c.Networks.MatchString("contiv") {

@@ -18,13 +18,13 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// driverName is the health reporter's, and part of metrics' names.
+// driverName is the name of the health reporter, and part of metrics' names.
 const driverName = "win_dataplane"
 
-// healthTimeout is how long the loop may be silent. HNS's calls are slow where it has many endpoints.
+// healthTimeout is how long the loop may go without a report. Calls of HNS are slow if it has many endpoints.
 const healthTimeout = 90 * time.Second
 
-// Manager is the logic for one kind of object. OnUpdate is called for each message, in order, and may note what is to be done;
+// Manager is the logic for one kind of object. OnUpdate is called for each message, in order, and may record the work to do;
 // CompleteDeferredWork is called before each write of the batch. See dataplane/driver.
 type Manager = driver.Manager
 
@@ -38,7 +38,7 @@ type WindowsDataplane struct {
 	jobs    *lifecycle.Group
 	front   *driver.Front
 
-	// What follows is nil if the driver does not work. Below loop, it belongs to the loop's goroutine once Start was called.
+	// The following fields are nil if the driver does not work. The fields below loop belong to the loop's goroutine once Start was called.
 	loop      *driver.Driver
 	statuses  *statuses
 	hosts     *hostWatch
@@ -48,13 +48,13 @@ type WindowsDataplane struct {
 	policies  *policyManager
 	endpoints *endpointManager
 	vxlan     *vxlanManager // nil: VXLAN is off
-	isolated  []error       // of the present pass: what concerns single objects
+	isolated  []error       // errors of the current pass that concern single objects
 	reported  string
 	waiters   atomic.Int32 // callers of Expedite
 }
 
-// NewWinDataplaneDriver makes a driver of this machine, which does nothing before Start. If it cannot work (a configuration that makes no
-// sense, no HNS), its health is neither live nor ready, and SendMessage returns the reason.
+// NewWinDataplaneDriver makes a driver of this machine, which does nothing before Start. If it cannot work (because the configuration is
+// invalid, or there is no HNS), its health is neither live nor ready, and SendMessage returns the reason.
 func NewWinDataplaneDriver(hns hns.API, config Config) *WindowsDataplane {
 	log := slog.Default()
 	d, err := New(hns, config, Options{Log: log})
@@ -65,7 +65,7 @@ func NewWinDataplaneDriver(hns hns.API, config Config) *WindowsDataplane {
 	return d
 }
 
-// New makes a driver. The error names the field of the configuration that is wrong, or what is missing.
+// New makes a driver. The error names the invalid field of the configuration, or what is missing.
 func New(api hns.API, config Config, options Options) (*WindowsDataplane, error) {
 	options = options.withDefaults()
 	config, err := config.withDefaults()
@@ -118,10 +118,10 @@ func (d *WindowsDataplane) assemble(api hns.API) {
 	d.loop.AddSource("late calls", d.ended)
 }
 
-// maxGivenUp is how many calls of HNS one pass waits for without result.
+// maxGivenUp is how many calls of HNS may time out in one pass.
 const maxGivenUp = 2
 
-// callEnded is an internal message: a call that was given up has ended after all.
+// callEnded is an internal message: a call that had timed out has ended.
 type callEnded struct{}
 
 // callEnded wakes the loop.
@@ -132,8 +132,8 @@ func (d *WindowsDataplane) callEnded(ctx context.Context) {
 	}
 }
 
-// isolating takes those of a manager's errors that concern single objects: they do not keep the driver from being ready, nor
-// fail a Flush. They are logged, are in the endpoints' status, and are tried again after RetryInterval.
+// isolating collects those of a manager's errors that concern single objects: they neither make the driver unready nor fail a Flush. They are
+// logged, shown in the endpoints' status, and retried after RetryInterval.
 type isolating struct {
 	Manager
 	d *WindowsDataplane
@@ -167,13 +167,13 @@ func (d *WindowsDataplane) loopConfig() driver.Config {
 	}
 }
 
-// hurriedRetry is how soon HNS is asked again while a caller waits for an endpoint.
+// hurriedRetry is the delay until HNS is queried again while a caller waits for an endpoint.
 const hurriedRetry = 250 * time.Millisecond
 
-// hostsKnown says whether the node's own addresses are known, without which its pods' probes would fail after the first write.
+// hostsKnown reports whether the node's own addresses are known. Without them, probes of its pods would fail after the first write.
 func (d *WindowsDataplane) hostsKnown() bool { return d.hosts.told.Load() }
 
-// resync makes HNS be compared in full.
+// resync requests a full comparison with HNS.
 func (d *WindowsDataplane) resync() {
 	d.endpoints.resync()
 	if d.vxlan != nil {
@@ -181,8 +181,8 @@ func (d *WindowsDataplane) resync() {
 	}
 }
 
-// apply is the tail of phase two: managers have written; the status follows. What managers from outside have changed in their
-// deferred work, which comes behind that of the driver's own, is written before.
+// apply is the end of phase two: it reports the status after managers have written. Registered managers run after the driver's own, so apply
+// first writes what they have changed in their deferred work.
 func (d *WindowsDataplane) apply(context.Context) driver.ApplyResult {
 	if len(d.endpoints.changed) > 0 {
 		if err := (isolating{d.endpoints, d}).CompleteDeferredWork(); err != nil {
@@ -208,13 +208,12 @@ func (d *WindowsDataplane) apply(context.Context) driver.ApplyResult {
 	return driver.ApplyResult{Again: again}
 }
 
-// RegisterManager registers a new Manager with the driver, behind its own. It must be called before Start.
+// RegisterManager registers a manager, which runs after the driver's own. It must be called before Start.
 func (d *WindowsDataplane) RegisterManager(mgr Manager) {
 	d.front.RegisterManager(mgr)
 }
 
-// Start starts the loop and the watch of the node's addresses, and returns. Nothing is written to HNS before the messages have
-// said InSync.
+// Start starts the loop and the watch of the node's addresses, and returns. Nothing is written to HNS before the InSync message.
 func (d *WindowsDataplane) Start() {
 	if !d.front.Starting() {
 		return
@@ -223,7 +222,7 @@ func (d *WindowsDataplane) Start() {
 	d.loop.Start()
 }
 
-// SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
+// SendMessage passes a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It returns an error only if the
 // driver does not work or was stopped.
 func (d *WindowsDataplane) SendMessage(msg interface{}) error {
 	return d.front.SendMessage(msg)
@@ -234,26 +233,25 @@ func (d *WindowsDataplane) SendMessages(msgs ...any) error {
 	return d.front.SendMessages(msgs...)
 }
 
-// RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
-// The error says that there will be none.
+// RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status. An error means
+// that there will be no more.
 func (d *WindowsDataplane) RecvMessage() (interface{}, error) {
 	return d.front.RecvMessage()
 }
 
-// Flush returns when all messages that were sent before are applied, or with the error of the apply that should have done it.
-// What is wrong with a single object is not in the error: it is in that endpoint's Status. Before InSync it waits
-// for the first apply.
+// Flush returns when all previous messages are applied, or with the error of the apply that should have done it. The error does not include
+// faults of single objects: those are in the endpoint's Status. Before InSync it waits for the first apply.
 func (d *WindowsDataplane) Flush(ctx context.Context) error {
 	return d.front.Flush(ctx)
 }
 
-// Refresh makes the driver compare all of HNS with what is desired, and repair it. It does not wait for that.
+// Refresh requests a full comparison of HNS with the desired state, and a repair. It does not wait for it.
 func (d *WindowsDataplane) Refresh() error {
 	return d.front.Refresh()
 }
 
-// Expedite suspends the throttle until release is called: a caller waits for an endpoint to come up. HNS is asked at once, and then
-// soon again, for the endpoints that it lacked.
+// Expedite suspends the throttle until release is called, because a caller waits for an endpoint to come up. HNS is queried at once, and then
+// again after short intervals, for missing endpoints.
 func (d *WindowsDataplane) Expedite() (release func()) {
 	if d.loop == nil {
 		return func() {}
@@ -269,8 +267,8 @@ func (d *WindowsDataplane) Expedite() (release func()) {
 	})
 }
 
-// Status returns a workload's condition as it was last reported, with the reason that the status message has no field for. It is
-// false for an endpoint without one. It never waits.
+// Status returns a workload's condition as it was last reported, with the reason, for which the status message has no field. It returns false
+// for an endpoint without a condition. It never waits.
 func (d *WindowsDataplane) Status(id *proto.WorkloadEndpointID) (Condition, bool) {
 	if d.statuses == nil {
 		return Condition{}, false
@@ -278,20 +276,20 @@ func (d *WindowsDataplane) Status(id *proto.WorkloadEndpointID) (Condition, bool
 	return d.statuses.of(epstate.WorkloadIDOf(id))
 }
 
-// Connected says whether a workload has its rules, also if some of them block more than they were asked to; else why not. It is made
-// for feed.Config.Condition.
+// Connected reports whether a workload has its rules, even if some of them block more than they specify; otherwise it returns the reason. It
+// has the signature of feed.Config.Condition.
 func (d *WindowsDataplane) Connected(id *proto.WorkloadEndpointID) (reason string, connected bool) {
 	c, _ := d.Status(id)
 	return c.Reason, c.Status == epstate.Up || c.Enforced
 }
 
-// Stop ends the loop; an apply that is running is completed. HNS is left as it is: filtering and forwarding go on. The error names calls of
-// HNS that have not ended.
+// Stop ends the loop; an apply that is running is completed. HNS is not changed: filtering and forwarding go on. The error names calls of HNS
+// that have not ended.
 func (d *WindowsDataplane) Stop(ctx context.Context) error {
 	return d.front.Halt(ctx)
 }
 
-// ClosedRulesOn is closedRules, of an HNS that says which rules it has. Windows Server 2019 and later do.
+// ClosedRulesOn returns closedRules for an HNS that reports which rules it supports. Windows Server 2019 and later do.
 func ClosedRulesOn(api hns.API) ([]hns.ACL, error) {
 	features := api.SupportedFeatures()
 	if features == (hns.Features{}) {
@@ -300,6 +298,6 @@ func ClosedRulesOn(api hns.API) ([]hns.ACL, error) {
 	return closedRules(features), nil
 }
 
-// closedRules are the rules of an endpoint that nothing may reach and that may reach nothing: what makes an endpoint should make it
+// closedRules returns the rules of an endpoint that blocks all packets in both directions. A program that creates an endpoint should create it
 // with them, so that it is never open before its policy is known.
 func closedRules(features hns.Features) []hns.ACL { return renderer{features}.closed() }

@@ -10,15 +10,16 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// TestEachCallOfTheDriver: each call of HNS of a start, and of a change of policy, sets and nodes, fails in turn, or is the last one of a driver that is
-// killed. The same driver, or the next one, ends in the state of a run without a fault, every workload has its status, and nothing is written after it.
+// TestEachCallOfTheDriver: each call of HNS during a start, and during a change of policy, sets and nodes, fails once, or is the last one of a
+// driver that is killed. The same driver, or the next one, ends in the state of a run without a fault, every workload has its status, and
+// nothing is written after that.
 func TestEachCallOfTheDriver(t *testing.T) {
 	start := slices.Concat(crowd(4, 6), []any{vtep("node2", "192.0.2.2"), remote("10.66.1.0/26", "node2")})
 	change := []any{policy("p", tcpPort("allow", 81), tcpPort("pass", 443)), &proto.IPSetDeltaUpdate{Id: "peers", AddedMembers: []string{"203.0.113.1"}},
 		endpoint("new", 77, withTiers(ingress("p"))), gone("w001"), vtep("node2", "192.0.2.3"), vtep("node3", "192.0.2.4"), remote("10.66.2.0/26", "node3")}
 	for _, msg := range slices.Concat(start, change) {
 		if w, is := msg.(*proto.WorkloadEndpointUpdate); is {
-			w.Endpoint.Ipv6Nets = nil // which an overlay does not have
+			w.Endpoint.Ipv6Nets = nil // an overlay has no IPv6
 		}
 	}
 	clean := overlayBench(t, nil)
@@ -51,7 +52,7 @@ func TestEachCallOfTheDriver(t *testing.T) {
 					b.tell(start...)
 					b.tell(change...)
 				}
-				for tries := 0; b.step() != nil; tries++ { // as the loop does after a while
+				for tries := 0; b.step() != nil; tries++ { // like the loop after RetryInterval
 					if tries > 3 {
 						t.Fatalf("call %d %s: %v", n, name, b.step())
 					}
@@ -69,12 +70,12 @@ func TestEachCallOfTheDriver(t *testing.T) {
 	}
 }
 
-// compare demands the state of another bench.
+// compare checks that the state equals that of another bench.
 func (b *bench) compare(n int, what string, clean *bench) {
 	b.t.Helper()
 	for name := range clean.pods {
 		if name == "w001" {
-			continue // has gone
+			continue // it was removed
 		}
 		if got, want := b.rules(name), clean.rules(name); got != want || want == "" {
 			b.t.Fatalf("call %d %s: %s has\n%s\nwant\n%s", n, what, name, got, want)

@@ -18,23 +18,23 @@ import (
 )
 
 var (
-	// ErrorUnknownEndpoint says that HNS has no endpoint with a workload's addresses (yet).
+	// ErrorUnknownEndpoint means that HNS has no endpoint with a workload's addresses (yet).
 	ErrorUnknownEndpoint = errors.New("Endpoint could not be found") //nolint:staticcheck // the text is documented
-	// ErrorUpdateFailed says that HNS did not take the rules of an endpoint.
+	// ErrorUpdateFailed means that HNS rejected the rules of an endpoint.
 	ErrorUpdateFailed = errors.New("Endpoint update failed") //nolint:staticcheck // the text is documented
 )
 
-// listTTL is how long the list of HNS's endpoints counts.
+// listTTL is how long the list of HNS's endpoints is valid.
 const listTTL = 10 * time.Minute
 
 // hostAddresses is an internal message: the node's own addresses.
 type hostAddresses struct{ addrs []netip.Addr }
 
-// lookAgain is an internal message: HNS may have the endpoints that it lacked.
+// lookAgain is an internal message: HNS may have the missing endpoints now.
 type lookAgain struct{}
 
-// endpointManager keeps the access control lists of workloads' endpoints in HNS. What cannot be had is closed, and is one
-// endpoint's trouble: the others go on. An endpoint of our networks that a container uses and no workload has announced is closed.
+// endpointManager keeps the access control lists of workloads' endpoints in HNS. An endpoint whose rules cannot be rendered is closed, without
+// effect on the others. An endpoint of our networks that a container uses and that belongs to no announced workload is closed.
 type endpointManager struct {
 	api      hns.API
 	calls    *hnscall.Caller
@@ -44,20 +44,20 @@ type endpointManager struct {
 	exempt   nodeExempt
 	policies *policyManager
 	render   renderer
-	asked    bool // render.features are those of HNS
+	asked    bool // render.features have been read from HNS
 	log      *slog.Logger
 	progress func()
 
 	workloads map[epstate.WorkloadID]*workload
-	dirty     map[epstate.WorkloadID]bool // to be looked at
-	changed   map[listKey]bool            // lists whose users are to be looked at
+	dirty     map[epstate.WorkloadID]bool // workloads to process
+	changed   map[listKey]bool            // lists whose users must be processed
 	node      []netip.Addr
 
-	relist    bool // HNS is to be asked for its endpoints
+	relist    bool // the endpoints of HNS must be listed again
 	listed    time.Time
 	endpoints map[string]*known // of our networks, in use; by HNS's ID
 	byAddr    map[netip.Addr][]string
-	owners    map[string]epstate.WorkloadID // which workload an endpoint in HNS belongs to
+	owners    map[string]epstate.WorkloadID // the workload that an endpoint in HNS belongs to
 
 	unknown    map[epstate.WorkloadID]bool // HNS has no endpoint with their addresses
 	conditions map[any]Condition           // by epstate.WorkloadID and epstate.HostID
@@ -68,15 +68,15 @@ type endpointManager struct {
 // known is an endpoint of HNS.
 type known struct {
 	hns.Endpoint
-	has    string // the signature of its list; "?" if it is not known
-	wrote  string // what we wrote last
-	echo   string // how HNS lists what we wrote, if it has its own words for it
-	verify bool   // whether it has is to be found out
+	has    string // the signature of its list in HNS; "?" if it is not known
+	wrote  string // the signature that we wrote last
+	echo   string // the signature that HNS lists for what we wrote, if it lists it in another form
+	verify bool   // has must be read again, to set echo
 }
 
 const unsure = "?"
 
-// OnUpdate takes *proto.WorkloadEndpointUpdate, *proto.WorkloadEndpointRemove, and internal messages.
+// OnUpdate handles *proto.WorkloadEndpointUpdate, *proto.WorkloadEndpointRemove, and internal messages.
 func (m *endpointManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
@@ -107,7 +107,7 @@ func (m *endpointManager) OnUpdate(msg any) {
 		delete(m.conditions, epstate.HostID(msg.GetId().GetEndpointId()))
 	case *hostAddresses:
 		addrs := slices.DeleteFunc(slices.Clone(msg.addrs), func(a netip.Addr) bool {
-			return !slices.Contains(m.families, familyOf(netip.PrefixFrom(a, a.BitLen()))) // HNS may refuse a list with it
+			return !slices.Contains(m.families, familyOf(netip.PrefixFrom(a, a.BitLen()))) // HNS may reject a list with this address
 		})
 		if slices.Equal(m.node, addrs) {
 			return
@@ -121,14 +121,14 @@ func (m *endpointManager) OnUpdate(msg any) {
 	}
 }
 
-// all makes every workload be looked at.
+// all marks all workloads for processing.
 func (m *endpointManager) all() {
 	for id := range m.workloads {
 		m.dirty[id] = true
 	}
 }
 
-// resync makes HNS be compared in full.
+// resync requests a full comparison with HNS.
 func (m *endpointManager) resync() {
 	m.relist = true
 	m.all()
@@ -136,8 +136,8 @@ func (m *endpointManager) resync() {
 
 func (m *endpointManager) listChanged(key listKey) { m.changed[key] = true }
 
-// CompleteDeferredWork writes what has changed. An error that is ErrorUnknownEndpoint or ErrorUpdateFailed is about single
-// endpoints, all others are written; any other error is about HNS as a whole.
+// CompleteDeferredWork writes what has changed. ErrorUnknownEndpoint and ErrorUpdateFailed concern single endpoints, and all others have been
+// written; any other error concerns HNS as a whole.
 func (m *endpointManager) CompleteDeferredWork() error {
 	m.collect()
 	if len(m.dirty)+len(m.unknown)+len(m.strays) == 0 && !m.relist {
@@ -148,7 +148,7 @@ func (m *endpointManager) CompleteDeferredWork() error {
 		if err != nil {
 			return err
 		}
-		// None at all: an old Windows, or an HNS that did not answer, which hcsshim does not tell apart. It is asked again.
+		// An empty set means an old Windows or an HNS that did not answer; hcsshim does not distinguish them. So HNS is queried again.
 		m.asked = features != hns.Features{}
 		if features != m.render.features {
 			m.render.features = features
@@ -163,7 +163,7 @@ func (m *endpointManager) CompleteDeferredWork() error {
 	return m.write()
 }
 
-// collect finds the users of the lists that have changed.
+// collect marks the users of the lists that have changed.
 func (m *endpointManager) collect() {
 	if len(m.changed) == 0 {
 		return
@@ -176,7 +176,7 @@ func (m *endpointManager) collect() {
 	clear(m.changed)
 }
 
-// list asks HNS for its endpoints.
+// list requests the endpoints of HNS.
 func (m *endpointManager) list() error {
 	list, err := hnscall.Do(m.calls, "list of endpoints", m.api.ListEndpoints)
 	if err != nil {
@@ -205,8 +205,8 @@ func (m *endpointManager) list() error {
 	return nil
 }
 
-// own finds out which workload each endpoint belongs to. Of several with one address the lowest ID has it. Workloads whose endpoints
-// have changed are looked at.
+// own determines the workload of each endpoint. If several workloads have the same address, the one with the lowest ID owns the endpoint. It
+// marks workloads whose endpoints have changed.
 func (m *endpointManager) own() {
 	before := m.owners
 	m.owners = map[string]epstate.WorkloadID{}
@@ -232,12 +232,12 @@ func (m *endpointManager) own() {
 	}
 	for ep, e := range m.endpoints {
 		if id, owned := m.owners[ep]; owned && e.has != e.wrote && e.has != e.echo {
-			m.dirty[id] = true // another program wrote it
+			m.dirty[id] = true // another program has written its list
 		}
 	}
 }
 
-// found are the IDs of the endpoints that have an address of a workload.
+// found returns the IDs of the endpoints that have an address of a workload.
 func (m *endpointManager) found(w *workload) []string {
 	var ids []string
 	for _, a := range w.addrs {
@@ -251,7 +251,7 @@ func (m *endpointManager) found(w *workload) []string {
 	return ids
 }
 
-// write brings the workloads that are to be looked at, and the endpoints without a workload, to what they should have.
+// write writes the lists of the marked workloads, and of the endpoints without a workload.
 func (m *endpointManager) write() error {
 	var errs []error
 	made := map[string]rendered{}
@@ -274,7 +274,7 @@ func (m *endpointManager) write() error {
 	return errors.Join(append(errs, m.verifyEchoes())...)
 }
 
-// program writes a workload's lists. It stays dirty unless it has them.
+// program writes a workload's lists. It unmarks the workload if the lists have been written.
 func (m *endpointManager) program(w *workload, made map[string]rendered) error {
 	found := m.found(w)
 	own := slices.DeleteFunc(slices.Clone(found), func(ep string) bool { return m.owners[ep] != w.id })
@@ -295,7 +295,7 @@ func (m *endpointManager) program(w *workload, made map[string]rendered) error {
 	for _, ep := range own {
 		if err := m.apply(ep, want); err != nil {
 			if errors.Is(err, hns.ErrNotFound) {
-				m.unknown[w.id] = true // it vanished: the next pass asks HNS again
+				m.unknown[w.id] = true // the endpoint was removed: the next pass lists the endpoints again
 				err = fmt.Errorf("%w: %w", ErrorUnknownEndpoint, err)
 			}
 			m.conditions[w.id] = Condition{Status: epstate.Error, Reason: err.Error()}

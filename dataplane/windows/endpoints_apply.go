@@ -24,7 +24,7 @@ func (m *endpointManager) closed(c Condition) rendered {
 	return rendered{acls, signature(acls), c}
 }
 
-// desired is what a workload's endpoints should have. Workloads under the same policies share it in a pass.
+// desired returns the list that a workload's endpoints should have. In one pass, workloads with the same policies share a list.
 func (m *endpointManager) desired(w *workload, made map[string]rendered) rendered {
 	switch {
 	case w.fault != nil:
@@ -41,7 +41,7 @@ func (m *endpointManager) desired(w *workload, made map[string]rendered) rendere
 	return r
 }
 
-// rendered makes one list of both directions. One that cannot be had leaves the endpoint closed.
+// rendered makes one list of both directions. If that fails, the list is that of a closed endpoint.
 func (m *endpointManager) rendered(in, out direction) rendered {
 	err := errors.Join(in.err, out.err)
 	var acls []hns.ACL
@@ -63,7 +63,7 @@ func (m *endpointManager) rendered(in, out direction) rendered {
 	return r
 }
 
-// apply writes an endpoint's list unless HNS has it.
+// apply writes an endpoint's list unless HNS already has it.
 func (m *endpointManager) apply(ep string, desired rendered) error {
 	e := m.endpoints[ep]
 	if e == nil {
@@ -78,7 +78,7 @@ func (m *endpointManager) apply(ep string, desired rendered) error {
 		if e.has == e.echo {
 			return nil
 		}
-		e.verify = e.has != unsure // another program wrote it, or HNS lists it in its own words
+		e.verify = e.has != unsure // another program wrote it, or HNS lists it in another form
 	}
 	m.writes++
 	_, err := hnscall.Do(m.calls, ep, func() (none struct{}, err error) { return none, m.api.ApplyACLs(ep, desired.acls) })
@@ -94,8 +94,8 @@ func (m *endpointManager) apply(ep string, desired rendered) error {
 	return nil
 }
 
-// verifyEchoes asks HNS at once for what was written a second time because it did not list it as it was written. If it still
-// does not, that is how it lists it: writing it again and again would cut connections for nothing.
+// verifyEchoes reads the lists again that were written twice because HNS did not list them as written. If a list still differs, this is the
+// form in which HNS lists it: writing it repeatedly would break connections for no reason.
 func (m *endpointManager) verifyEchoes() error {
 	wanted := func(e *known) bool { return e.verify }
 	if !slices.ContainsFunc(slices.Collect(maps.Values(m.endpoints)), wanted) {

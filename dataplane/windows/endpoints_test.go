@@ -28,7 +28,8 @@ func TestWorkloadComesAndGoes(t *testing.T) {
 	b.must(gone("a"), gone("never heard of"))
 }
 
-// TestEndpointWithoutWorkloadIsClosed: before its workload is announced, and after it has gone, an endpoint that a container uses is closed.
+// TestEndpointWithoutWorkloadIsClosed: an endpoint that a container uses is closed before its workload is announced, and after the workload is
+// removed.
 func TestEndpointWithoutWorkloadIsClosed(t *testing.T) {
 	b := newBench(t, both)
 	b.noPods = true
@@ -69,7 +70,7 @@ func TestUnknownEndpointDoesNotStarveOthers(t *testing.T) {
 	if b.pods["a"], err = b.host.Pod("contiv", "a", addr("10.65.0.1")); err != nil {
 		t.Fatal(err)
 	}
-	b.must() // nothing is reported: it is tried again
+	b.must() // no error is returned: it is retried
 	b.expectStatus("a", "up", "")
 }
 
@@ -108,7 +109,7 @@ func TestEndpointThatVanishes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.pods["a"] = id // another container of the same address
+	b.pods["a"] = id // another container with the same address
 	b.must()
 	b.expectStatus("a", "up", "")
 	b.expect("the new endpoint", "a", packet("1.1.1.1", "10.65.0.1", 80), false)
@@ -130,7 +131,7 @@ func TestAdminStateAndFaults(t *testing.T) {
 	b.expectStatus("n", "error", "no address")
 }
 
-// TestNodeReachesItsPods: kubelet's probes pass whatever policies say; they follow the node's addresses.
+// TestNodeReachesItsPods: kubelet's probes pass whatever policies say, also after the node's addresses change.
 func TestNodeReachesItsPods(t *testing.T) {
 	b := newBench(t, both)
 	b.must(openProfile(), policy("p"), endpoint("a", 1, withTiers(ingress("p"))))
@@ -140,7 +141,7 @@ func TestNodeReachesItsPods(t *testing.T) {
 	b.expect("address that the node has lost", "a", packet("192.0.2.1", "10.65.0.1", 80), false)
 }
 
-// TestTwoWorkloadsOfOneAddress: the lower ID has it, and the other one when that has gone.
+// TestTwoWorkloadsOfOneAddress: the workload with the lower ID has the endpoint, and the other one after the first is removed.
 func TestTwoWorkloadsOfOneAddress(t *testing.T) {
 	b := newBench(t, both)
 	b.must(openProfile(), endpoint("b", 1), endpoint("a", 1, func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = nil }))

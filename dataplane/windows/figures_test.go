@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// crowd is a node with n workloads under policies p and q, where q uses set peers and concerns each tenth workload.
+// crowd returns a node with n workloads under policies p and q, where q uses the set peers and selects each tenth workload.
 func crowd(n, members int) []any {
 	set := ipSet("peers")
 	for i := range members {
@@ -26,7 +26,7 @@ func crowd(n, members int) []any {
 	return msgs
 }
 
-// count is how often each method was called since the last time.
+// count returns the number of writes and lists since the last time.
 func (b *bench) count() (writes, lists int) {
 	for _, c := range b.host.Calls() {
 		switch {
@@ -48,7 +48,7 @@ func (b *bench) expectCalls(what string, wantWrites, wantLists int) {
 	}
 }
 
-// TestCallsPerChange is the calls of HNS that changes cost on a node with 500 workloads.
+// TestCallsPerChange checks how many calls of HNS changes need on a node with 500 workloads.
 func TestCallsPerChange(t *testing.T) {
 	b := newBench(t, both)
 	msgs := crowd(500, 2000)
@@ -84,7 +84,7 @@ func TestCallsPerChange(t *testing.T) {
 	restarted.expectStatus("w007", "up", "")
 }
 
-// TestRefreshRepairs: what another program has changed is put back, and only that.
+// TestRefreshRepairs: changes of another program are repaired, and nothing else is written.
 func TestRefreshRepairs(t *testing.T) {
 	b := newBench(t, both)
 	b.must(crowd(20, 10)...)
@@ -96,7 +96,7 @@ func TestRefreshRepairs(t *testing.T) {
 		t.Errorf("%d writes for one endpoint that was changed", writes)
 	}
 	b.expect("repaired", "w003", packet("1.1.1.1", "10.65.0.4", 81), false)
-	// The same program does it again: it is put back again.
+	// The same program makes the change again: it is repaired again.
 	for range 3 {
 		b.host.SetACLs(b.pods["w003"], nil)
 		b.d.resync()
@@ -105,10 +105,11 @@ func TestRefreshRepairs(t *testing.T) {
 	}
 }
 
-// TestHNSListsRulesDifferently: a Windows that lists rules otherwise than they were written costs one write more, not one for each refresh.
+// TestHNSListsRulesDifferently: a Windows that lists rules in another form than they were written needs one write more, not one for each
+// refresh.
 func TestHNSListsRulesDifferently(t *testing.T) {
 	b := newBench(t, both)
-	own := func() { // HNS joins the two rules of the list into one, say
+	own := func() { // for example, HNS joins the two rules of the list into one
 		acls := b.host.ACLs(b.pods["a"])
 		b.host.SetACLs(b.pods["a"], acls[:len(acls)-1])
 	}
@@ -129,7 +130,7 @@ func TestHNSListsRulesDifferently(t *testing.T) {
 	}
 }
 
-// BenchmarkSetMember is one member that comes to a set of 2000 which 50 of 500 workloads use.
+// BenchmarkSetMember adds one member to a set of 2000 that 50 of 500 workloads use.
 func BenchmarkSetMember(b *testing.B) {
 	bench := newBench(b, both)
 	bench.must(crowd(500, 2000)...)
@@ -143,7 +144,7 @@ func BenchmarkSetMember(b *testing.B) {
 	b.ReportMetric(float64(calls)/float64(b.N), "writes/op")
 }
 
-// BenchmarkPolicy is a policy of all of 500 workloads that changes.
+// BenchmarkPolicy changes a policy of all 500 workloads.
 func BenchmarkPolicy(b *testing.B) {
 	bench := newBench(b, both)
 	bench.must(crowd(500, 2000)...)
@@ -157,7 +158,7 @@ func BenchmarkPolicy(b *testing.B) {
 	b.ReportMetric(float64(calls)/float64(b.N), "writes/op")
 }
 
-// BenchmarkRestart is a driver that finds 500 workloads as they should be.
+// BenchmarkRestart starts a driver that finds 500 workloads as they should be.
 func BenchmarkRestart(b *testing.B) {
 	first := newBench(b, both)
 	msgs := crowd(500, 2000)

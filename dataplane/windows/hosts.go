@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/driver"
 )
 
-// machineAddresses are those of the machine's interfaces.
+// machineAddresses returns the addresses of the machine's interfaces.
 func machineAddresses() ([]netip.Addr, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
@@ -29,14 +29,14 @@ func machineAddresses() ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// hostWatch polls the node's own addresses and informs the loop when they have changed.
+// hostWatch polls the node's own addresses and notifies the loop when they have changed.
 type hostWatch struct {
 	ask      func() ([]netip.Addr, error)
 	interval time.Duration
 	clock    driver.Clock
 	log      *slog.Logger
 	updates  chan any
-	told     atomic.Bool // the loop has received input at least once
+	told     atomic.Bool // the loop has received addresses at least once
 }
 
 func (w *hostWatch) run(ctx context.Context) error {

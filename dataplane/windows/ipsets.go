@@ -12,17 +12,17 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// ipset is a set in the cache: HNS has none, so its members go into the rules.
+// ipset is a set in the cache. HNS has no sets, so the members become a part of the rules.
 type ipset struct {
 	kind    proto.IPSetUpdate_IPSetType
 	members map[proto.SetMember]struct{}
-	bad     map[string]error // members that make no sense
-	// Of the members, made on the first request.
+	bad     map[string]error // members that are invalid
+	// Derived from the members on the first request.
 	lists map[family]netList
 	ports map[family][]ended
 }
 
-// nets are the addresses of a family.
+// nets returns the addresses of a family.
 func (s *ipset) nets(f family) netList {
 	if list, made := s.lists[f]; made {
 		return list
@@ -37,7 +37,7 @@ func (s *ipset) nets(f family) netList {
 	return s.lists[f]
 }
 
-// ended are the ports of a family, each with the addresses that have it.
+// ended returns the ports of a family, each with its addresses.
 func (s *ipset) ended(f family) []ended {
 	if list, made := s.ports[f]; made {
 		return list
@@ -69,20 +69,20 @@ func (s *ipset) changed() {
 	s.lists, s.ports = map[family]netList{}, map[family][]ended{}
 }
 
-// ipSetsManager keeps the cache of IP sets. A set with a member that makes no sense, or with too many, cannot be used: the
-// rules that need it are closed.
+// ipSetsManager keeps the cache of IP sets. A set with an invalid member, or with too many members, cannot be used: the rules that need it are
+// closed.
 type ipSetsManager struct {
 	max     int
 	log     *slog.Logger
 	sets    map[string]*ipset
-	changed func(id string) // is informed about sets whose users must be rendered again
+	changed func(id string) // called for sets whose users must be rendered again
 }
 
 func newIPSetsManager(max int, log *slog.Logger) *ipSetsManager {
 	return &ipSetsManager{max: max, log: log, sets: map[string]*ipset{}, changed: func(string) {}}
 }
 
-// OnUpdate takes *proto.IPSetUpdate, *proto.IPSetDeltaUpdate and *proto.IPSetRemove.
+// OnUpdate handles *proto.IPSetUpdate, *proto.IPSetDeltaUpdate and *proto.IPSetRemove.
 func (m *ipSetsManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.IPSetUpdate:
@@ -99,7 +99,7 @@ func (m *ipSetsManager) OnUpdate(msg any) {
 	}
 }
 
-// CompleteDeferredWork has nothing to do: sets are in HNS only as a part of rules.
+// CompleteDeferredWork does nothing: sets are in HNS only as a part of rules.
 func (m *ipSetsManager) CompleteDeferredWork() error { return nil }
 
 func (m *ipSetsManager) replace(msg *proto.IPSetUpdate) {
@@ -117,7 +117,7 @@ func (m *ipSetsManager) replace(msg *proto.IPSetUpdate) {
 	m.changed(msg.GetId())
 }
 
-// add returns whether the member is news.
+// add reports whether the member is new.
 func (s *ipset) add(text string) bool {
 	member, err := proto.ParseMember(s.kind, text)
 	if err != nil {
@@ -163,7 +163,7 @@ func (m *ipSetsManager) change(msg *proto.IPSetDeltaUpdate) {
 	m.changed(msg.GetId())
 }
 
-// fault is why a set cannot be used, nil if it can.
+// fault returns why a set cannot be used, nil if it can.
 func (m *ipSetsManager) fault(s *ipset) error {
 	switch {
 	case s.kind > proto.IPSetUpdate_NET || s.kind < 0:

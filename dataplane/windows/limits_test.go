@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// TestNodeWithIPv6: the node's own IPv6 addresses are in no rule where pods have IPv4 only: such a Windows refuses the list, and no pod
-// would be connected.
+// TestNodeWithIPv6: if pods have IPv4 only, no rule has the node's own IPv6 addresses: such a Windows rejects the list, and no pod would be
+// connected.
 func TestNodeWithIPv6(t *testing.T) {
 	for _, exempt := range []bool{false, true} {
 		host := newHost(t, hcn.L2Bridge)
@@ -29,7 +29,7 @@ func TestNodeWithIPv6(t *testing.T) {
 	}
 }
 
-// hugeExceptions applies a set of n addresses minus one of n, and says how many bytes that allocated.
+// hugeExceptions applies a set of n addresses minus a set of n, and returns how many bytes that allocated.
 func hugeExceptions(t *testing.T, n int) (*bench, uint64) {
 	t.Helper()
 	big, minus := &proto.IPSetUpdate{Id: "big"}, &proto.IPSetUpdate{Id: "minus"}
@@ -46,7 +46,8 @@ func hugeExceptions(t *testing.T, n int) (*bench, uint64) {
 	return b, after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHugeExceptions: a large set minus a large set is applied as it is meant. Eight times as many members allocate about eight times as much.
+// TestHugeExceptions: a large set minus a large set is applied correctly. Eight times as many members allocate about eight times as much
+// memory.
 func TestHugeExceptions(t *testing.T) {
 	_, small := hugeExceptions(t, 5000)
 	b, large := hugeExceptions(t, 40000)
@@ -58,8 +59,8 @@ func TestHugeExceptions(t *testing.T) {
 	}
 }
 
-// TestSubtractionLooks: the loop does not stand for a minute over a large set minus a large set. Eight times as many nets need about eight times as
-// many looks at nets; to compare each with each takes 64 times.
+// TestSubtractionLooks: the loop is not blocked for a minute by a large set minus a large set. Eight times as many nets need about eight times
+// as many comparisons; comparing each with each would need 64 times as many.
 func TestSubtractionLooks(t *testing.T) {
 	looks := func(n int) int {
 		var list, minus netList

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// logCounter counts what is logged.
+// logCounter counts log messages.
 type logCounter struct{ n atomic.Int32 }
 
 func (l *logCounter) Enabled(context.Context, slog.Level) bool  { return true }

@@ -93,7 +93,7 @@ func (r *running) flush() error {
 	return r.d.Flush(ctx)
 }
 
-// quickBench is a bench whose driver tries again and gives up soon.
+// quickBench returns a bench whose driver has short retry intervals and timeouts.
 func quickBench(t testing.TB, config Config, host *hnsmem.Host, change ...func(*Options)) *bench {
 	t.Helper()
 	config.Hostname = "node1"
@@ -140,8 +140,8 @@ func TestNothingIsWrittenBeforeInSync(t *testing.T) {
 	eventually(t, "status", func() bool { return r.received("a") == "up" })
 }
 
-// TestHangingCall: a call for one endpoint that hangs is given up, others go on, the status reports it, and no second call is made for it
-// until the first one has ended. Then it gets what is desired by then.
+// TestHangingCall: a call for one endpoint that hangs times out, other endpoints continue, the status reports it, and there is no second call
+// for the endpoint until the first one has ended. Then it gets what is desired at that time.
 func TestHangingCall(t *testing.T) {
 	b := quickBench(t, both, newHost(t, hcn.L2Bridge))
 	r := b.start()
@@ -160,7 +160,7 @@ func TestHangingCall(t *testing.T) {
 	})
 	r.send(policy("p", tcpPort("allow", 80)), endpoint("a", 1, withTiers(ingress("p"))), endpoint("b", 2, withTiers(ingress("p"))))
 	if err := r.flush(); err != nil {
-		t.Errorf("one endpoint's trouble is everybody's: %v", err)
+		t.Errorf("a fault of one endpoint affects the others: %v", err)
 	}
 	eventually(t, "status error", func() bool { return r.received("a") == "error" })
 	if c, _ := b.d.Status(wlID("a")); !strings.Contains(c.Reason, "does not answer") {
@@ -182,7 +182,7 @@ func TestHangingCall(t *testing.T) {
 	b.expect("what was desired when the call hung", "a", packet("1.1.1.1", "10.65.0.1", 80), false)
 }
 
-// TestHNSThatHangs: when the list itself hangs, the apply fails, the loop lives, and all comes right when HNS answers again.
+// TestHNSThatHangs: if the list call itself hangs, the apply fails, the loop stays live, and the driver recovers when HNS answers again.
 func TestHNSThatHangs(t *testing.T) {
 	b := quickBench(t, both, newHost(t, hcn.L2Bridge))
 	r := b.start()
@@ -199,8 +199,8 @@ func TestHNSThatHangs(t *testing.T) {
 	eventually(t, "up", func() bool { return r.received("a") == "up" })
 }
 
-// TestNoStatusIsLost: under failures at random, endpoints that come and go and vanish, the last status that is received of each
-// workload is the one that it has; and the driver goes on while no status is read.
+// TestNoStatusIsLost: with random failures and endpoints that are added, removed and vanish, the last status that is received for each
+// workload is its current one; and the driver continues while no status is read.
 func TestNoStatusIsLost(t *testing.T) {
 	b := quickBench(t, both, newHost(t, hcn.L2Bridge))
 	var n atomic.Int32
@@ -343,7 +343,7 @@ func TestRegisteredManagerGetsAllMessages(t *testing.T) {
 	}
 }
 
-// TestManagerReachesSetsAndPolicies: a manager from outside makes sets and policies from messages of its own, in its OnUpdate or later.
+// TestManagerReachesSetsAndPolicies: a registered manager makes sets and policies from its own messages, in its OnUpdate or later.
 func TestManagerReachesSetsAndPolicies(t *testing.T) {
 	b := quickBench(t, both, newHost(t, hcn.L2Bridge))
 	b.d.RegisterManager(&outsider{d: b.d})
@@ -363,7 +363,7 @@ func TestManagerReachesSetsAndPolicies(t *testing.T) {
 	eventually(t, "added in deferred work", func() bool { return b.allowed("a", hns.In, packet("198.51.100.2", "10.65.0.1", 80)) })
 }
 
-// outsider is a manager that has a policy and a set, whose members are reported by messages of its own.
+// outsider is a manager that has a policy and a set; its own messages contain the set's members.
 type outsider struct {
 	d       *WindowsDataplane
 	made    bool

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// family is 4 or 6.
+// family is an IP version: 4 or 6.
 type family int
 
 func familyOf(p netip.Prefix) family {
@@ -19,7 +19,7 @@ func familyOf(p netip.Prefix) family {
 	return 6
 }
 
-// everything is the net that holds all addresses of a family.
+// everything returns the net of all addresses of a family.
 func (f family) everything() netip.Prefix {
 	if f == 4 {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
@@ -30,7 +30,7 @@ func (f family) everything() netip.Prefix {
 // netList is a sorted list of nets that do not overlap, all of one family.
 type netList []netip.Prefix
 
-// netsOf sorts nets and leaves out those that are within another one.
+// netsOf sorts nets and omits those that are within another one.
 func netsOf(nets []netip.Prefix) netList {
 	list := slices.Clone(nets)
 	slices.SortFunc(list, func(a, b netip.Prefix) int {
@@ -45,12 +45,12 @@ func netsOf(nets []netip.Prefix) netList {
 	return netList(out)
 }
 
-// intersect is what is in both lists.
+// intersect returns the intersection of both lists.
 func (a netList) intersect(b netList) netList {
 	var out netList
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch p, q := a[i], b[j]; {
-		case p.Overlaps(q) && p.Bits() >= q.Bits(): // p is within q, and there may be more in q
+		case p.Overlaps(q) && p.Bits() >= q.Bits(): // p is within q, and more nets of a may be in q
 			out = append(out, p)
 			i++
 		case p.Overlaps(q):
@@ -65,17 +65,17 @@ func (a netList) intersect(b netList) netList {
 	return out
 }
 
-// subtract is what is in a and not in b. It may end when it has more nets than the limit.
+// subtract returns a without b. It may stop early when the result has more nets than the limit.
 func (a netList) subtract(b netList, limit int) netList {
 	s := subtraction{limit: limit}
 	return s.subtract(a, b)
 }
 
-// subtraction is the work of one netList.subtract.
+// subtraction is the state of one netList.subtract.
 type subtraction struct {
 	limit int
 	left  netList
-	looks int // at nets of the list that is taken away
+	looks int // number of comparisons with nets of the subtracted list
 }
 
 func (s *subtraction) subtract(a, b netList) netList {
@@ -85,7 +85,7 @@ func (s *subtraction) subtract(a, b netList) netList {
 	return s.left
 }
 
-// from appends what b leaves of p, in order.
+// from appends the rest of p without b, in order.
 func (s *subtraction) from(p netip.Prefix, b netList) {
 	if len(s.left) > s.limit {
 		return
@@ -103,7 +103,7 @@ func (s *subtraction) from(p netip.Prefix, b netList) {
 	s.from(high, inside)
 }
 
-// overlapping is the part of the list that overlaps a net: the one that contains it, or those within it.
+// overlapping returns the part of the list that overlaps a net: the net that contains it, or the nets within it.
 func (s *subtraction) overlapping(list netList, p netip.Prefix) netList {
 	search := func(list netList, found func(netip.Prefix) bool) int {
 		return sort.Search(len(list), func(i int) bool { s.looks++; return found(list[i]) })
@@ -121,7 +121,7 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 	bits := p.Bits() + 1
 	raw := p.Addr().AsSlice()
 	raw[(bits-1)/8] |= 0x80 >> ((bits - 1) % 8)
-	upper, _ := netip.AddrFromSlice(raw) // of the length that it was
+	upper, _ := netip.AddrFromSlice(raw) // raw has the length of an address
 	return netip.PrefixFrom(p.Addr(), bits), netip.PrefixFrom(upper, bits)
 }
 

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// listKey names one direction of a policy, or of a profile (which has no tier).
+// listKey identifies one direction of a policy, or of a profile (which has no tier).
 type listKey struct {
 	Profile    bool
 	Tier, Name string
@@ -24,19 +24,18 @@ func (k listKey) String() string {
 	return "policy " + k.Tier + "/" + k.Name
 }
 
-// compiled is a list of rules as HNS can have it.
+// compiled is a list of rules in a form that HNS supports.
 type compiled struct {
 	rules    []rule
 	problems []string
 }
 
-// policyManager keeps the cache of policies and profiles, and what they compile to. Compiling waits until an endpoint needs the
-// list.
+// policyManager caches policies and profiles, and their compiled lists. A list is compiled when an endpoint needs it.
 type policyManager struct {
 	families []family
 	sets     setLookup
 	log      *slog.Logger
-	changed  func(listKey) // is informed about lists whose users must be rendered again
+	changed  func(listKey) // called for lists whose users must be rendered again
 
 	known    map[listKey][]*proto.Rule
 	names    *policyname.Names
@@ -50,7 +49,7 @@ func newPolicyManager(families []family, sets setLookup, log *slog.Logger) *poli
 		setUsers: map[string]map[listKey]bool{}}
 }
 
-// OnUpdate takes *proto.ActivePolicyUpdate, *proto.ActivePolicyRemove, *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove.
+// OnUpdate handles *proto.ActivePolicyUpdate, *proto.ActivePolicyRemove, *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove.
 func (m *policyManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.ActivePolicyUpdate:
@@ -67,7 +66,7 @@ func (m *policyManager) OnUpdate(msg any) {
 	}
 }
 
-// named takes what a tier and a name stand for: nothing, if several policies have them. An endpoint that refers to it is closed.
+// named stores the policy of a tier and a name; nil if several policies have them. An endpoint that refers to it is closed then.
 func (m *policyManager) named(name policyname.Key, policy *proto.Policy) {
 	key := listKey{Tier: name.Tier, Name: name.Name}
 	if policy == nil {
@@ -77,7 +76,7 @@ func (m *policyManager) named(name policyname.Key, policy *proto.Policy) {
 	m.learn(key, policy.GetInboundRules(), policy.GetOutboundRules())
 }
 
-// missing says why a list is not known.
+// missing describes why a list is not known.
 func (m *policyManager) missing(key listKey) string {
 	if why := m.names.Ambiguous(policyname.Key{Tier: key.Tier, Name: key.Name}); why != "" && !key.Profile {
 		return fmt.Sprintf("%s (%s)", key, why)
@@ -85,7 +84,7 @@ func (m *policyManager) missing(key listKey) string {
 	return key.String()
 }
 
-// CompleteDeferredWork has nothing to do: lists are compiled when an endpoint needs them.
+// CompleteDeferredWork does nothing: lists are compiled when an endpoint needs them.
 func (m *policyManager) CompleteDeferredWork() error { return nil }
 
 func (m *policyManager) learn(key listKey, inbound, outbound []*proto.Rule) {
@@ -103,7 +102,7 @@ func (m *policyManager) forget(key listKey) {
 	}
 }
 
-// stale drops what a list compiled to.
+// stale drops the compiled form of a list.
 func (m *policyManager) stale(key listKey) {
 	for _, id := range setsOf(m.known[key]) {
 		if delete(m.setUsers[id], key); len(m.setUsers[id]) == 0 {
@@ -114,14 +113,14 @@ func (m *policyManager) stale(key listKey) {
 	m.changed(key)
 }
 
-// setChanged drops what needs a set.
+// setChanged drops the compiled lists that need a set.
 func (m *policyManager) setChanged(id string) {
 	for key := range maps.Clone(m.setUsers[id]) {
 		m.stale(key)
 	}
 }
 
-// list returns what a list compiles to; false: it is not known.
+// list returns the compiled form of a list; false: the list is not known.
 func (m *policyManager) list(key listKey) (*compiled, bool) {
 	if c := m.ready[key]; c != nil {
 		return c, true
@@ -145,7 +144,7 @@ func (m *policyManager) list(key listKey) (*compiled, bool) {
 	return c, true
 }
 
-// setsOf are the sets that rules need.
+// setsOf returns the IDs of the sets that rules need.
 func setsOf(list []*proto.Rule) []string {
 	ids := map[string]bool{}
 	for _, r := range list {

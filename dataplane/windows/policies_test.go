@@ -6,14 +6,14 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// namespaced is a policy of a namespace, as newer senders announce it: the tier is in the policy.
+// namespaced returns a policy of a namespace in the form of newer senders: the tier is in the policy.
 func namespaced(namespace, name string, inbound ...*proto.Rule) (*proto.ActivePolicyUpdate, *proto.ActivePolicyRemove) {
 	id := &proto.PolicyID{Name: name, Namespace: namespace, Kind: "NetworkPolicy"}
 	return &proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: "default", InboundRules: inbound}}, &proto.ActivePolicyRemove{Id: id}
 }
 
-// TestPoliciesOfEqualName: endpoints name policies by tier and name. Where these stand for policies of two namespaces, the endpoint is closed
-// and its status says why; when one of them goes, the other one counts, whatever the order.
+// TestPoliciesOfEqualName: endpoints identify policies by tier and name. If policies of two namespaces have the same tier and name, the
+// endpoint is closed and its status contains the reason; after one of them is removed, the other one applies, whatever the order.
 func TestPoliciesOfEqualName(t *testing.T) {
 	one, oneGone := namespaced("one", "p", tcpPort("allow", 81))
 	two, twoGone := namespaced("two", "p", tcpPort("allow", 82))
@@ -40,7 +40,7 @@ func TestPoliciesOfEqualName(t *testing.T) {
 		}
 		b.expectStatus("a", "up", "")
 	}
-	// One that takes the other's place in one batch is never ambiguous.
+	// A policy that replaces the other one in the same batch is never ambiguous.
 	b := newBench(t, Config{})
 	b.must(one, openProfile(), endpoint("a", 1, withTiers(ingress("p"))))
 	b.must(two, oneGone)

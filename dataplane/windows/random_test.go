@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// oracle decides about packets as the messages say it: rule by rule, without boxes and lists of HNS.
+// oracle decides about packets directly from the messages: rule by rule, without boxes and lists of HNS.
 type oracle struct {
 	policies map[string][]*proto.Rule
 	sets     map[string][]netip.Prefix
@@ -89,7 +89,7 @@ func (o *oracle) matches(r *proto.Rule, p hnsmem.Packet) bool {
 	return (len(r.GetDstPorts()) == 0 || among(r.GetDstPorts())) && !among(r.GetNotDstPorts())
 }
 
-// randomRule is one that HNS can express, about few addresses and ports, so that rules meet.
+// randomRule returns a rule that HNS can express, with few addresses and ports, so that rules overlap.
 func randomRule(random *rand.Rand) *proto.Rule {
 	r := &proto.Rule{Action: []string{"allow", "deny", "pass"}[random.IntN(3)]}
 	nets := func(n int) []string {
@@ -123,7 +123,7 @@ func randomRule(random *rand.Rand) *proto.Rule {
 	return r
 }
 
-// TestRandomPolicies: what HNS does under the rules that it gets is what the policies say, for packets of all kinds.
+// TestRandomPolicies: the decisions of HNS under its rules equal those of the policies, for packets of all kinds.
 func TestRandomPolicies(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -179,7 +179,7 @@ func TestRandomPolicies(t *testing.T) {
 				t.Fatalf("seed %d: %+v: HNS %v, the policies %v\n%s\n%v", seed, p, got, want, b.rules("a"), msgs)
 			}
 		}
-		// HNS lists the same in any order: there is nothing to write.
+		// HNS lists the same rules in any order: there is nothing to write.
 		b.host.Disorder(random)
 		b.writes()
 		for range 3 {

@@ -10,43 +10,43 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// Priorities of rules: the lowest that matches decides.
+// Priorities of rules: of the rules that match, the lowest decides.
 const (
-	hostPriority  = 900 // the node reaches its own workloads
+	hostPriority  = 900 // the node can reach its own workloads
 	firstPriority = 1000
 )
 
-// maxSingles is how many ports a range is written out to where Windows has no ranges.
+// maxSingles is the largest range of ports that is expanded to single ports if Windows has no ranges.
 const maxSingles = 16
 
-// stage is a policy of a tier, or a whole tier's or profile's end: what one walks through in order.
+// stage is one step in the evaluation of a direction: a policy of a tier, or a profile. Stages are evaluated in order.
 type stage struct {
 	key       listKey
-	last      bool // the tier or profile ends behind it,
-	passAtEnd bool // and what it did not decide goes on to the next one
-	toNode    bool // none of these: what goes to the node passes
+	last      bool // the tier or profile ends after this stage,
+	passAtEnd bool // and packets that it did not decide continue in the next one
+	toNode    bool // instead of a policy: packets to the node are allowed
 }
 
-// flat is a rule of one list for a direction, in order.
+// flat is a rule in the list of a direction, in order.
 type flat struct {
 	allow bool
 	box   box
 }
 
-// direction is what an endpoint's packets of one direction go through. It is rendered once for all endpoints that have the same.
+// direction holds the rendered rules for one direction of an endpoint's packets. Endpoints with the same policies share it.
 type direction struct {
 	rules    []flat
-	problems []string // rules that block more than they were asked to
+	problems []string // rules that block more than they specify
 	missing  []string // policies and profiles that are not known
-	err      error    // it cannot be had at all
+	err      error    // it cannot be rendered at all
 }
 
-// flatten makes one list of the stages: HNS has no tiers. A rule that passes becomes the next tier's rules, each narrowed to what the
-// rule matches.
+// flatten makes one list of the stages, because HNS has no tiers. A pass rule becomes the rules of the next tier, each restricted to the
+// packets that the pass rule matches.
 func flatten(policies *policyManager, stages []stage, node []netip.Addr) direction {
 	var d direction
 	rest := []flat{{allow: false}}
-	next := rest // what follows the tier that is being made
+	next := rest // the rules after the current tier
 	for i := len(stages) - 1; i >= 0; i-- {
 		s := stages[i]
 		if s.toNode {
@@ -80,7 +80,7 @@ func flatten(policies *policyManager, stages []stage, node []netip.Addr) directi
 	return d
 }
 
-// toNode allows what is sent to the node's own addresses.
+// toNode allows packets to the node's own addresses.
 func toNode(node []netip.Addr) []flat {
 	var out []flat
 	for _, nets := range byFamily(node) {
@@ -89,7 +89,7 @@ func toNode(node []netip.Addr) []flat {
 	return out
 }
 
-// byFamily are single addresses as lists of one family each, none of them empty.
+// byFamily splits addresses into one list for each family, without empty lists.
 func byFamily(addrs []netip.Addr) []netList {
 	var out []netList
 	for _, f := range []family{4, 6} {
@@ -106,7 +106,7 @@ func byFamily(addrs []netip.Addr) []netList {
 	return out
 }
 
-// before puts rules before a list. What they pass goes to next.
+// before puts rules before a list. Packets that match a pass rule continue in next.
 func before(rules []rule, next, rest []flat) ([]flat, error) {
 	var out []flat
 	for _, r := range rules {
@@ -120,14 +120,14 @@ func before(rules []rule, next, rest []flat) ([]flat, error) {
 				return nil, fmt.Errorf("more than the %d rules that an endpoint may have", hns.MaxRules)
 			}
 			if b.all() {
-				return out, nil // nothing behind it is ever reached
+				return out, nil // packets never reach the rules after this one
 			}
 		}
 	}
 	return append(out, rest...), nil
 }
 
-// narrowed appends a list for the packets of a box only.
+// narrowed appends a list, restricted to the packets of a box.
 func narrowed(out []flat, b box, list []flat) []flat {
 	for _, f := range list {
 		both, some := b.and(f.box)
@@ -146,14 +146,14 @@ type renderer struct {
 	features hns.Features
 }
 
-// closed is the list of an endpoint that nothing may reach and that may reach nothing.
+// closed returns the rules of an endpoint that blocks all packets in both directions.
 func (r renderer) closed() []hns.ACL {
 	block := []flat{{allow: false}}
-	acls, _ := r.endpoint(block, block, nil) // two rules are not too many
+	acls, _ := r.endpoint(block, block, nil) // two rules never exceed the limit
 	return acls
 }
 
-// endpoint is the list of an endpoint, given what applies to packets to it and from it, and the node's own addresses.
+// endpoint returns the rules of an endpoint, from the rules for packets to it and from it, and the node's own addresses.
 func (r renderer) endpoint(in, out []flat, node []netip.Addr) ([]hns.ACL, error) {
 	acls := r.host()
 	acls = append(acls, r.fromNode(node)...)
@@ -173,7 +173,7 @@ func (r renderer) endpoint(in, out []flat, node []netip.Addr) ([]hns.ACL, error)
 	return acls, nil
 }
 
-// host lets packets through the host's firewall: the virtual switch decides.
+// host allows all packets in the host's firewall, because the virtual switch filters them.
 func (r renderer) host() []hns.ACL {
 	var acls []hns.ACL
 	for _, dir := range []hns.Direction{hns.In, hns.Out} {
@@ -187,7 +187,7 @@ func (r renderer) host() []hns.ACL {
 	return acls
 }
 
-// fromNode lets the node reach its workloads: kubelet's probes.
+// fromNode allows packets from the node to its workloads, such as kubelet's probes.
 func (r renderer) fromNode(node []netip.Addr) []hns.ACL {
 	var acls []hns.ACL
 	for _, nets := range byFamily(node) {
@@ -199,7 +199,8 @@ func (r renderer) fromNode(node []netip.Addr) []hns.ACL {
 	return acls
 }
 
-// list writes a direction's rules. The priority grows where the action changes: among rules of equal action the order does not count.
+// list returns the rules of a direction. The priority increases where the action changes: the order of rules with the same action does not
+// matter.
 func (r renderer) list(dir hns.Direction, rules []flat) ([]hns.ACL, error) {
 	var acls []hns.ACL
 	priority := firstPriority
@@ -248,7 +249,7 @@ func (r renderer) id(what string, dir hns.Direction, n int) string {
 	return strings.ToLower(fmt.Sprintf("contiv-%s-%s-%d", what, dir, n))
 }
 
-// chunks splits a list into ones that a rule takes; no list is one chunk, too.
+// chunks splits a list into parts that fit into a rule; a nil list is one nil part.
 func (r renderer) chunks(list netList) [][]netip.Prefix {
 	size := hns.MaxAddresses
 	if !r.features.AddressLists {
@@ -283,7 +284,7 @@ func (r renderer) portChunks(list portList) ([][]hns.PortRange, error) {
 	return out, nil
 }
 
-// singles writes ranges out.
+// singles expands ranges to single ports.
 func singles(list portList) (portList, error) {
 	var out portList
 	for _, r := range list {
@@ -297,14 +298,14 @@ func singles(list portList) (portList, error) {
 	return out, nil
 }
 
-// sorted are ports in order.
+// sorted returns the ports in order.
 func sorted(list []hns.PortRange) []hns.PortRange {
 	return slices.SortedFunc(slices.Values(list), func(a, b hns.PortRange) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
 	})
 }
 
-// signature is equal for lists that say the same, whatever their order and the rules' IDs.
+// signature returns a text that is equal for equivalent lists, whatever their order and the rules' IDs.
 func signature(acls []hns.ACL) string {
 	if len(acls) == 0 {
 		return "no rule"

@@ -18,20 +18,20 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// bench is a driver on an HNS in memory. Its loop does not run: step does what the loop would.
+// bench is a driver on an HNS in memory. Its loop does not run: step does the work of the loop.
 type bench struct {
 	t      testing.TB
 	d      *WindowsDataplane
 	host   *hnsmem.Host
-	pods   map[string]string // HNS's ID by the workload's name
+	pods   map[string]string // ID in HNS by the workload's name
 	status map[any]string
-	// noPods: the container runtime makes no endpoints by itself.
+	// noPods: the container runtime makes no endpoints automatically.
 	noPods bool
 }
 
 var both = Config{IPv6Enabled: true}
 
-// newHost is a Windows node with a network of pods.
+// newHost returns a Windows node with a network of pods.
 func newHost(t testing.TB, kind hcn.NetworkType, policies ...hcn.Policy) *hnsmem.Host {
 	t.Helper()
 	h := hnsmem.New()
@@ -40,7 +40,7 @@ func newHost(t testing.TB, kind hcn.NetworkType, policies ...hcn.Policy) *hnsmem
 		subnet := hcn.Subnet{IPAddressPrefix: s[0], Routes: []hcn.Route{{NextHop: s[1], DestinationPrefix: s[2]}}}
 		if kind == hcn.Overlay {
 			if strings.Contains(s[0], ":") {
-				continue // Windows has no IPv6 there
+				continue // an overlay of Windows has no IPv6
 			}
 			vsid, err := hcn.NewPolicy(hcn.TypeVSID, hcn.VSIDSettings{IsolationID: 4096})
 			if err != nil {
@@ -62,7 +62,7 @@ func newBench(t testing.TB, config Config) *bench {
 	return newBenchOn(t, config, newHost(t, hcn.L2Bridge))
 }
 
-// newBenchOn is a bench on an HNS that is there already: a restart.
+// newBenchOn returns a bench on an existing HNS: a restart.
 func newBenchOn(t testing.TB, config Config, host *hnsmem.Host) *bench {
 	t.Helper()
 	config.Hostname = "node1"
@@ -98,7 +98,7 @@ func (b *bench) managers() []Manager {
 	return list
 }
 
-// tell gives messages to the managers, as the first phase does. A workload has its endpoint in HNS before it is announced.
+// tell passes messages to the managers, like the first phase. A workload has its endpoint in HNS before it is announced.
 func (b *bench) tell(msgs ...any) {
 	b.t.Helper()
 	for _, msg := range msgs {
@@ -109,7 +109,7 @@ func (b *bench) tell(msgs ...any) {
 	}
 }
 
-// runtime does what a container runtime and its CNI plugin do for a message.
+// runtime does the work of a container runtime and its CNI plugin for a message.
 func (b *bench) runtime(msg any) {
 	b.t.Helper()
 	switch msg := msg.(type) {
@@ -138,7 +138,7 @@ func (b *bench) runtime(msg any) {
 	}
 }
 
-// step sends and applies, and returns what failed, of single objects, too.
+// step sends and applies, and returns all errors, including those of single objects.
 func (b *bench) step(msgs ...any) error {
 	b.t.Helper()
 	b.tell(msgs...)
@@ -158,12 +158,12 @@ func (b *bench) must(msgs ...any) {
 	}
 }
 
-// writes are the calls since the last time that change something.
+// writes returns the calls since the last time that change something.
 func (b *bench) writes() []hnsmem.Call {
 	return slices.DeleteFunc(b.host.Calls(), func(c hnsmem.Call) bool { return !c.Writes() })
 }
 
-// allowed reports whether a workload takes (In) or sends a packet. Rules that do not determine it fail the test.
+// allowed reports whether a workload may receive (In) or send a packet. Rules that do not determine it fail the test.
 func (b *bench) allowed(name string, dir hns.Direction, p hnsmem.Packet) bool {
 	b.t.Helper()
 	ok, err := b.host.Allowed(b.pods[name], dir, p)
@@ -175,7 +175,7 @@ func (b *bench) allowed(name string, dir hns.Direction, p hnsmem.Packet) bool {
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// packet is a TCP segment to a workload's port from a remote address.
+// packet returns a TCP segment to a workload's port from a remote address.
 func packet(remote, local string, port uint16) hnsmem.Packet {
 	return hnsmem.Packet{Protocol: 6, Remote: addr(remote), Local: addr(local), RemotePort: 40000, LocalPort: port}
 }
@@ -213,7 +213,7 @@ func wlID(name string) *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{OrchestratorId: "k8s", WorkloadId: name, EndpointId: "eth0"}
 }
 
-// endpoint is a workload with addresses 10.65.0.n and fd00:65::n, whose profile lets it do everything.
+// endpoint returns a workload with addresses 10.65.0.n and fd00:65::n, whose profile allows everything.
 func endpoint(name string, n int, change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
 	ep := &proto.WorkloadEndpoint{State: "active", Name: "cali" + name, ProfileIds: []string{"open"},
 		Ipv4Nets: []string{fmt.Sprintf("10.65.%d.%d/32", n/250, n%250)}, Ipv6Nets: []string{fmt.Sprintf("fd00:65::%x/128", n)}}

@@ -11,15 +11,15 @@ import (
 type Condition struct {
 	Status string
 	Reason string
-	// Enforced says of an "error" that the endpoint works and has its rules, some of which HNS cannot express and which block
-	// more than they were asked to.
+	// Enforced: despite the status "error" the endpoint works and has its rules; some of them HNS cannot express, and they block more than they
+	// specify.
 	Enforced bool
 }
 
 // StatusText implements epstate.Condition.
 func (c Condition) StatusText() string { return c.Status }
 
-// statuses are the endpoints' conditions as last reported. Reading never waits for the loop.
+// statuses holds the endpoints' conditions as last reported. Reading never waits for the loop.
 type statuses struct {
 	queue func(key, msg any)
 
@@ -31,7 +31,7 @@ func newStatuses(queue func(key, msg any)) *statuses {
 	return &statuses{queue: queue, now: map[any]Condition{}}
 }
 
-// report queues what has changed. conditions are all endpoints'.
+// report queues the changes. conditions holds the conditions of all endpoints.
 func (s *statuses) report(conditions map[any]Condition) {
 	s.mu.Lock()
 	before := s.now

@@ -14,19 +14,19 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// cannot are the cases of the matrix that HNS has no way to express. The driver reports it in its package's documentation.
+// cannot holds the cases of the matrix that HNS cannot express. The driver's package documentation lists them.
 var cannot = map[string]bool{
 	"not protocol": true, "not named port": true, "ICMP type": true, "ICMP type of either family": true, "ICMP code": true,
 	"not ICMP type": true, "not ICMP code": true,
 }
 
-// TestSuite is what every driver must do.
+// TestSuite runs the tests that every driver must pass.
 func TestSuite(t *testing.T) {
 	drivertest.Suite{New: func(t *testing.T) drivertest.Rig { return &suiteRig{bench: newSuiteBench(t)} },
 		Cannot: func(name string) bool { return cannot[name] }}.Run(t)
 }
 
-// newSuiteBench is a bench on a node whose pods have the suite's addresses.
+// newSuiteBench returns a bench on a node whose pods have the suite's addresses.
 func newSuiteBench(t *testing.T) *bench {
 	h := hnsmem.New()
 	var subnets []hcn.Subnet
@@ -41,7 +41,7 @@ func newSuiteBench(t *testing.T) *bench {
 	return newBenchOn(t, both, h)
 }
 
-// suiteRig is a bench as the suite uses it.
+// suiteRig adapts a bench to the suite.
 type suiteRig struct {
 	*bench
 	written int
@@ -73,7 +73,7 @@ func (r *suiteRig) Writes() int {
 	return r.written
 }
 
-// Text is the rules of all endpoints, whatever IDs they have, and the statuses.
+// Text returns the rules of all endpoints, without IDs, and the statuses.
 func (r *suiteRig) Text() string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(r.pods)) {
@@ -87,8 +87,8 @@ func (r *suiteRig) Text() string {
 	return text + fmt.Sprint(lines)
 }
 
-// TestOldWindows: the suite's matrix on Windows Server 2016, whose rules have one address and one port on each side. What needs wide
-// ranges of ports is closed there, too.
+// TestOldWindows: the suite's matrix on Windows Server 2016, whose rules have one address and one port on each side. Rules that need wide
+// ranges of ports are closed there, too.
 func TestOldWindows(t *testing.T) {
 	wide := map[string]bool{"not ports": true, "not source ports": true}
 	for _, c := range drivertest.MatchCases() {

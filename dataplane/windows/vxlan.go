@@ -16,20 +16,20 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
-// ErrUpdatesFailed says that some remote subnets of the overlay are not as they should be.
+// ErrUpdatesFailed means that some remote subnets of the overlay are not in the desired state.
 var ErrUpdatesFailed = errors.New("some VXLAN route updates failed")
 
-// defaultVXLANPort is HNS's own.
+// defaultVXLANPort is the default of HNS.
 const defaultVXLANPort = 4789
 
-// RemoteSubnets is what the driver needs of version 2 of HNS, for VXLANEnabled.
+// RemoteSubnets is the part of version 2 of HNS that the driver needs for VXLANEnabled.
 type RemoteSubnets interface {
 	ListNetworks() ([]hcn.Network, error)
 	AddNetworkPolicies(networkID string, policies ...hcn.Policy) error
 	RemoveNetworkPolicies(networkID string, policies ...hcn.Policy) error
 }
 
-// vxlanManager keeps the remote subnets of the overlay network: which other node has which block of addresses.
+// vxlanManager keeps the remote subnets of the overlay network, which map blocks of addresses to other nodes.
 type vxlanManager struct {
 	api      RemoteSubnets
 	calls    *hnscall.Caller
@@ -46,7 +46,7 @@ type vxlanManager struct {
 	writes int
 }
 
-// OnUpdate takes *proto.RouteUpdate, *proto.RouteRemove, *proto.VXLANTunnelEndpointUpdate, *proto.VXLANTunnelEndpointRemove.
+// OnUpdate handles *proto.RouteUpdate, *proto.RouteRemove, *proto.VXLANTunnelEndpointUpdate, *proto.VXLANTunnelEndpointRemove.
 func (m *vxlanManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.RouteUpdate:
@@ -74,8 +74,8 @@ func (m *vxlanManager) forget(dst string) {
 	}
 }
 
-// CompleteDeferredWork writes what has changed: it removes first, as HNS has one entry for a subnet. After ErrUpdatesFailed all is
-// compared again the next time.
+// CompleteDeferredWork writes what has changed. It removes first, because HNS has one entry for a subnet. After ErrUpdatesFailed the next call
+// compares everything again.
 func (m *vxlanManager) CompleteDeferredWork() error {
 	if !m.dirty {
 		return nil
@@ -104,7 +104,7 @@ func (m *vxlanManager) sync() error {
 		}
 		if err := m.change("remove", network.ID, s, m.api.RemoveNetworkPolicies); err != nil && !errors.Is(err, hcn.ErrNotFound) {
 			errs = append(errs, err)
-			delete(want, s.DestinationPrefix) // HNS would have it twice
+			delete(want, s.DestinationPrefix) // HNS would have the subnet twice
 		}
 	}
 	for _, dst := range slices.Sorted(maps.Keys(want)) {
@@ -127,7 +127,7 @@ func (m *vxlanManager) change(what, network string, s hcn.RemoteSubnetSettings, 
 	return nil
 }
 
-// overlay is the network that carries the tunnels. It must be made as the configuration says.
+// overlay returns the network that carries the tunnels. Its settings must match the configuration.
 func (m *vxlanManager) overlay() (hcn.Network, error) {
 	list, err := hnscall.Do(m.calls, "list of networks", m.api.ListNetworks)
 	if err != nil {
@@ -163,7 +163,7 @@ func (m *vxlanManager) overlay() (hcn.Network, error) {
 	return n, nil
 }
 
-// desired joins routes with the ends of their nodes. One that makes no sense is left out; one whose node has no end yet waits for it.
+// desired joins routes with the tunnel ends of their nodes. It omits an invalid route; a route whose node has no tunnel end yet waits for it.
 func (m *vxlanManager) desired() (map[string]hcn.RemoteSubnetSettings, []error) {
 	want := map[string]hcn.RemoteSubnetSettings{}
 	var errs []error

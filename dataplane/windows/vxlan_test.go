@@ -22,7 +22,7 @@ func vtep(node, parent string) *proto.VXLANTunnelEndpointUpdate {
 	return &proto.VXLANTunnelEndpointUpdate{Node: node, Mac: "66:00:00:00:00:0a", Ipv4Addr: "10.66.0.0", ParentDeviceIp: parent}
 }
 
-// subnets are the remote ones of the overlay, as "prefix address".
+// subnets returns the remote subnets of the overlay, as "prefix address".
 func (b *bench) subnets() []string {
 	b.t.Helper()
 	n, _ := b.host.Network("contiv")
@@ -48,7 +48,7 @@ func (b *bench) expectSubnets(what string, want ...string) {
 	}
 }
 
-// TestOverlayOfAnotherProgram: remote subnets are the configured network's, in whichever order HNS lists the overlays.
+// TestOverlayOfAnotherProgram: remote subnets are those of the configured network, in whichever order HNS lists the overlays.
 func TestOverlayOfAnotherProgram(t *testing.T) {
 	host := newHost(t, hcn.Overlay)
 	contiv, _ := host.Network("contiv")
@@ -68,7 +68,7 @@ func TestOverlayOfAnotherProgram(t *testing.T) {
 	if n, _ := host.Network("alien"); len(n.Policies) > 0 {
 		t.Errorf("the overlay of another program has %v", n.Policies)
 	}
-	// A look at HNS finds all of it, in any order.
+	// A full comparison finds all of them, in any order.
 	b.writes()
 	for range 3 {
 		b.d.resync()
@@ -120,7 +120,7 @@ func TestRemoteSubnets(t *testing.T) {
 	again.expectSubnets("a restart without the node")
 }
 
-// TestUpdatesFailed: one subnet that HNS refuses is named, stays to be done, and holds up no other.
+// TestUpdatesFailed: one subnet that HNS rejects is named, is retried, and does not block the others.
 func TestUpdatesFailed(t *testing.T) {
 	b := overlayBench(t, nil)
 	fail := true
@@ -144,7 +144,7 @@ func TestUpdatesFailed(t *testing.T) {
 	b.expectSubnets("beside nonsense", "10.66.1.0/26 192.0.2.2", "10.66.2.0/26 192.0.2.2", "10.66.3.0/26 192.0.2.2")
 }
 
-// TestOverlayIsAsConfigured: a network with another VNI or port would send tunnels where no node listens.
+// TestOverlayIsAsConfigured: a network with another VNI or port would send tunnel packets to ports where no node listens, so it is rejected.
 func TestOverlayIsAsConfigured(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"VXLANID":   func(c *Config) { c.VXLANID = 5000 },

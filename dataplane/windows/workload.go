@@ -13,14 +13,14 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// workload is a workload endpoint as the messages have it.
+// workload is a workload endpoint from the messages.
 type workload struct {
 	id     epstate.WorkloadID
 	active bool
-	addrs  []netip.Addr // HNS's endpoint is found by them
-	// in and out are what packets to it and from it go through.
+	addrs  []netip.Addr // identify the endpoint in HNS
+	// in and out are the stages for packets to it and from it.
 	in, out []stage
-	// fault is why it cannot be programmed: it is closed then.
+	// fault is why it cannot be programmed; it is closed then.
 	fault error
 }
 
@@ -52,7 +52,7 @@ func newWorkload(msg *proto.WorkloadEndpointUpdate, exempt nodeExempt) *workload
 	return w
 }
 
-// stagesOf is the order of policies for a direction: tiers, then profiles.
+// stagesOf returns the stages of a direction in order: tiers, then profiles.
 func stagesOf(ep *proto.WorkloadEndpoint, inbound bool) []stage {
 	var stages []stage
 	for _, tier := range ep.GetTiers() {
@@ -71,13 +71,13 @@ func stagesOf(ep *proto.WorkloadEndpoint, inbound bool) []stage {
 	return stages
 }
 
-// nodeExempt is Config.NodeExempt and Config.TiersForNode.
+// nodeExempt holds Config.NodeExempt and Config.TiersForNode.
 type nodeExempt struct {
 	on    bool
 	tiers []string
 }
 
-// in puts the exemption before the first policy that may not judge what goes to the node. Profiles alone are no policy.
+// in inserts the exemption before the first policy that may not decide about packets to the node. Profiles alone are not policies.
 func (n nodeExempt) in(stages []stage) []stage {
 	governed := len(stages) == 0 || !stages[0].key.Profile
 	if !n.on || !governed {
@@ -90,7 +90,7 @@ func (n nodeExempt) in(stages []stage) []stage {
 	return slices.Insert(stages, i, stage{toNode: true})
 }
 
-// uses reports whether the workload's packets go through a list.
+// uses reports whether a changed list applies to the workload's packets.
 func (w *workload) uses(changed map[listKey]bool) bool {
 	for _, stages := range [][]stage{w.in, w.out} {
 		for _, s := range stages {

@@ -24,9 +24,9 @@ var (
 	stepLine = regexp.MustCompile("^\\d+\\. \\[([^\\]]+)\\]\\(\\.\\./\\.\\./([^)]+)\\) `([^`]+)`(?: → `([^`]+)`)?: \\S")
 )
 
-// TestWalks holds the pages to the code. Each step names a function that exists. A step with an arrow names something in that function, and the next step is
-// about it: the name is in the name or the text of the next function. A step without an arrow returns, so the next step is in a function that was on the way,
-// or begins a part of the page that something else starts.
+// TestWalks compares the pages with the code. Each step names a function that exists. A step with an arrow has a name that occurs in that function,
+// and the next step must describe it: the name is in the name or the text of the next function. A step without an arrow returns, so the next step is
+// in one of the previous functions, or begins a part of the page that another event starts.
 func TestWalks(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	if err != nil || len(pages) < 3 {
@@ -106,7 +106,7 @@ func follows(s step, text, name string) bool {
 	return strings.Contains(strings.ToLower(s.function+"\n"+text), strings.ToLower(name))
 }
 
-// functionText is the source of a function, or of a method written as Type.method.
+// functionText returns the source of a function, or of a method written as Type.method.
 func functionText(t *testing.T, s step) (text string, ok bool) {
 	path := filepath.Join(root, s.file)
 	data, err := os.ReadFile(path)

@@ -1,3 +1,3 @@
-// Package documented has a test for each package with a published API: each line of its documentation is used as a program outside of this
-// project would use it. What is missing, or of another type, does not compile.
+// Package documented has a test for each package with a published API: it uses each line of the API's documentation as a program outside
+// of this project would. If an identifier is missing or has another type, the test does not compile.
 package documented

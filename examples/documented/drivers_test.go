@@ -25,7 +25,7 @@ type documentedManager interface {
 	CompleteDeferredWork() error
 }
 
-// driver is what both drivers have, but for the types of their managers.
+// driver has the methods of both drivers, except for those with the types of their managers.
 type driver interface {
 	Start()
 	SendMessage(msg interface{}) error
@@ -37,7 +37,7 @@ var (
 	_ driver = (*windataplane.WindowsDataplane)(nil)
 )
 
-// TestLinuxDriver: package intdataplane.
+// TestLinuxDriver uses package intdataplane.
 func TestLinuxDriver(t *testing.T) {
 	const name string = intdataplane.KubeIPVSInterface
 	if name != "kube-ipvs0" {
@@ -61,7 +61,7 @@ func TestLinuxDriver(t *testing.T) {
 	var same documentedManager = m
 	m = same
 	var construct func(config intdataplane.Config) *intdataplane.InternalDataplane = intdataplane.NewIntDataplaneDriver
-	config.RulesConfig.Backend = "nonsense" // so that it asks for nothing of this machine
+	config.RulesConfig.Backend = "nonsense" // so that it needs nothing from this machine
 	d := construct(config)
 	d.RegisterManager(m)
 	if err := d.SendMessage(struct{}{}); err == nil {
@@ -69,7 +69,7 @@ func TestLinuxDriver(t *testing.T) {
 	}
 }
 
-// TestWindowsDriver: package windataplane.
+// TestWindowsDriver uses package windataplane.
 func TestWindowsDriver(t *testing.T) {
 	var known error = windataplane.ErrorUnknownEndpoint
 	for err, text := range map[error]string{
@@ -84,7 +84,7 @@ func TestWindowsDriver(t *testing.T) {
 	var same documentedManager = m
 	m = same
 	var construct func(hns hns.API, config windataplane.Config) *windataplane.WindowsDataplane = windataplane.NewWinDataplaneDriver
-	d := construct(hnsmem.New().V1(), windataplane.Config{VXLANID: -1}) // which is not possible
+	d := construct(hnsmem.New().V1(), windataplane.Config{VXLANID: -1}) // VXLANID -1 is invalid
 	d.RegisterManager(m)
 	if err := d.SendMessage(struct{}{}); err == nil {
 		t.Error("the configuration makes no sense, and the driver takes messages")

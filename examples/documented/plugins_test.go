@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// plugin is what plugins of the agent have.
+// plugin has the methods of the agent's plugins.
 type plugin interface {
 	Init() error
 	Close() error
@@ -32,7 +32,7 @@ var (
 	_ plugin = &nodesync.DefaultPlugin
 )
 
-// ipnetAPI is the documented one.
+// ipnetAPI is the documented interface.
 type ipnetAPI interface {
 	GetPodIfNames(podNamespace string, podName string) (vppIfName, linuxIfName, loopIfName string, exists bool)
 	GetPodByIf(ifname string) (podNamespace string, podName string, exists bool)
@@ -47,7 +47,7 @@ var _ interface {
 	StateToString() string
 } = (*ipnet.IPNet)(nil)
 
-// Dependencies that a program outside of the project makes itself.
+// Dependencies that a program outside of the project creates itself.
 type (
 	noLoop   struct{}
 	handlers struct{}
@@ -70,7 +70,7 @@ func (vpp) NewAPIChannelBuffered(reqChanBufSize, replyChanBufSize int) (conn.Cha
 	return nil, nil
 }
 
-// TestIPNet: package ipnet.
+// TestIPNet uses package ipnet.
 func TestIPNet(t *testing.T) {
 	for want, got := range map[string]string{
 		"tap-vpp2": ipnet.HostInterconnectTAPinVPPLogicalName, "tap-vpp1": ipnet.HostInterconnectTAPinLinuxLogicalName,
@@ -101,14 +101,14 @@ func TestIPNet(t *testing.T) {
 	}
 }
 
-// nodesyncAPI is the documented one.
+// nodesyncAPI is the documented interface.
 type nodesyncAPI interface {
 	GetNodeID() uint32
 	PublishNodeIPs(addresses contivconf.IPsWithNetworks, version contivconf.IPVersion) error
 	GetAllNodes() nodesync.Nodes
 }
 
-// clusterWideDB is the documented one.
+// clusterWideDB is the documented interface.
 type clusterWideDB interface {
 	OnConnect(callback func() error)
 	NewBroker(prefix string) nodesync.ProtoBroker
@@ -118,7 +118,7 @@ type clusterWideDB interface {
 
 var _ nodesyncAPI = (*nodesync.NodeSync)(nil)
 
-// TestNodeSync: package nodesync.
+// TestNodeSync uses package nodesync.
 func TestNodeSync(t *testing.T) {
 	var api nodesync.API
 	var same nodesyncAPI = api
@@ -143,7 +143,7 @@ func TestNodeSync(t *testing.T) {
 	}
 }
 
-// serviceRenderer is the documented one.
+// serviceRenderer is the documented interface.
 type serviceRenderer interface {
 	AddService(service *renderer.ContivService) error
 	UpdateService(oldService, newService *renderer.ContivService, otherExistingServices []*renderer.ContivService) error
@@ -154,7 +154,7 @@ type serviceRenderer interface {
 	Resync(resyncEv *renderer.ResyncEventData) error
 }
 
-// TestRenderer: package renderer.
+// TestRenderer uses package renderer.
 func TestRenderer(t *testing.T) {
 	var api renderer.ServiceRendererAPI
 	var same serviceRenderer = api

@@ -7,10 +7,10 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// block is a message to blockList: drop what comes from the address.
+// block is a message to blockList: drop packets from the address.
 type block struct{ addr netip.Addr }
 
-// blockList is a manager. It notes messages, and writes to the driver's tables when the loop asks for it.
+// blockList is a manager. It records messages, and writes to the driver's tables when the loop calls it.
 type blockList struct {
 	tables *intdataplane.Tables
 	begun  bool
@@ -41,7 +41,7 @@ func (b *blockList) CompleteDeferredWork() error {
 	return nil
 }
 
-// begin makes the set and the rule that drops what comes from its members, before any other rule of the driver.
+// begin creates the set and the rule that drops packets from its members, before any other rule of the driver.
 func (b *blockList) begin() error {
 	if err := b.tables.ReplaceSet(table.Set{ID: "blocked", Type: table.SetIP}, nil); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command linuxdriver shows how another project uses the Linux driver: it drives it in a network namespace, where interfaces that begin with "pod" may
-// talk to each other, except for addresses on a block list, which a manager of this program keeps in an IP set of the driver. It compiles and runs
-// only while the driver's documented interfaces stay as they are.
+// Command linuxdriver shows how another project uses the Linux driver: it runs the driver in a network namespace, where interfaces whose names begin
+// with "pod" may communicate with each other, except for addresses on a block list, which a manager of this program keeps in an IP set of the driver.
+// It compiles and runs only while the driver's documented interfaces stay as they are.
 //
 //	linuxdriver NAMESPACE ADDRESS...    blocks the addresses until it is interrupted (root)
 package main
@@ -59,7 +59,7 @@ type dataplane struct {
 	health *intdataplane.HealthAggregator
 }
 
-// start starts a driver whose workloads are open to each other.
+// start starts a driver that allows all connections between workloads.
 func start(namespace string) (*dataplane, error) {
 	ns, err := intdataplane.OpenNamespace("/run/netns/" + namespace)
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *dataplane) pod(iface string, addr netip.Addr) error {
 	})
 }
 
-// send returns when the messages are applied.
+// send returns when the messages have been applied.
 func (d *dataplane) send(msgs ...any) error {
 	for _, msg := range msgs {
 		if err := d.SendMessage(msg); err != nil {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestBlockList: two pods ping each other through the driver, until one is on the block list.
+// TestBlockList checks that two pods ping each other through the driver, until one is on the block
+// list.
 func TestBlockList(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root")

@@ -21,7 +21,8 @@ var _ nodesync.ClusterWideDB = (*database)(nil)
 
 func newDB() *database { return &database{values: map[string][]byte{}} }
 
-// OnConnect implements nodesync.ClusterWideDB: a map is always connected.
+// OnConnect implements nodesync.ClusterWideDB: a map is always connected, so that callback is
+// called at once.
 func (db *database) OnConnect(callback func() error) { _ = callback() }
 
 // NewBroker implements nodesync.ClusterWideDB.

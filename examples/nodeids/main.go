@@ -1,5 +1,5 @@
-// Command nodeids shows how to use package nodesync with a database of your own: it implements the cluster-wide database that nodesync allocates
-// node IDs in, as a map in memory, and lets two nodes allocate their IDs. It compiles and runs only while the documented interfaces of nodesync
+// Command nodeids shows how to use package nodesync with another database: it implements the cluster-wide database in which nodesync allocates
+// node IDs, as a map in memory, and lets two nodes allocate their IDs. It compiles and runs only while the documented interfaces of nodesync
 // stay as they are.
 package main
 
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// label names a node.
+// label is the name of a node.
 type label string
 
 func (l label) GetAgentLabel() string { return string(l) }

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestJoin: nodes get their own IDs, and a node that comes back keeps its ID.
+// TestJoin checks that nodes get different IDs, and that a node that joins again keeps its ID.
 func TestJoin(t *testing.T) {
 	db := newDB()
 	for _, step := range []struct {

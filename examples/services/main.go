@@ -1,5 +1,5 @@
-// Command services shows how to write a renderer of Kubernetes services: it implements ServiceRendererAPI and keeps a table of which address leads
-// where, cluster-wide, as a load balancer would. It compiles and runs only while that interface stays as it is documented.
+// Command services shows how to write a renderer of Kubernetes services: it implements ServiceRendererAPI and keeps a cluster-wide table that maps
+// frontends to backends, as a load balancer would. It compiles and runs only while that interface stays as documented.
 package main
 
 import (

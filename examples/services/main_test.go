@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// TestTable: updates lead where a resync leads.
+// TestTable checks that updates give the same table as a resync.
 func TestTable(t *testing.T) {
 	service := func(backends ...string) *renderer.ContivService {
 		s := renderer.NewContivService()

@@ -1,7 +1,7 @@
 // Command windowsdriver shows how another project uses the Windows driver: it sends the messages of a datastore-facing part, which are a policy that
-// lets some addresses in and a pod under it. A manager of this program keeps the addresses in an IP set of the driver. HNS is the one in memory, so
-// that the program runs everywhere; on Windows hns.Open gives the machine's. It compiles and runs only while the driver's documented interfaces stay
-// as they are.
+// allows connections from some addresses and a pod to which the policy applies. A manager of this program keeps the addresses in an IP set of the
+// driver. HNS is the one in memory, so that the program runs everywhere; on Windows hns.Open returns the machine's HNS. It compiles and runs only
+// while the driver's documented interfaces stay as they are.
 package main
 
 import (
@@ -39,7 +39,7 @@ func run(friend netip.Addr) (host *hnsmem.Host, pod string, err error) {
 		IPAMs: []hcn.IPAM{{Subnets: []hcn.Subnet{subnet}}}}); err != nil {
 		return nil, "", err
 	}
-	if pod, err = host.Pod(network, "web", netip.MustParseAddr("10.65.0.2")); err != nil { // what the CNI plugin does
+	if pod, err = host.Pod(network, "web", netip.MustParseAddr("10.65.0.2")); err != nil { // the CNI plugin's work
 		return nil, "", err
 	}
 	health := windataplane.NewHealthAggregator()
@@ -63,10 +63,10 @@ func run(friend netip.Addr) (host *hnsmem.Host, pod string, err error) {
 	return host, pod, nil
 }
 
-// befriend is a message to friends: let the address in.
+// befriend is a message to friends: allow connections from the address.
 type befriend struct{ addr netip.Addr }
 
-// friends is a manager. The set is there from its first message on.
+// friends is a manager. It creates the set when it receives the first message.
 type friends struct {
 	sets  *windataplane.IPSets
 	begun bool
@@ -88,7 +88,8 @@ func (f *friends) OnUpdate(msg any) {
 // CompleteDeferredWork implements windataplane.Manager.
 func (f *friends) CompleteDeferredWork() error { return nil }
 
-// messages are what the datastore-facing part sends, each resource before those that refer to it, and what this program's own manager takes.
+// messages returns the messages of the datastore-facing part, each resource before those that refer to it, and the messages for this program's own
+// manager.
 func messages(friend netip.Addr) []any {
 	return []any{
 		&befriend{friend},
@@ -104,7 +105,7 @@ func messages(friend netip.Addr) []any {
 	}
 }
 
-// show prints what becomes of two packets.
+// show prints the verdict for two packets.
 func show(host *hnsmem.Host, pod string) error {
 	for _, from := range []string{"10.65.0.3", "10.65.0.4"} {
 		ok, err := allowed(host, pod, netip.MustParseAddr(from))

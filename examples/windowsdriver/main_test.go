@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRun: the friend's packets pass, and no others.
+// TestRun checks that the friend's packets pass, and no others.
 func TestRun(t *testing.T) {
 	host, pod, err := run(netip.MustParseAddr("10.65.0.3"))
 	if err != nil {

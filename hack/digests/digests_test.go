@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// fake is a registry that gives manifests to those that have fetched a token, as public ones do.
+// fake is a registry that serves manifests to clients that have fetched a token, as public ones do.
 func fake(t *testing.T, manifests map[string]string, lie bool) (host string) {
 	t.Helper()
 	var server *httptest.Server
@@ -42,7 +42,8 @@ func digests(t *testing.T, dir string, images ...string) (string, error) {
 	return b.String(), err
 }
 
-// TestDigests: the digest is the sum of what the registry sends; base images come as the arguments of docker/build.sh.
+// TestDigests checks that the digest is the checksum of the registry's answer, and that base images are printed as the
+// arguments of docker/build.sh.
 func TestDigests(t *testing.T) {
 	host := fake(t, map[string]string{"/v2/a/b/manifests/1": "index", "/v2/go/manifests/1.26": "go"}, false)
 	sum := func(s string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s))) }
@@ -67,7 +68,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// TestRefusals: a digest is printed only if it is that of the image.
+// TestRefusals checks that a digest is printed only if it is that of the image.
 func TestRefusals(t *testing.T) {
 	host := fake(t, map[string]string{"/v2/a/manifests/1": "index"}, true)
 	for image, want := range map[string]string{
@@ -83,7 +84,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestBaseImages: the Dockerfiles of the project have bases that can be asked for.
+// TestBaseImages checks that the Dockerfiles of the project have base images with full names.
 func TestBaseImages(t *testing.T) {
 	bases, err := baseImages("../../docker")
 	if err != nil || len(bases) != 2 {

@@ -1,4 +1,4 @@
-// Command digests asks registries for the digests of images, to pin them.
+// Command digests queries registries for the digests of images, to pin them.
 //
 //	pinned=$(go run ./hack/digests) && env $pinned docker/build.sh  # the Dockerfiles' base images
 //	go run ./hack/digests registry.k8s.io/etcd:3.6.4-0              # any image: sha256:…
@@ -64,7 +64,8 @@ func run(ctx context.Context, r registry, w io.Writer, dir string, images []stri
 	return nil
 }
 
-// baseImages are the defaults of the Dockerfiles' arguments that name images. All files have to agree.
+// baseImages returns the defaults of the Dockerfiles' arguments that name images. All files must have
+// the same defaults.
 func baseImages(dir string) (map[string]string, error) {
 	images := map[string]string{}
 	for _, name := range []string{"agent.Dockerfile", "vpp.Dockerfile"} {

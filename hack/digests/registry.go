@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// maxManifest is more than any registry takes for a manifest.
+// maxManifest is larger than any manifest that a registry accepts.
 const maxManifest = 8 << 20
 
 // reference is an image in a registry.
 type reference struct{ host, name, tag string }
 
-// parse takes full names only, as container runtimes write them.
+// parse accepts only full names, as container runtimes write them.
 func parse(image string) (reference, error) {
 	pattern := regexp.MustCompile(`^([^/\s]+[.:][^/\s]+)/([a-z0-9][a-z0-9._/-]*):([A-Za-z0-9_][A-Za-z0-9_.-]*)$`)
 	m := pattern.FindStringSubmatch(image)
@@ -29,17 +29,18 @@ func parse(image string) (reference, error) {
 	return reference{host: m[1], name: m[2], tag: m[3]}, nil
 }
 
-// registry speaks the distribution protocol.
+// registry is a client of the distribution protocol.
 type registry struct {
 	client *http.Client
 	scheme string
 }
 
-// digest is that of the tag's index: one for all architectures. It is computed from what the registry sends.
+// digest returns the digest of the tag's index, which is the same for all architectures. It is computed from
+// the registry's answer.
 func (r registry) digest(ctx context.Context, ref reference) (string, error) {
 	host := ref.host
 	if host == "docker.io" {
-		host = "registry-1.docker.io" // Docker's registry has another name than its images
+		host = "registry-1.docker.io" // Docker's registry has another host name than its images
 	}
 	address := fmt.Sprintf("%s://%s/v2/%s/manifests/%s", r.scheme, host, ref.name, ref.tag)
 	resp, err := r.get(ctx, address, "")
@@ -65,7 +66,7 @@ func (r registry) digest(ctx context.Context, ref reference) (string, error) {
 	return digest, nil
 }
 
-// token is what the registry's authority gives to everybody.
+// token requests the token that the registry's authorization server gives to anonymous clients.
 func (r registry) token(ctx context.Context, challenge string) (string, error) {
 	params, ok := strings.CutPrefix(challenge, "Bearer ")
 	if !ok {

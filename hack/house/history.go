@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// historyRows measures how far the newest commits reach. Commits that change no Go file are left out.
+// historyRows measures how many parts of the code the newest commits change. Commits that change no
+// Go file are left out.
 func historyRows(ctx context.Context, commits int) ([]row, error) {
 	out, err := exec.CommandContext(ctx, "git", "log", "--no-merges", "--name-only", "--format=commit %h", fmt.Sprintf("-%d", commits)).Output()
 	if err != nil {

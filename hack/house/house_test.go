@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSources: what the table counts is what the file has, and tests count apart from the product.
+// TestSources checks the counts of the table for a file, and that tests are counted separately from the product.
 func TestSources(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) {
@@ -38,7 +38,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestBoth: only arrows that go both ways are listed, once.
+// TestBoth checks that only pairs that import each other are listed, once.
 func TestBoth(t *testing.T) {
 	arrows := map[[2]string]int{}
 	for _, a := range [][2]string{
@@ -52,7 +52,8 @@ func TestBoth(t *testing.T) {
 	}
 }
 
-// TestUnused: a package needs what it names, the types in its declaration, and the constants that are declared beside it.
+// TestUnused checks that a package needs the identifiers that it names, the types in their declarations, and the
+// constants of the same declaration.
 func TestUnused(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -57,7 +57,7 @@ func importRows(ctx context.Context) ([]row, error) {
 	}, nil
 }
 
-// room names the part of the house that a package is in.
+// room returns the part of the house to which a package belongs.
 func room(path string) string {
 	parts := strings.Split(strings.TrimPrefix(path, module+"/"), "/")
 	depth := 1
@@ -67,7 +67,7 @@ func room(path string) string {
 	return strings.Join(parts[:min(depth, len(parts))], "/")
 }
 
-// both lists the pairs of rooms with arrows in both directions.
+// both lists the pairs of rooms that import each other.
 func both(arrows map[[2]string]int) string {
 	var pairs []string
 	for a := range arrows {

@@ -69,7 +69,7 @@ func show(rows []row, markdown bool) error {
 	return w.Flush()
 }
 
-// spread gives the median, the 95th percentile and the maximum of values as "10/31/67".
+// spread returns the median, the 95th percentile and the maximum of values as "10/31/67".
 func spread(values []int) string {
 	if len(values) == 0 {
 		return "none"

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// sources are the measurements of single files.
+// sources holds the measurements of single files.
 type sources struct {
 	functions  []int // lines of each function of the product
 	files      int
@@ -72,7 +72,8 @@ func (s *sources) read(name string) error {
 	return nil
 }
 
-// isTest reports whether a file is of the tests: what only tests import counts as well.
+// isTest reports whether a file belongs to the tests; packages that only tests import count as
+// tests, too.
 func isTest(name string) bool {
 	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/")
 }

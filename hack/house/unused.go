@@ -12,9 +12,10 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// unusedRows counts exported identifiers of package level that no other package needs, and those that only tests need. A package needs what
-// it names, the types in the declaration of what it names, and all exported constants that are declared together if it names one, or their
-// type. Methods and fields are left out: interfaces and encoders use them without naming them. With names, each identifier has a row of its own.
+// unusedRows counts exported identifiers of package level that no other package needs, and those that only tests need. A package needs the
+// identifiers that it names, the types in their declarations, and, if it names an exported constant or its type, all exported constants of the
+// same declaration. Methods and fields are left out: interfaces and encoders use them without naming them. With names, each identifier has a row
+// of its own.
 func unusedRows(ctx context.Context, dir string, names bool) ([]row, error) {
 	all, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: dir, Tests: true,
@@ -104,7 +105,7 @@ func constants(groups map[string][]types.Object, p *packages.Package) {
 	}
 }
 
-// need is the set of what a user of objects needs, by key.
+// need returns the set of objects that a user of the given objects needs, by key.
 func need(groups map[string][]types.Object, objects []types.Object) map[string]bool {
 	needed := map[string]bool{}
 	for len(objects) > 0 {
@@ -119,7 +120,7 @@ func need(groups map[string][]types.Object, objects []types.Object) map[string]b
 	return needed
 }
 
-// declared are the named types of this module in the declaration of an object, those of its exported fields and methods included.
+// declared returns the named types of this module in the declaration of an object, including the types of its exported fields and methods.
 func declared(o types.Object) (objects []types.Object) {
 	seen := map[types.Type]bool{}
 	var walk func(t types.Type)

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// toolsOf are the firewall tools for an architecture: this machine's own, or those of Debian's packages for another one.
+// toolsOf returns the firewall tools for an architecture: this machine's own, or Debian's packages for another architecture.
 func toolsOf(arch, cache string) ([]imagepack.File, error) {
 	if arch == runtime.GOARCH {
 		return firewallTools()
@@ -31,7 +31,7 @@ func toolsOf(arch, cache string) ([]imagepack.File, error) {
 	return append(files, links...), err
 }
 
-// debianRoot unpacks nftables and iptables with all that they depend on. apt keeps its data of the other architecture in cache, and the
+// debianRoot unpacks nftables and iptables with all their dependencies. apt keeps its data of the other architecture in cache, and the
 // machine's own packages stay as they are.
 func debianRoot(arch, cache string) (string, error) {
 	state, err := filepath.Abs(filepath.Join(cache, "debian-"+arch))
@@ -70,7 +70,7 @@ func debianRoot(arch, cache string) (string, error) {
 	return root, os.WriteFile(filepath.Join(root, "complete"), nil, 0o644)
 }
 
-// closure are files below root with all libraries that they need, at the places where the loader finds them.
+// closure returns files below root with all libraries that they need, at the paths where the loader finds them.
 func closure(root string, programs []string) ([]imagepack.File, error) {
 	dirs, err := filepath.Glob(filepath.Join(root, "lib", "*-linux-gnu*"))
 	if err != nil {
@@ -106,7 +106,7 @@ func closure(root string, programs []string) ([]imagepack.File, error) {
 	return files, nil
 }
 
-// neededBy are the libraries and the loader that an ELF file names.
+// neededBy returns the libraries and the loader that an ELF file needs.
 func neededBy(path string) ([]string, error) {
 	f, err := elf.Open(path)
 	if err != nil {

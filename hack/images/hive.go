@@ -15,8 +15,8 @@ const (
 	noCell        = 0xffffffff
 )
 
-// emptyHive is a file of Windows' registry whose root key has nothing in it. Windows checks that the base layer of an image has such files
-// before it unpacks the image.
+// emptyHive returns a file of the Windows registry whose root key is empty. Windows checks that the base layer of an image has such files before
+// it unpacks the image.
 func emptyHive(root string) ([]byte, error) {
 	key := hiveBinHeader
 	security := key + len(hiveKey(root, 0))
@@ -44,9 +44,9 @@ func emptyHive(root string) ([]byte, error) {
 	return append(header, bin...), nil
 }
 
-// hiveKey is the cell of the root key; security is the cell of its access rights.
+// hiveKey returns the cell of the root key; security is the cell of its access rights.
 func hiveKey(name string, security uint32) []byte {
-	const rootKey = 0x4 | 0x8 | 0x20                                                    // entry of the hive, cannot be deleted, name in ASCII
+	const rootKey = 0x4 | 0x8 | 0x20                                                    // root of the hive, cannot be deleted, name in ASCII
 	return hiveCell(fields("nk", uint16(rootKey), uint64(0), uint32(0), uint32(noCell), // time, spare, parent
 		uint32(0), uint32(0), uint32(noCell), uint32(noCell), // keys below it: none
 		uint32(0), uint32(noCell), security, uint32(noCell), // values: none; security; class: none
@@ -54,8 +54,8 @@ func hiveKey(name string, security uint32) []byte {
 		uint16(len(name)), uint16(0), name))
 }
 
-// hiveSecurity is the cell of the access rights of the keys: the system and administrators may do everything. at is where the cell is: it is alone
-// in its list.
+// hiveSecurity returns the cell of the access rights of the keys: the system and administrators have full access. at is the position of the cell,
+// which is the only one in its list.
 func hiveSecurity(at uint32) []byte {
 	system := fields([]byte{1, 1, 0, 0, 0, 0, 0, 5}, uint32(18))                      // S-1-5-18
 	administrators := fields([]byte{1, 2, 0, 0, 0, 0, 0, 5}, uint32(32), uint32(544)) // S-1-5-32-544
@@ -72,14 +72,14 @@ func hiveSecurity(at uint32) []byte {
 	return hiveCell(fields("sk", uint16(0), at, at, uint32(1), uint32(len(descriptor)), descriptor))
 }
 
-// hiveCell is a cell that is in use: its size is negative, and a multiple of 8.
+// hiveCell returns a cell that is in use: its size is negative, and a multiple of 8.
 func hiveCell(data []byte) []byte {
 	size := (4 + len(data) + 7) &^ 7
 	cell := append(fields(int32(-size)), data...)
 	return append(cell, make([]byte, size-len(cell))...)
 }
 
-// fields writes numbers as Windows has them, strings and bytes as they are.
+// fields encodes numbers in Windows' byte order; strings and bytes are copied.
 func fields(list ...any) []byte {
 	var b bytes.Buffer
 	for _, v := range list {
@@ -89,7 +89,7 @@ func fields(list ...any) []byte {
 		case []byte:
 			b.Write(v)
 		default:
-			_ = binary.Write(&b, binary.LittleEndian, v) // a buffer takes everything
+			_ = binary.Write(&b, binary.LittleEndian, v) // a write to a buffer does not fail
 		}
 	}
 	return b.Bytes()

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestAgentImage builds the agent's image as `make images` does: our programs run in a root of nothing else.
+// TestAgentImage builds the agent's image as `make images` does, and checks that our programs run in a root
+// with nothing else.
 func TestAgentImage(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the agent's image: needs root for chroot")
@@ -20,7 +21,7 @@ func TestAgentImage(t *testing.T) {
 	if !exists(filepath.Join(sbin, "nft")) || !exists(filepath.Join(sbin, "xtables-legacy-multi")) {
 		t.Skip("the agent's image: nft or iptables is not on this machine; hack/deps.sh installs them")
 	}
-	t.Chdir("../..") // where make runs it
+	t.Chdir("../..") // make runs it there
 	root, layer := t.TempDir(), tar.NewReader(bytes.NewReader(archive(t)))
 	for h, err := layer.Next(); !strings.HasSuffix(h.Name, "layer.tar"); h, err = layer.Next() {
 		if err != nil {

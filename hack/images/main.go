@@ -1,10 +1,10 @@
-// Command images builds the container images without a container engine: static binaries, packed by internal/imagepack into
-// docker-archives. `make images` runs it.
+// Command images builds the container images without a container engine: static binaries, packed by internal/imagepack into docker-archives. `make
+// images` runs it.
 //
 //	images [-out bin/images] [-version 0.1.0] [-commit 4f3a2b1c0d9e] [-arch arm64] [agent|vpp|agent-windows]...
 //
-// The agent's image has this machine's nft and iptables, or for another architecture Debian's; VPP's image the VPP of this machine, if there is one
-// (docker/vpp.Dockerfile builds it from FD.io's packages). agent-windows is for Windows nodes.
+// The agent's image has this machine's nft and iptables, or Debian's for another architecture; VPP's image has the VPP of this machine, if there is
+// one (docker/vpp.Dockerfile builds it from FD.io's packages). agent-windows is for Windows nodes.
 package main
 
 import (
@@ -38,10 +38,10 @@ func main() {
 	}
 }
 
-// stamp is what the programs of an image report as their version.
+// stamp is the version that the programs of an image report.
 type stamp struct{ version, commit string }
 
-// flags are the linker's, as the Makefile's STAMP.
+// flags returns the linker's flags, equal to STAMP of the Makefile.
 func (s stamp) flags() string {
 	const pkg = "contiv.dev/vswitch/internal/version."
 	return fmt.Sprintf("-X %srelease=%s -X %scommit=%s -X 'main.stamp=%s (%s)'", pkg, s.version, pkg, s.commit, s.version, s.commit)
@@ -98,7 +98,7 @@ func run(out, arch string, s stamp, names []string) (err error) {
 	return nil
 }
 
-// appVersion is in the chart, so that manifests and images agree.
+// appVersion returns the version in the chart, so that manifests and images have the same version.
 func appVersion() (string, error) {
 	chart, err := os.ReadFile("k8s/contiv-vpp/Chart.yaml")
 	if err != nil {
@@ -111,7 +111,7 @@ func appVersion() (string, error) {
 	return string(m[1]), nil
 }
 
-// skeleton is what every root has.
+// skeleton returns the files that every root has.
 func skeleton() []imagepack.File {
 	return []imagepack.File{
 		{Path: "tmp", Dir: true, Mode: 0o1777}, {Path: "run", Dir: true}, {Path: "dev", Dir: true}, {Path: "proc", Dir: true},
@@ -145,10 +145,10 @@ func build(dir, system, arch string, s stamp, packages ...string) error {
 	return nil
 }
 
-// binDir is where programs are in a Linux image.
+// binDir is the folder of the programs in a Linux image.
 const binDir = "usr/local/bin/"
 
-// binaries are all files of a directory, for binDir.
+// binaries returns all files of a directory, for binDir.
 func binaries(dir string) ([]imagepack.File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -161,14 +161,14 @@ func binaries(dir string) ([]imagepack.File, error) {
 	return files, nil
 }
 
-// agentPrograms are ours and the CNI plugins that ours needs beside it.
+// agentPrograms returns the packages of our programs and of the CNI plugins that our plugin needs beside it.
 func agentPrograms() []string {
 	const plugins = "github.com/containernetworking/plugins/plugins/"
 	return []string{"./cmd/contiv-agent", "./cmd/contiv-cni", "./cmd/contiv-init", "./cmd/contiv-ksr", "./cmd/contiv-netctl",
 		plugins + "meta/portmap", plugins + "main/loopback"}
 }
 
-// agentImage holds the static binaries, and the programs that the agent runs.
+// agentImage returns the image with the static binaries, and the programs that the agent runs.
 func agentImage(work, arch, cache string, s stamp) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}}
 	dir := filepath.Join(work, "agent")
@@ -184,7 +184,7 @@ func agentImage(work, arch, cache string, s stamp) (imagepack.Image, error) {
 	return image, err
 }
 
-// vppImage holds the machine's VPP, the libraries that it needs, and the supervisor.
+// vppImage returns the image with the machine's VPP, the libraries that it needs, and the supervisor.
 func vppImage(work string, s stamp) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-vpp-supervisor"}}
 	bin, err := findVPP()
@@ -218,12 +218,12 @@ func vppImage(work string, s stamp) (imagepack.Image, error) {
 	}
 	files, err := withLibraries(programs...)
 	image.Files = append(append(image.Files, files...), onPath(programs)...)
-	// What the loader needed here to find VPP's libraries it needs there, too: they are at the same places.
+	// If the loader needed this variable here to find VPP's libraries, it needs it in the image, too: the paths are the same.
 	image.LibraryPath = os.Getenv("LD_LIBRARY_PATH")
 	return image, err
 }
 
-// findVPP is $VPP_PREFIX/bin/vpp, as everywhere in this repository, else vpp in PATH.
+// findVPP returns $VPP_PREFIX/bin/vpp, as elsewhere in this repository, or vpp in PATH if the variable is not set.
 func findVPP() (string, error) {
 	prefix := os.Getenv("VPP_PREFIX")
 	if prefix == "" {
@@ -236,8 +236,8 @@ func findVPP() (string, error) {
 	return bin, err
 }
 
-// onPath links programs that are not on the image's PATH into a directory that is: the supervisor, and users that look into the
-// container, find them by name.
+// onPath returns links in a directory on the image's PATH for programs that are not on it: the supervisor and users that inspect the container find
+// them by name.
 func onPath(programs []string) []imagepack.File {
 	var links []imagepack.File
 	for _, p := range programs {
@@ -249,7 +249,7 @@ func onPath(programs []string) []imagepack.File {
 	return links
 }
 
-// pluginFile builds our own plugin, which goes beside VPP's.
+// pluginFile builds our own plugin, which is placed beside VPP's.
 func pluginFile(work, bin string, programs []string) (imagepack.File, error) {
 	built := filepath.Join(work, "contiv_plugin.so")
 	bin, err := filepath.EvalSymlinks(bin)
@@ -268,7 +268,7 @@ func pluginFile(work, bin string, programs []string) (imagepack.File, error) {
 	return imagepack.File{}, errors.New("VPP has no plugins")
 }
 
-// vppFiles are VPP, vppctl and the plugins.
+// vppFiles returns VPP, vppctl and the plugins.
 func vppFiles(bin string) ([]string, error) {
 	files := []string{bin}
 	if ctl := filepath.Join(filepath.Dir(bin), "vppctl"); exists(ctl) {

@@ -12,10 +12,11 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// sbin is where Debian has nft and iptables.
+// sbin is the folder in which Debian has nft and iptables.
 const sbin = "/usr/sbin"
 
-// firewallTools are nft, for host ports on VPP and for traces, and iptables in both variants, for --linux-backend=iptables.
+// firewallTools returns nft, for host ports on VPP and for traces, and iptables in both variants, for
+// --linux-backend=iptables.
 func firewallTools() ([]imagepack.File, error) {
 	programs, links, err := toolPaths("")
 	if err != nil {
@@ -25,7 +26,7 @@ func firewallTools() ([]imagepack.File, error) {
 	return append(files, links...), err
 }
 
-// toolPaths are the programs and their extensions below a root, and the links by whose names they are called.
+// toolPaths returns the programs and their extensions below a root, and the links by which they are called.
 func toolPaths(root string) (programs []string, links []imagepack.File, err error) {
 	programs = []string{filepath.Join(root, sbin, "nft")}
 	for _, variant := range []string{"nft", "legacy"} {
@@ -34,7 +35,7 @@ func toolPaths(root string) (programs []string, links []imagepack.File, err erro
 		for _, family := range []string{"iptables", "ip6tables"} {
 			for _, verb := range []string{"", "-save", "-restore"} {
 				links = append(links, link(family+"-"+variant+verb, multi))
-				if variant == "nft" { // as Debian has it
+				if variant == "nft" { // Debian's default
 					links = append(links, link(family+verb, multi))
 				}
 			}
@@ -53,7 +54,7 @@ func link(name, target string) imagepack.File {
 	return imagepack.File{Path: strings.TrimPrefix(filepath.Join(sbin, name), "/"), Link: target}
 }
 
-// withLibraries are programs of this machine, where they are here, with all that the loader wants for them.
+// withLibraries returns programs of this machine, at the same paths, with all libraries that they need.
 func withLibraries(programs ...string) ([]imagepack.File, error) {
 	libs, err := libraries(programs...)
 	if err != nil {
@@ -68,7 +69,7 @@ func withLibraries(programs ...string) ([]imagepack.File, error) {
 	return files, nil
 }
 
-// libraries are the shared libraries that programs need, by the names under which the loader looks for them.
+// libraries returns the shared libraries that programs need, by the names that the loader looks up.
 func libraries(programs ...string) ([]string, error) {
 	out, err := exec.Command("ldd", programs...).Output()
 	if err != nil {
@@ -82,7 +83,7 @@ func libraries(programs ...string) ([]string, error) {
 			return nil, fmt.Errorf("library %s is missing on this machine", fields[0])
 		case len(fields) >= 3 && fields[1] == "=>":
 			libs = append(libs, fields[2])
-		case strings.HasSuffix(sc.Text(), ":"): // the program that the next lines are about
+		case strings.HasSuffix(sc.Text(), ":"): // the program that the next lines describe
 		case len(fields) > 0 && strings.HasPrefix(fields[0], "/"):
 			libs = append(libs, fields[0]) // the loader itself
 		}

@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// TestToolsRunInTheImage: in a root that has only the packed files, nft and iptables find all their libraries, and the extensions that our
-// rules use.
+// TestToolsRunInTheImage checks that nft and iptables find all their libraries, and the extensions that our rules use, in a root that has
+// only the packed files.
 func TestToolsRunInTheImage(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("tools in the image: needs root for chroot")
@@ -44,7 +44,7 @@ func TestToolsRunInTheImage(t *testing.T) {
 		cmd := exec.Command("/usr/sbin/"+argv[0], argv[1:]...)
 		cmd.Stdin = strings.NewReader(tc.stdin)
 		cmd.Env = []string{"PATH=" + searchPath}
-		// A network namespace of its own: nothing is done to this machine's rules.
+		// A new network namespace, so that this machine's rules do not change.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWNET}
 		cmd.Dir = "/"
 		out, err := cmd.CombinedOutput()
@@ -54,7 +54,7 @@ func TestToolsRunInTheImage(t *testing.T) {
 	}
 }
 
-// TestDockerfileHasTheSame: an image that a container engine builds has the programs of the packed one.
+// TestDockerfileHasTheSame checks that an image that a container engine builds has the programs of the packed one.
 func TestDockerfileHasTheSame(t *testing.T) {
 	text, err := os.ReadFile("../../docker/agent.Dockerfile")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestDockerfileHasTheSame(t *testing.T) {
 	}
 }
 
-// unpack packs an image and puts its layer below root.
+// unpack packs an image and unpacks its layer below root.
 func unpack(t *testing.T, image imagepack.Image, root string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -115,8 +115,8 @@ func unpackLayer(t *testing.T, r *tar.Reader, root string) {
 	}
 }
 
-// TestClosure: the libraries that files of another architecture need are found without running the loader, the same that it finds for
-// this machine's.
+// TestClosure checks that the libraries of files of another architecture are found without running the loader, and that they are the same
+// as the loader's for this machine.
 func TestClosure(t *testing.T) {
 	nft := filepath.Join(sbin, "nft")
 	if !exists(nft) {

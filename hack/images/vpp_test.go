@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestImageOfVPPElsewhere: an image made of a VPP that only VPP_PREFIX names starts: the supervisor finds VPP by its name, and VPP
-// its plugins.
+// TestImageOfVPPElsewhere checks that an image starts whose VPP is found only by VPP_PREFIX: the supervisor finds VPP by its name,
+// and VPP finds its plugins.
 func TestImageOfVPPElsewhere(t *testing.T) {
 	bin, ok := vpptest.Find()
 	if !ok || os.Geteuid() != 0 {
@@ -64,7 +64,7 @@ func TestImageOfVPPElsewhere(t *testing.T) {
 		mounts := `mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount -t tmpfs none "$0/dev" && mkdir "$0/dev/shm" &&
 			mknod "$0/dev/null" c 1 3 && `
 		cmd := exec.Command("unshare", "-mn", "sh", "-c", mounts+script, root)
-		cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, env...) // the last one counts
+		cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, env...) // the last value of a variable counts
 		if out, err := cmd.CombinedOutput(); !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, want %s in\n%.1500s", script, err, want, out)
 		}
@@ -75,7 +75,7 @@ func TestImageOfVPPElsewhere(t *testing.T) {
 	}
 }
 
-// withoutVPP is PATH without the directories that have a vpp.
+// withoutVPP returns PATH without the directories that contain a vpp.
 func withoutVPP() string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -86,7 +86,7 @@ func withoutVPP() string {
 	return strings.Join(dirs, ":")
 }
 
-// unpackImage makes a root of an archive, and gives the environment that the image has.
+// unpackImage unpacks the root of an archive, and returns the environment of the image.
 func unpackImage(t *testing.T, archive string) (root string, env []string) {
 	t.Helper()
 	f, err := os.Open(archive)

@@ -7,12 +7,13 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// windowsRoot is the part of a Windows layer that a container has as its files.
+// windowsRoot is the folder of a Windows layer that contains the container's files.
 const windowsRoot = "Files/"
 
-// windowsImage holds the programs of Windows nodes. Their containers are host processes: the node's own files are theirs, and the image is
-// at C:\hpc. So it has nothing of Windows except for the registry hives, which Windows wants in each base layer. It is what
-// docker/windows.Dockerfile makes on Microsoft's base image of host-process containers, in one layer.
+// windowsImage returns the image with the programs of Windows nodes. Their containers are host processes: they see the node's own files,
+// and the image is at C:\hpc. So the image has no part of Windows except for the registry hives, which Windows requires in each base
+// layer. It has the same content as the image that docker/windows.Dockerfile builds on Microsoft's base image of host-process containers,
+// in one layer.
 func windowsImage(work, arch string, s stamp) (imagepack.Image, error) {
 	dir := filepath.Join(work, "windows")
 	if err := build(dir, "windows", arch, s, "./cmd/contiv-agent", "./cmd/contiv-cni", "./cmd/contiv-init", "./cmd/contiv-netctl"); err != nil {
@@ -25,7 +26,7 @@ func windowsImage(work, arch string, s stamp) (imagepack.Image, error) {
 	return windowsImageOf(programs)
 }
 
-// windowsImageOf is the image of programs that are built.
+// windowsImageOf returns the image with the given programs.
 func windowsImageOf(programs []imagepack.File) (imagepack.Image, error) {
 	image := imagepack.Image{OS: "windows", Entrypoint: []string{"C:/hpc/contiv-agent.exe"}, Path: `C:\Windows\system32;C:\Windows;C:\hpc;`}
 	for _, f := range programs {

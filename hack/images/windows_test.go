@@ -18,11 +18,11 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestWindowsImage: one base layer of a Windows image with our programs, by both architectures' rules: everything is below Files, the hives
-// that Windows looks for are there, and the entry point is where a host process has the image.
+// TestWindowsImage checks that the image of our programs has one base layer that fits both architectures' rules: everything is below Files,
+// the hives that Windows requires exist, and the entry point is at the path where a host process has the image.
 func TestWindowsImage(t *testing.T) {
-	matrix.Only(t)   // compiling all that the agent is made of takes minutes on a new machine; test/arch checks its types in any case
-	t.Chdir("../..") // where make runs it
+	matrix.Only(t)   // compiling the agent takes minutes on a new machine; test/arch checks its types in any case
+	t.Chdir("../..") // make runs it there
 	for arch, machine := range map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64} {
 		t.Run(arch, func(t *testing.T) {
 			out := t.TempDir()
@@ -60,7 +60,7 @@ func TestWindowsImage(t *testing.T) {
 	}
 }
 
-// TestWindowsLayout: what TestWindowsImage checks of the image's layout, without the programs' compilation.
+// TestWindowsLayout makes the checks of TestWindowsImage for the image's layout, without compiling the programs.
 func TestWindowsLayout(t *testing.T) {
 	image, err := windowsImageOf([]imagepack.File{{Path: binDir + "contiv-agent.exe", Data: []byte("MZ"), Mode: 0o755}})
 	if err != nil {
@@ -108,7 +108,7 @@ func checkWindowsConfig(t *testing.T, parts map[string][]byte, arch string) {
 	t.Error("the image has no configuration")
 }
 
-// contents are the files of a tar archive.
+// contents returns the files of a tar archive.
 func contents(t *testing.T, archive string) map[string][]byte {
 	t.Helper()
 	data, err := os.ReadFile(archive)
@@ -146,7 +146,7 @@ func layerOf(t *testing.T, parts map[string][]byte) []byte {
 	return nil
 }
 
-// rootOfHive reads a registry hive as Windows does, and gives the name of its root key.
+// rootOfHive parses a registry hive as Windows does, and returns the name of its root key.
 func rootOfHive(t *testing.T, data []byte) string {
 	t.Helper()
 	u32 := binary.LittleEndian.Uint32
@@ -190,7 +190,7 @@ func rootOfHive(t *testing.T, data []byte) string {
 	return string(key[76 : 76+binary.LittleEndian.Uint16(key[72:])])
 }
 
-// TestHiveNames: a name that leaves no room is refused.
+// TestHiveNames checks that a name that is too long is rejected.
 func TestHiveNames(t *testing.T) {
 	if _, err := emptyHive(strings.Repeat("x", hiveBin)); err == nil {
 		t.Error("a name that does not fit was written")

@@ -1,4 +1,4 @@
-// Command manifests writes what is made for and from the chart: its schema, its copy of the dashboard, and k8s/contiv-vpp.yaml. `make manifests` runs it.
+// Command manifests generates the chart's schema, its copy of the dashboard, and k8s/contiv-vpp.yaml from the chart. `make manifests` runs it.
 package main
 
 import (
@@ -29,7 +29,7 @@ func run(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "contiv-vpp", "values.schema.json"), schema, 0o644); err != nil {
 		return err
 	}
-	// A chart has no files from outside of its directory.
+	// A chart cannot contain files from outside of its directory.
 	dashboard, err := os.ReadFile("docs/observability/contiv-dashboard.json")
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type chart struct {
 	AppVersion string `json:"appVersion"`
 
 	metadata []byte // Chart.yaml as JSON
-	archive  []byte // what `helm package` makes, but with times of zero
+	archive  []byte // the archive of `helm package`, but with times of zero
 }
 
 func (c *chart) fileName() string { return c.Name + "-" + c.Version + ".tgz" }
@@ -86,7 +86,7 @@ func packChart(dir, name string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// artefact is the chart as `helm pull oci://…` expects it.
+// artefact returns the chart in the form that `helm pull oci://…` expects.
 func (c *chart) artefact() (artefact, error) {
 	a := artefact{name: c.Name, tag: c.Version}
 	img, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), static.NewLayer(c.archive, chartContent))

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// withConfig is an image whose configuration is what Helm wants to have there, which is no configuration of a container.
+// withConfig is an image with the configuration that Helm requires, which is not a container configuration.
 type withConfig struct {
 	v1.Image
 	config []byte

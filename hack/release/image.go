@@ -18,10 +18,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// bomType is what a bill of materials is called as a layer (IANA).
+// bomType is the media type of a bill of materials as a layer (IANA).
 const bomType = types.MediaType("application/vnd.cyclonedx+json")
 
-// imageArtefacts are the images, each for all architectures whose directory has it, and their bills of materials by name and architecture.
+// imageArtefacts returns the images, each for all architectures whose directory has it, and their bills of materials by name and
+// architecture.
 func imageArtefacts(dir, version string) (out []artefact, boms map[string][]byte, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.tar"))
 	if err != nil {
@@ -81,7 +82,7 @@ func imageArtefact(image, version string, files []string, boms map[string][]byte
 	return a, err
 }
 
-// ociImage is an archive of hack/images as an OCI image: the same root, in a compressed layer.
+// ociImage converts an archive of hack/images to an OCI image: the same root, in a compressed layer.
 func ociImage(file, arch string) (v1.Image, error) {
 	from, err := tarball.ImageFromPath(file, nil)
 	if err != nil {
@@ -114,7 +115,7 @@ func ociImage(file, arch string) (v1.Image, error) {
 	return mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "contiv hack/images", Created: config.Created}})
 }
 
-// attach makes an artefact that refers to an image (OCI 1.1, subject).
+// attach returns an artefact that refers to an image (OCI 1.1, subject).
 func attach(bom []byte, subject v1.Descriptor) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bomType)
 	img, err := mutate.AppendLayers(img, static.NewLayer(bom, bomType))

@@ -55,13 +55,13 @@ func main() {
 	}
 }
 
-// artefact is what has a name in a registry.
+// artefact is an object with a name in a registry.
 type artefact struct {
 	name, tag string
-	index     v1.ImageIndex // of an image for several architectures; nil: image
+	index     v1.ImageIndex // the index of an image for several architectures; nil: image is used
 	image     v1.Image
 	digest    v1.Hash
-	// attached refer to the artefact or to its parts: bills of materials.
+	// attached are objects that refer to the artefact or to its parts: bills of materials.
 	attached []v1.Image
 }
 
@@ -98,7 +98,7 @@ func run(ctx context.Context, o options, w io.Writer) error {
 	return nil
 }
 
-// write makes the files of the release.
+// write writes the files of the release.
 func (o options) write(artefacts []artefact, boms map[string][]byte, c *chart) error {
 	oci := filepath.Join(o.out, "oci")
 	if err := os.RemoveAll(oci); err != nil {
@@ -147,7 +147,7 @@ func (o options) write(artefacts []artefact, boms map[string][]byte, c *chart) e
 	return checksums(o.out)
 }
 
-// checksums writes SHA256SUMS, which sha256sum -c reads, over all files of the release.
+// checksums writes SHA256SUMS, which sha256sum -c reads, for all files of the release.
 func checksums(out string) error {
 	const file = "SHA256SUMS"
 	var b strings.Builder
@@ -169,7 +169,7 @@ func checksums(out string) error {
 	return os.WriteFile(filepath.Join(out, file), []byte(b.String()), 0o644)
 }
 
-// pushOne pushes an artefact under its tag, and what is attached to it.
+// pushOne pushes an artefact under its tag, and the objects that are attached to it.
 func (o options) pushOne(ctx context.Context, a artefact) error {
 	var insecure []name.Option
 	if o.plainHTTP {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugins packs the kubectl plugin for each platform (DIR/linux_amd64/kubectl-contiv), with the manual pages, and writes the manifest by
-// which krew installs it. base is the URL of the folder where the archives will be.
+// plugins packs the kubectl plugin for each platform (DIR/linux_amd64/kubectl-contiv), with the manual pages, and writes the manifest
+// with which krew installs it. base is the URL of the folder in which the archives will be published.
 func plugins(dir, man, version, base string) (map[string][]byte, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*_*", "kubectl-contiv*"))
 	if err != nil || len(found) == 0 {
@@ -54,7 +54,7 @@ func plugins(dir, man, version, base string) (map[string][]byte, error) {
 	return files, err
 }
 
-// packProgram packs a program and manual pages, with times of zero.
+// packProgram packs a program and manual pages, with all times set to zero.
 func packProgram(program string, pages []string) ([]byte, error) {
 	var b bytes.Buffer
 	gz := gzip.NewWriter(&b)

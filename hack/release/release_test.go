@@ -26,7 +26,8 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// archives makes what hack/images leaves: the agent for two architectures. The program in it is this test, which is Go's, too.
+// archives makes the output of hack/images: the agent for two architectures. The program in it is this test binary, which is a Go
+// program, too.
 func archives(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -69,7 +70,7 @@ func release(t *testing.T, o options) string {
 	return o.out
 }
 
-// TestReproducible: two runs over the same images give the same files, so the same digests.
+// TestReproducible checks that two runs over the same images give the same files, and so the same digests.
 func TestReproducible(t *testing.T) {
 	images := archives(t)
 	first, second := release(t, options{images: images}), release(t, options{images: images})
@@ -103,8 +104,8 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestPush: after a push, a runtime of each architecture gets its image, Helm gets the chart, and the bill of materials is found by the
-// image's digest.
+// TestPush checks that, after a push, a runtime of each architecture can pull its image, Helm can pull the chart, and the bill of
+// materials is found by the image's digest.
 func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
 	defer server.Close()
@@ -259,7 +260,7 @@ func fileOf(t *testing.T, img v1.Image, path string) string {
 	}
 }
 
-// TestBadInput: what cannot be released is refused with the reason, and leaves no release.
+// TestBadInput checks that invalid input is rejected with the reason, and leaves no release.
 func TestBadInput(t *testing.T) {
 	swapped := archives(t)
 	if err := os.Rename(filepath.Join(swapped, "arm64"), filepath.Join(swapped, "riscv64")); err != nil {
@@ -281,7 +282,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestPlugin: krew's manifest names the archives with their checksums, and an archive has the program and the manual pages.
+// TestPlugin checks that krew's manifest names the archives with their checksums, and that an archive has the program and the manual
+// pages.
 func TestPlugin(t *testing.T) {
 	dir, man := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// bom is a bill of materials by CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json).
+// bom is a bill of materials in the format CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json).
 type bom struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -42,7 +42,7 @@ type hash struct {
 	Content   string `json:"content"`
 }
 
-// billOf lists the files of an image with their checksums, and the Go modules that its programs say they are made of.
+// billOf lists the files of an image with their checksums, and the Go modules that are recorded in its programs.
 func billOf(img v1.Image, name, version, arch string) ([]byte, error) {
 	out := bom{Format: "CycloneDX", Spec: "1.6", Version: 1, Metadata: bomMetadata{component{
 		Type: "container", Ref: "image", Name: "contiv/" + name + " (" + arch + ")", Version: version}}}
@@ -88,7 +88,7 @@ func filesOf(r io.Reader, modules map[string]component) (files []component, err 
 			Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(data))}}})
 		info, err := buildinfo.Read(bytes.NewReader(data))
 		if err != nil {
-			continue // it is not Go's
+			continue // the program is not a Go program
 		}
 		module := func(path, version string) {
 			modules[path+"@"+version] = component{Type: "library", Ref: path + "@" + version, Name: path, Version: version,

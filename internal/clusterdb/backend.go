@@ -11,12 +11,12 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// checkBackend reads the database of an embedded etcd that does not run. etcd would find damage by a panic in its own goroutine, which ends
-// the agent without a word about what to do.
+// checkBackend reads the database of an embedded etcd that does not run. If the database were damaged, etcd would panic in its own
+// goroutine; this ends the agent without a message about the fix.
 func checkBackend(dir string) (err error) {
 	path := filepath.Join(dir, "member", "snap", "db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // of a new one
+		return nil // a new member has no database yet
 	}
 	faults := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(faults)
@@ -39,7 +39,7 @@ func checkBackend(dir string) (err error) {
 	})
 }
 
-// visit reads everything in a bucket.
+// visit reads all keys and values of a bucket.
 func visit(b *bolt.Bucket, sum *byte) error {
 	return b.ForEach(func(k, v []byte) error {
 		if inner := b.Bucket(k); v == nil && inner != nil {
@@ -52,7 +52,7 @@ func visit(b *bolt.Bucket, sum *byte) error {
 	})
 }
 
-// recovered runs f and makes an error of a panic.
+// recovered runs f and converts a panic into an error.
 func recovered(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDamagedEtcd: whatever page of its database is damaged, the agent is not ended by a panic of etcd's, but says what to do. Where the
-// page does not help, etcd starts.
+// TestDamagedEtcd damages each page of the database, and checks that the agent does not end by a panic of etcd but reports the fix. If
+// the damage does not matter, etcd starts.
 func TestDamagedEtcd(t *testing.T) {
 	dir := t.TempDir()
 	db := openEmbedded(t, dir)
@@ -30,7 +30,7 @@ func TestDamagedEtcd(t *testing.T) {
 	page, told := os.Getpagesize(), 0
 	for from := 0; from < len(good); from += page {
 		if isZero(good[from : from+page]) {
-			continue // never used
+			continue // the page was never used
 		}
 		bad := append([]byte{}, good...)
 		for i := from; i < from+page; i++ {
@@ -51,7 +51,7 @@ func TestDamagedEtcd(t *testing.T) {
 	}
 }
 
-// damaged reports whether the check, before etcd, refuses the file. The error names it.
+// damaged reports whether the check before the start of etcd rejects the file. The error names the file.
 func damaged(t *testing.T, path string, data []byte) bool {
 	t.Helper()
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -64,7 +64,7 @@ func damaged(t *testing.T, path string, data []byte) bool {
 	return err != nil
 }
 
-// TestDamagedEtcdSaysWhatToDo to the one that starts the agent.
+// TestDamagedEtcdSaysWhatToDo checks that the error of the start describes the fix.
 func TestDamagedEtcdSaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	db := openEmbedded(t, dir)

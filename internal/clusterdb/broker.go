@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/keyval"
 )
 
-// pageSize bounds the answers to range requests.
+// pageSize is the maximum number of pairs in the answer to a range request.
 const pageSize = 1000
 
 // NewBroker returns a broker that puts prefix before every key.
@@ -74,19 +74,19 @@ func (b *broker) Delete(ctx context.Context, key string) (existed bool, err erro
 	return resp.Deleted > 0, nil
 }
 
-// keyValue is one pair of a snapshot or of a change.
+// keyValue is a pair of a snapshot or of a change.
 type keyValue struct {
 	key   string
 	value []byte
 	rev   int64
 }
 
-// list visits all pairs below prefix as they are at one revision, which it returns. Each page is a bounded call.
+// list visits all pairs below prefix as of one revision, and returns this revision. Each page is a bounded call.
 func (db *DB) list(ctx context.Context, prefix string, visit func(keyValue), opts ...clientv3.OpOption) (rev int64, err error) {
 	return db.listAt(ctx, prefix, 0, visit, opts...)
 }
 
-// listAt is list as it was at a revision; zero is now.
+// listAt is list at a given revision; zero means the current one.
 func (db *DB) listAt(ctx context.Context, prefix string, rev int64, visit func(keyValue), opts ...clientv3.OpOption) (
 	int64, error) {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
@@ -113,12 +113,12 @@ func (db *DB) listAt(ctx context.Context, prefix string, rev int64, visit func(k
 	}
 }
 
-// encode is the stored form of values: JSON with the field names of the message.
+// encode returns the stored form of a value: JSON with the field names of the message.
 func encode(value proto.Message) ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(value)
 }
 
-// decode reads the stored form; fields of later versions are ignored.
+// decode parses the stored form; fields of later versions are ignored.
 func decode(data []byte, into proto.Message) error {
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, into)
 }

@@ -20,12 +20,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// testConf makes everything quicker than in production.
+// testConf returns a configuration with shorter times than in production.
 func testConf() Config {
 	return Config{OperationTimeout: 5 * time.Second, ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond}
 }
 
-// openEmbedded is a DB on an embedded etcd in dir.
+// openEmbedded returns a DB on an embedded etcd in dir.
 func openEmbedded(t *testing.T, dir string) *DB {
 	t.Helper()
 	conf := testConf()
@@ -48,7 +48,7 @@ func open(t *testing.T, conf Config) *DB {
 }
 
 // server is an etcd which a test can stop and start again on the same address. Clients reach it through a proxy, because etcd
-// lets open streams finish when it stops, for seconds, and an etcd that dies does not.
+// lets open streams finish for seconds when it stops, and an etcd that dies does not.
 type server struct {
 	t     *testing.T
 	conf  Config
@@ -86,13 +86,13 @@ func (s *server) stop() {
 	s.e = nil
 }
 
-// wipe makes the server start with an empty database, on the same address.
+// wipe deletes the server's data; it starts with an empty database, on the same address.
 func (s *server) wipe() {
 	s.t.Helper()
 	s.conf.Embedded.DataDir = s.t.TempDir()
 }
 
-// client is a DB that uses the server as the operator's etcd, by the address it has now.
+// client returns a DB that uses the server, at its current address, as the operator's etcd.
 func (s *server) client() *DB {
 	conf := testConf()
 	conf.Endpoints = []string{"unix://" + s.address()}
@@ -102,7 +102,7 @@ func (s *server) client() *DB {
 // sink collects events as text.
 type sink struct {
 	events chan string
-	full   chan struct{} // one token per push to be refused
+	full   chan struct{} // one token for each push to reject
 	closed bool
 }
 
@@ -158,7 +158,7 @@ func (s *sink) want(t *testing.T, want string) {
 	}
 }
 
-// wantNone waits a little for an event that must not come.
+// wantNone waits for a short time and fails if an event arrives.
 func (s *sink) wantNone(t *testing.T) {
 	t.Helper()
 	select {
@@ -239,7 +239,7 @@ func until(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// gatedSink also reports what snapshots have of the resource "gated".
+// gatedSink also records the values of the resource "gated" in snapshots.
 type gatedSink struct{ *sink }
 
 func (s *gatedSink) PushEvent(ev api.Event) error {

@@ -18,41 +18,43 @@ const (
 	defaultOpTimeout     = 5 * time.Second
 	defaultProbeInterval = 3 * time.Second
 	defaultProbeTimeout  = 2 * time.Second
-	// maxSocketPath is what the kernel takes as the path of a unix socket, less one for the final zero.
+	// maxSocketPath is the maximum length that the kernel accepts for the path of a unix socket, without the final zero.
 	maxSocketPath = 107
 )
 
-// Config says which database to use. The names in errors are those of flags, for what has a flag.
+// Config selects the database and its parameters. Errors name the flag of a field if it has one.
 type Config struct {
-	// Endpoints of the operator's etcd, "host:port" or URLs. When there are none the agent runs its own etcd, see Embedded.
+	// Endpoints are the addresses of the operator's etcd, "host:port" or URLs. Without endpoints the agent runs its own etcd, see
+	// Embedded.
 	Endpoints []string
-	// CAFile, CertFile and KeyFile are PEM files: the CAs to trust, and our own certificate and key. CertFile and KeyFile go together.
+	// CAFile, CertFile and KeyFile are PEM files: the trusted CAs, and the client certificate and its key. CertFile and KeyFile need
+	// each other.
 	CAFile, CertFile, KeyFile string
-	// InsecureTransport must be set to talk to etcd at other machines without TLS.
+	// InsecureTransport must be set to use an etcd on other machines without TLS.
 	InsecureTransport bool
 	// OperationTimeout bounds each call; 5 s when zero.
 	OperationTimeout time.Duration
-	// ProbeInterval is how often the connection is checked; 3 s when zero.
+	// ProbeInterval is the interval between checks of the connection; 3 s when zero.
 	ProbeInterval time.Duration
-	// ProbeTimeout is how long a check may take before the connection counts as lost; 2 s when zero.
+	// ProbeTimeout bounds a check; a longer check means that the connection is lost. 2 s when zero.
 	ProbeTimeout time.Duration
 
 	Embedded EmbeddedConfig
 }
 
-// EmbeddedConfig is about the etcd in the agent's own process.
+// EmbeddedConfig configures the etcd in the agent's own process.
 type EmbeddedConfig struct {
-	// DataDir has the database; it survives restarts.
+	// DataDir is the folder of the database; it survives restarts.
 	DataDir string
 	// Listen is the loopback address for clients, e.g. "127.0.0.1:2379", with port 0 for a free one. When it is empty, clients
 	// use the socket DataDir/etcd.sock, which only root can reach.
 	Listen string
 }
 
-// UsesEmbedded is true when the agent is to run its own etcd.
+// UsesEmbedded reports whether the agent is to run its own etcd.
 func (c Config) UsesEmbedded() bool { return len(c.Endpoints) == 0 }
 
-// private is true if the database cannot be another machine's.
+// private reports whether the database cannot be on another machine.
 func (c Config) private() bool {
 	for _, e := range c.Endpoints {
 		if !strings.HasPrefix(e, "unix:") {
@@ -62,7 +64,7 @@ func (c Config) private() bool {
 	return true
 }
 
-// withDefaults fills what is not set.
+// withDefaults fills in the fields that are not set.
 func (c Config) withDefaults() Config {
 	if c.OperationTimeout == 0 {
 		c.OperationTimeout = defaultOpTimeout
@@ -76,7 +78,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports everything that is wrong, each fault with the name of its field.
+// Validate reports all faults, each with the name of its field.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -154,7 +156,7 @@ func (c Config) validateEndpoint(endpoint string, bad func(field, format string,
 	}
 }
 
-// parseEndpoint adds the scheme to an endpoint that is written without.
+// parseEndpoint parses an endpoint, and adds the scheme if it has none.
 func (c Config) parseEndpoint(endpoint string) (*url.URL, error) {
 	if !strings.Contains(endpoint, "://") {
 		endpoint = c.scheme() + "://" + endpoint
@@ -169,7 +171,7 @@ func isLoopback(host string) bool {
 
 func (c Config) usesTLSFiles() bool { return c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" }
 
-// scheme is the one of endpoints that are written without.
+// scheme returns the scheme of endpoints that have none.
 func (c Config) scheme() string {
 	if c.usesTLSFiles() {
 		return "https"
@@ -177,7 +179,7 @@ func (c Config) scheme() string {
 	return "http"
 }
 
-// tlsConfig is nil when no endpoint is encrypted.
+// tlsConfig returns nil when no endpoint is encrypted.
 func (c Config) tlsConfig() (*tls.Config, error) {
 	encrypted := c.usesTLSFiles()
 	for _, e := range c.Endpoints {

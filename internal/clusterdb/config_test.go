@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestMutualTLS connects to an etcd that wants client certificates.
+// TestMutualTLS connects to an etcd that requires client certificates.
 func TestMutualTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca, cert, key := newCertificates(t, dir)
@@ -81,7 +81,7 @@ func TestMutualTLS(t *testing.T) {
 	<-e.Server.ReadyNotify()
 
 	client := testConf()
-	client.Endpoints = []string{e.Clients[0].Addr().String()} // the files make it https
+	client.Endpoints = []string{e.Clients[0].Addr().String()} // the files imply https
 	client.CAFile, client.CertFile, client.KeyFile = ca, cert, key
 	db := open(t, client)
 	put(t, db, 1, "a")
@@ -94,7 +94,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// newCertificates writes a certificate for 127.0.0.1 that is its own authority.
+// newCertificates writes a self-signed certificate for 127.0.0.1.
 func newCertificates(t *testing.T, dir string) (ca, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// probeKey is read to find out whether the database answers; it never exists. The name is contiv's.
+	// probeKey is read to check whether the database answers; it never exists. The name comes from contiv.
 	probeKey = "/probe-etcd-connection"
 	// minRetry is the first pause after a failure; pauses double up to a limit, with jitter.
 	minRetry    = 200 * time.Millisecond
@@ -38,20 +38,20 @@ type DB struct {
 
 	mu        sync.Mutex
 	connected bool
-	// losses counts how often a connection was lost; a watcher compares it to find out that it may have missed something.
+	// losses counts the lost connections; a watcher compares it to detect that it may have missed changes.
 	losses    uint64
 	clusterID uint64
 	revision  int64
 	onConnect []func() error // called on the first connection, then nil
 	ever      bool
 	changed   chan struct{} // closed and replaced when connected changes
-	cause     error         // why the database does not answer, as diagnose found; nil while it does
+	cause     error         // why the database does not answer, as found by diagnose; nil while it answers
 }
 
 var _ keyval.KvProtoPlugin = (*DB)(nil)
 
-// Open starts the embedded etcd if there are no endpoints, and a client. It does not wait for the operator's etcd: whether
-// that answers shows in Connected.
+// Open starts the embedded etcd if there are no endpoints, and a client. It does not wait for the operator's etcd: Connected reports
+// whether that answers.
 func Open(ctx context.Context, conf Config, log *slog.Logger) (*DB, error) {
 	if err := conf.Validate(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (db *DB) connect(endpoints []string) error {
 	return nil
 }
 
-// Close ends the client and the embedded etcd.
+// Close stops the client and the embedded etcd.
 func (db *DB) Close() error {
 	if !db.closing.CompareAndSwap(false, true) {
 		return nil
@@ -118,21 +118,22 @@ func (db *DB) closeEmbedded() {
 	}
 }
 
-// Connected says whether the database answered the last time.
+// Connected reports whether the database answered the last request.
 func (db *DB) Connected() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.connected
 }
 
-// Cause says why the database does not answer: the endpoint, the fault and what to do. Nil while it answers, and before that is known.
+// Cause describes why the database does not answer: the endpoint, the fault and the fix. It returns nil while the database answers, and
+// until the cause is determined.
 func (db *DB) Cause() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.cause
 }
 
-// explain notes why a probe failed, and reports it once for each cause.
+// explain records why a probe failed, and logs each cause once.
 func (db *DB) explain(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.conf.ProbeTimeout)
 	defer cancel()
@@ -146,7 +147,7 @@ func (db *DB) explain(ctx context.Context, err error) {
 	}
 }
 
-// OnConnect registers callback to be triggered once the first connection is established; immediately if it is already.
+// OnConnect registers a callback that is called when the first connection is established, or immediately if it is established already.
 func (db *DB) OnConnect(callback func() error) {
 	db.mu.Lock()
 	if !db.ever {
@@ -164,7 +165,7 @@ func (db *DB) runCallback(callback func() error) {
 	}
 }
 
-// report notes whether the database has just answered. Errors that are the caller's own do not count.
+// report records whether the database has just answered. Errors of the caller do not count.
 func (db *DB) report(err error) {
 	if err != nil && db.closing.Load() {
 		return
@@ -196,22 +197,23 @@ func (db *DB) report(err error) {
 	}
 }
 
-// knownRevision is the highest revision that an answer had so far; 0 when there was none.
+// knownRevision returns the highest revision of all answers so far; 0 when there was none.
 func (db *DB) knownRevision() int64 {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.revision
 }
 
-// saw notes the revision of an answer.
+// saw records the revision of an answer.
 func (db *DB) saw(rev int64) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.revision = max(db.revision, rev)
 }
 
-// checkHistory looks at the answer to a probe, which was sent when known was the highest revision: if it is another cluster's, or of an
-// earlier revision, the data has been replaced unseen, and a watch would wait for revisions to come which it takes for past.
+// checkHistory checks the answer to a probe, which was sent when known was the highest revision. If the answer comes from another
+// cluster or has an earlier revision, the data has been replaced without a notice, and a watch would wait for revisions beyond those of
+// the new data.
 func (db *DB) checkHistory(h *etcdserverpb.ResponseHeader, known int64) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -228,14 +230,14 @@ func (db *DB) checkHistory(h *etcdserverpb.ResponseHeader, known int64) {
 	db.changed = make(chan struct{})
 }
 
-// state is the number of losses so far, whether there is a connection, and a channel that is closed when that changes.
+// state returns the number of losses so far, whether there is a connection, and a channel that is closed when either changes.
 func (db *DB) state() (losses uint64, connected bool, changed <-chan struct{}) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.losses, db.connected, db.changed
 }
 
-// probe is the job that finds out whether the database answers.
+// probe is the job that checks whether the database answers.
 func (db *DB) probe(ctx context.Context) error {
 	retry := minRetry
 	for {
@@ -265,7 +267,7 @@ func (db *DB) probe(ctx context.Context) error {
 	}
 }
 
-// jitter is a duration between half of d and one and a half.
+// jitter returns a random duration between 0.5 d and 1.5 d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -279,8 +281,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// PutIfNotExists atomically puts the pair if there is no value for the key. If it fails with an error, the value may have been
-// written all the same.
+// PutIfNotExists atomically puts the pair if the key has no value. After an error the value may have been written nevertheless.
 func (db *DB) PutIfNotExists(key string, value []byte) (succeeded bool, err error) {
 	return db.putIf(db.client.Ctx(), clientv3.Compare(clientv3.CreateRevision(key), "=", 0), key, value)
 }

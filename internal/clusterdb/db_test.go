@@ -164,7 +164,7 @@ func TestOnConnect(t *testing.T) {
 	}
 }
 
-// TestCallsAreBounded: without a server every call ends.
+// TestCallsAreBounded checks that without a server every call ends.
 func TestCallsAreBounded(t *testing.T) {
 	conf := testConf()
 	conf.OperationTimeout = 200 * time.Millisecond
@@ -200,7 +200,7 @@ func TestLossIsSurvived(t *testing.T) {
 	put(t, db, 1, "a")
 }
 
-// BenchmarkPutIfNotExists is what claiming a node ID costs, fsync included.
+// BenchmarkPutIfNotExists measures the cost of claiming a node ID, fsync included.
 func BenchmarkPutIfNotExists(b *testing.B) {
 	conf := testConf()
 	conf.Embedded.DataDir = b.TempDir()
@@ -220,7 +220,7 @@ func BenchmarkPutIfNotExists(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is a restart of the embedded etcd until the first answer.
+// BenchmarkStart measures a restart of the embedded etcd until the first answer.
 func BenchmarkStart(b *testing.B) {
 	dir := b.TempDir()
 	for b.Loop() {

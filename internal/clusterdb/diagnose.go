@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// answerWait is how long an etcd has to refuse a connection whose handshake it has finished: with TLS 1.3 the server looks at the
-// client's certificate after that.
+// answerWait is the time within which etcd can still refuse a connection whose handshake it has finished: with TLS 1.3 the server checks
+// the client's certificate after the handshake.
 const answerWait = 500 * time.Millisecond
 
-// diagnose dials each endpoint as the client of etcd does, because that client reports every fault as an expired deadline. It returns the
-// first fault, with the endpoint, the cause and the flag to look at; or otherwise, if no fault of the connection is found.
+// diagnose dials each endpoint itself, because etcd's client reports every fault as an expired deadline. It returns the first fault, with
+// the endpoint, the cause and the flag to check. It returns otherwise if the connections have no fault.
 func (c Config) diagnose(ctx context.Context, otherwise error) error {
 	tlsConf, err := c.tlsConfig()
 	if err != nil {
@@ -47,7 +47,7 @@ var (
 		"--etcd-cert and --etcd-key, or give etcd a certificate")
 )
 
-// dial connects to an endpoint; nil if that works.
+// dial connects to an endpoint and returns nil if that works.
 func (c Config) dial(ctx context.Context, u *url.URL, tlsConf *tls.Config) error {
 	network, address := "tcp", u.Host
 	if u.Scheme == "unix" {
@@ -59,7 +59,7 @@ func (c Config) dial(ctx context.Context, u *url.URL, tlsConf *tls.Config) error
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection that has no deadlines fails at the next step
+		_ = conn.SetDeadline(deadline) // a connection without deadlines fails at the next step
 	}
 	switch {
 	case u.Scheme == "https":
@@ -77,7 +77,7 @@ func (c Config) dial(ctx context.Context, u *url.URL, tlsConf *tls.Config) error
 	return nil
 }
 
-// speaksTLS says whether a server that does not serve plain text answers a handshake.
+// speaksTLS reports whether a server that does not serve plain text answers a handshake.
 func speaksTLS(ctx context.Context, conn net.Conn) bool {
 	//nolint:gosec // nothing is sent by this connection: the question is only whether the other side speaks TLS
 	probe := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
@@ -86,7 +86,7 @@ func speaksTLS(ctx context.Context, conn net.Conn) bool {
 	return err == nil || errors.As(err, &alert) || strings.HasPrefix(err.Error(), "remote error: tls:")
 }
 
-// servesPlain says whether a server that closes the connection on a handshake answers a request in plain text.
+// servesPlain reports whether a server that closes the connection during a handshake answers a request in plain text.
 func servesPlain(ctx context.Context, network, address string) bool {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -104,7 +104,7 @@ func servesPlain(ctx context.Context, network, address string) bool {
 	return err == nil && string(answer) == "HTTP/"
 }
 
-// handshake says what is wrong with TLS between us and etcd.
+// handshake describes what is wrong with TLS between this process and etcd.
 func (c Config) handshake(ctx context.Context, conn *tls.Conn) error {
 	err := conn.HandshakeContext(ctx)
 	if err == nil {
@@ -134,7 +134,7 @@ func (c Config) handshake(ctx context.Context, conn *tls.Conn) error {
 	return fmt.Errorf("TLS: %w; check --etcd-endpoints, and the log of etcd", rootCause(err))
 }
 
-// refused is about the alert by which etcd ends a connection: it does not accept our certificate.
+// refused describes the alert with which etcd ends a connection because it does not accept the client certificate.
 func (c Config) refused(alert error) error {
 	if c.CertFile == "" {
 		return fmt.Errorf("it wants a client certificate (%w); set --etcd-cert and --etcd-key", alert)
@@ -154,7 +154,7 @@ func orNone(file string) string {
 	return file
 }
 
-// rootCause is the error below all wrapping, without the addresses that net adds.
+// rootCause returns the innermost error, without the addresses that net adds.
 func rootCause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

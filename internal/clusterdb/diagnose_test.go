@@ -27,7 +27,7 @@ import (
 	"contiv.dev/vswitch/internal/etcdpki"
 )
 
-// pki is an authority, and files of certificates that it has issued.
+// pki is a certificate authority, and files of certificates that it has issued.
 type pki struct {
 	t   *testing.T
 	dir string
@@ -56,7 +56,7 @@ func (p *pki) write(name string, data []byte) string {
 
 func (p *pki) caFile() string { return filepath.Join(p.dir, "ca.pem") }
 
-// leaf is a certificate for clients and servers.
+// leaf describes a certificate for clients and servers.
 type leaf struct {
 	name    string
 	servers []string
@@ -95,7 +95,7 @@ func (p *pki) issue(l leaf) (cert, key string) {
 		p.write(l.name+".key", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}))
 }
 
-// etcdFor starts an etcd that serves clients by a certificate of p and wants theirs; without p, in plain text.
+// etcdFor starts an etcd that serves clients with a certificate of p and requires client certificates; without p, it serves plain text.
 func etcdFor(t *testing.T, p *pki, server leaf) (address string) {
 	t.Helper()
 	listen := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
@@ -116,7 +116,7 @@ func etcdFor(t *testing.T, p *pki, server leaf) (address string) {
 	return e.Clients[0].Addr().String()
 }
 
-// TestDiagnose: each fault between us and a real etcd is reported with the endpoint, the cause and the flag, by the state of the database
+// TestDiagnose checks that each fault of the connection to a real etcd is reported with the endpoint, the cause and the flag, by Cause
 // and once in the log.
 func TestDiagnose(t *testing.T) {
 	ours, other := newPKI(t, "ours"), newPKI(t, "other")
@@ -134,7 +134,7 @@ func TestDiagnose(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conf     Config
 		endpoint string
-		want     []string // none: it works
+		want     []string // none: the connection works
 	}{
 		"works":             {good, "https://" + encrypted, nil},
 		"works plain":       {Config{}, "http://" + plain, nil},
@@ -151,7 +151,7 @@ func TestDiagnose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := testConf()
-			conf.ProbeTimeout = 5 * time.Second // of a busy machine
+			conf.ProbeTimeout = 5 * time.Second // long enough for a busy machine
 			conf.CAFile, conf.CertFile, conf.KeyFile = tc.conf.CAFile, tc.conf.CertFile, tc.conf.KeyFile
 			conf.InsecureTransport, conf.Endpoints = tc.conf.InsecureTransport, []string{tc.endpoint}
 			if tc.want == nil {
@@ -174,7 +174,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestCauseIsReportedOnce: the database has the cause until it answers, and the log has it once.
+// TestCauseIsReportedOnce checks that Cause returns the cause until the database answers, and that the log has it once.
 func TestCauseIsReportedOnce(t *testing.T) {
 	s := newServer(t)
 	s.start()
@@ -202,7 +202,7 @@ func TestCauseIsReportedOnce(t *testing.T) {
 	}
 }
 
-// lockedWriter is for a log that several goroutines write.
+// lockedWriter is the target of a log that several goroutines write.
 type lockedWriter struct {
 	mu *sync.Mutex
 	to *strings.Builder

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// The tuning of the embedded etcd. It is the only member, so that its heartbeats go nowhere and an election is a formality:
+// The tuning of the embedded etcd. It is the only member, so that it sends no heartbeats and wins every election at once:
 // short intervals make it ready sooner. Every write is synced to disk as usual.
 const (
 	embeddedTick     = 20  // ms
@@ -38,13 +38,13 @@ type Embedded struct {
 	close    sync.Once
 }
 
-// StartEmbedded starts etcd and waits until it serves.
+// StartEmbedded starts etcd and waits until it serves clients.
 func StartEmbedded(ctx context.Context, conf Config, log *slog.Logger) (*Embedded, error) {
 	dir := conf.Embedded.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
-	// etcd itself would wait for the lock of its database for ever.
+	// etcd itself would wait for the lock of its database without a timeout.
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "agent.lock"), os.O_WRONLY|os.O_CREATE, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
 		return nil, fmt.Errorf("--data-dir: %s is in use by another agent; stop it or use another directory", dir)
@@ -89,7 +89,7 @@ func (e *Embedded) start(ctx context.Context, conf Config, log *slog.Logger) err
 	}
 	e.endpoint = "unix://" + conf.socketPath()
 	if conf.Embedded.Listen != "" {
-		e.endpoint = server.Clients[0].Addr().String() // with the port that was free
+		e.endpoint = server.Clients[0].Addr().String() // with the port that the kernel chose
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func embeddedConfig(dir string, listen url.URL, log *zap.Logger) *embed.Config {
 	c.Dir = dir
 	c.ListenClientUrls = []url.URL{listen}
 	c.ListenPeerUrls = nil
-	// A member has to have a peer address, although nothing listens there.
+	// etcd requires a peer address of a member, although nothing listens there.
 	peer := url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", "2380")}
 	c.AdvertisePeerUrls = []url.URL{peer}
 	c.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:2379"}}
@@ -115,10 +115,10 @@ func embeddedConfig(dir string, listen url.URL, log *zap.Logger) *embed.Config {
 	return c
 }
 
-// Endpoint is where clients connect to.
+// Endpoint returns the address to which clients connect.
 func (e *Embedded) Endpoint() string { return e.endpoint }
 
-// Close stops etcd and waits for it.
+// Close stops etcd and waits until it has stopped.
 func (e *Embedded) Close() {
 	e.close.Do(func() {
 		e.closing.Store(true)
@@ -126,7 +126,7 @@ func (e *Embedded) Close() {
 			e.server.Close()
 		}
 		if err := e.lock.Close(); err != nil {
-			return // the lock goes with the process at the latest
+			return // the kernel releases the lock when the process ends
 		}
 	})
 }

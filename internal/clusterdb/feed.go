@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// Feed reports what changes below a prefix.
+// Feed reports the changes below a prefix.
 type Feed struct {
 	db      *DB
 	changes clientv3.WatchChan
@@ -18,7 +18,7 @@ type Feed struct {
 	cancel  context.CancelFunc
 }
 
-// Follow visits all pairs below prefix as they are at one revision, and returns the feed of what changes after it.
+// Follow visits all pairs below prefix as of one revision, and returns the feed of the changes after it.
 func (db *DB) Follow(ctx context.Context, prefix string, visit func(cas.Value)) (*Feed, error) {
 	losses, _, _ := db.state()
 	rev, err := db.list(ctx, prefix, func(kv keyValue) { visit(cas.Value{Key: kv.key, Value: kv.value, Rev: kv.rev}) })
@@ -32,8 +32,8 @@ func (db *DB) Follow(ctx context.Context, prefix string, visit func(cas.Value)) 
 		clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithRev(rev+1))}, nil
 }
 
-// Next waits for changes and returns them in order; the Value of what was deleted is nil. It returns nothing when wake has a
-// token first, and an error when the changes cannot be followed any longer, e.g. because the connection was lost.
+// Next waits for changes and returns them in order; a deleted key has the Value nil. It returns nil, nil when wake has a
+// token first, and an error when the feed cannot be continued, e.g. because the connection was lost.
 func (f *Feed) Next(ctx context.Context, wake <-chan struct{}) ([]cas.Value, error) {
 	resp, err := f.db.next(ctx, f.changes, f.losses, wake)
 	if err != nil || resp == nil {
@@ -53,7 +53,7 @@ func (f *Feed) Next(ctx context.Context, wake <-chan struct{}) ([]cas.Value, err
 // Close ends the feed.
 func (f *Feed) Close() { f.cancel() }
 
-// next waits for an answer of a watch; nil when wake has a token first.
+// next waits for an answer of a watch; it returns nil when wake has a token first.
 func (db *DB) next(ctx context.Context, changes clientv3.WatchChan, losses uint64, wake <-chan struct{}) (
 	*clientv3.WatchResponse, error) {
 	for {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// gates has those of the keys that say that a resource is complete (Resource.Complete) are there.
+// gates records which keys that mark a resource as complete (Resource.Complete) exist.
 type gates struct {
-	keys map[string]bool // the keys that there can be; true: it is there
-	ever map[string]bool // it has been there once
+	keys map[string]bool // all keys of this kind; true: the key exists
+	ever map[string]bool // true: the key has existed once
 }
 
 func newGates(resources []Resource) gates {
@@ -22,7 +22,7 @@ func newGates(resources []Resource) gates {
 	return g
 }
 
-// reset takes a snapshot.
+// reset applies a snapshot.
 func (g gates) reset(kvs []keyValue) {
 	for key := range g.keys {
 		g.keys[key] = slices.ContainsFunc(kvs, func(kv keyValue) bool { return kv.key == key })
@@ -30,8 +30,8 @@ func (g gates) reset(kvs []keyValue) {
 	}
 }
 
-// change takes changes that come together. It is true if a resource is complete again: then the state has to be read again, since changes
-// did not count while it was not.
+// change applies changes that arrive together. again is true if a resource is complete again: then the state has to be read again,
+// because changes did not count while the resource was incomplete.
 func (g gates) change(kvs []keyValue) (again bool) {
 	for _, kv := range kvs {
 		there, gate := g.keys[kv.key]
@@ -46,10 +46,10 @@ func (g gates) change(kvs []keyValue) (again bool) {
 	return again
 }
 
-// open is true while the values of the resource count.
+// open reports whether the values of the resource count.
 func (g gates) open(r *Resource) bool { return r.Complete == "" || g.keys[r.Complete] }
 
-// missing is the keys that are not there; known is false if one of them never was, so that there is nothing to go by.
+// missing returns the keys that do not exist; known is false if one of them never existed, so that there is no earlier state to use.
 func (g gates) missing() (keys []string, known bool) {
 	known = true
 	for key, there := range g.keys {
@@ -62,7 +62,7 @@ func (g gates) missing() (keys []string, known bool) {
 	return keys, known
 }
 
-// kept is true for keys whose values stay what they are because their resource is not complete at the moment.
+// kept reports whether the value of a key stays as it is because its resource is not complete at the moment.
 func (m *mirror) kept(key string) bool {
 	if there, gate := m.gates.keys[key]; gate {
 		return !there
@@ -71,7 +71,7 @@ func (m *mirror) kept(key string) bool {
 	return r != nil && !m.gates.open(r)
 }
 
-// gated is true for keys of which the state could do without for a while.
+// gated reports whether a key belongs to a resource with a Complete key, so that its changes may be delayed.
 func (m *mirror) gated(key string) bool {
 	if _, gate := m.gates.keys[key]; gate {
 		return false
@@ -80,14 +80,14 @@ func (m *mirror) gated(key string) bool {
 	return r != nil && r.Complete != ""
 }
 
-// gap is what is missing.
+// gap is the set of Complete keys that are missing.
 type gap struct {
 	keys  []string
 	known bool
 }
 
-// Incomplete reports what is missing of the state, if anything is. waiting is true if there is nothing else to go by, so that no snapshot
-// has been pushed yet; otherwise what was known last is in force.
+// Incomplete reports which part of the state is missing, if any. waiting is true if there is no earlier state, so that no snapshot has
+// been pushed yet; otherwise the last known state is in force.
 func (w *Watcher) Incomplete() (waiting bool, err error) {
 	g := w.gap.Load()
 	if g == nil {
@@ -99,7 +99,8 @@ func (w *Watcher) Incomplete() (waiting bool, err error) {
 
 var errIncomplete = errors.New("check that contiv-ksr runs and reaches this etcd")
 
-// reportGap notes and logs whether the state is complete. It is true when nothing can be determined.
+// reportGap records and logs whether the state is complete. It returns true if the state is incomplete and there is no earlier state to
+// use.
 func (w *Watcher) reportGap() (waiting bool) {
 	keys, known := w.state.gates.missing()
 	was := w.gap.Load()
@@ -121,7 +122,7 @@ func (w *Watcher) reportGap() (waiting bool) {
 	return !known
 }
 
-// recall takes from the local copy what etcd does not have (any more) in full and this process never had.
+// recall loads from the local copy the resources that are not complete in etcd and that this process never had.
 func (w *Watcher) recall(kvs []keyValue) {
 	if w.Local == nil {
 		return

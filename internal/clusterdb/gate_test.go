@@ -16,7 +16,8 @@ const (
 	gatedKey = "gated/1"
 )
 
-// gatedResources are nodes, which are always complete, and again nodes that another program has to bring.
+// gatedResources returns two resources of nodes: one is always complete, the other has a Complete key that another program
+// writes.
 func gatedResources() []Resource {
 	return append(nodeResource(), Resource{
 		Keyword: "gated", KeyPrefix: "gated/", Complete: gateKey, New: func() proto.Message { return &vppnode.VppNode{} },
@@ -56,7 +57,7 @@ func deleteAll(t *testing.T, db *DB, prefix string) {
 	}
 }
 
-// TestIncompleteAtFirst: nothing is reported before the state is complete for the first time.
+// TestIncompleteAtFirst checks that nothing is pushed before the state is complete for the first time.
 func TestIncompleteAtFirst(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	put(t, db, 1, "a")
@@ -76,8 +77,8 @@ func TestIncompleteAtFirst(t *testing.T) {
 	events.wantNone(t)
 }
 
-// TestStateDeleted: what is deleted together with its key, or while that is missing, stays in force until the state is complete
-// again; what is always complete goes.
+// TestStateDeleted checks that values that are deleted together with their Complete key, or while it is missing, stay in force
+// until the state is complete again; values of a resource that is always complete are removed.
 func TestStateDeleted(t *testing.T) {
 	for name, wipe := range map[string]func(t *testing.T, db *DB){
 		"in one transaction": func(t *testing.T, db *DB) { deleteAll(t, db, "") },
@@ -101,7 +102,7 @@ func TestStateDeleted(t *testing.T) {
 			w.RequestResync()
 			events.want(t, "resync local=false [] gated [1=x]")
 
-			stop() // a restart of the agent meanwhile
+			stop() // restarts the agent
 			w, events, _ = watchGated(t, db, local, 0)
 			events.want(t, "resync local=false [] gated [1=x]")
 			if waiting, err := w.Incomplete(); waiting || err == nil {
@@ -115,14 +116,14 @@ func TestStateDeleted(t *testing.T) {
 	}
 }
 
-// TestDataLostUnderGate: etcd comes back empty while the agent runs, and is filled again.
+// TestDataLostUnderGate checks the case that etcd is empty after a restart while the agent runs, and is filled again.
 func TestDataLostUnderGate(t *testing.T) {
 	s := newServer(t)
 	s.start()
 	db := s.client()
 	putRaw(t, db, gatedKey, `{"id":1,"name":"x"}`)
 	putRaw(t, db, gateKey, "{}")
-	_, events, _ := watchGated(t, db, nil, 0) // without a copy the memory does
+	_, events, _ := watchGated(t, db, nil, 0) // without a local copy, the values in memory are kept
 	events.want(t, "resync local=false [] gated [1=x]")
 	s.stop()
 	s.wipe()
@@ -133,7 +134,7 @@ func TestDataLostUnderGate(t *testing.T) {
 	events.want(t, "resync local=false [] gated [1=z]")
 }
 
-// TestLocalCopyWithoutGate: a local copy from before the relay is nothing to start from.
+// TestLocalCopyWithoutGate checks that the agent does not start from a local copy that was written before the relay existed.
 func TestLocalCopyWithoutGate(t *testing.T) {
 	s := newServer(t)
 	local := localCopy(t, localPath(t))
@@ -145,7 +146,7 @@ func TestLocalCopyWithoutGate(t *testing.T) {
 	events.wantNone(t)
 }
 
-// TestSaveDelay: changes of gated resources reach the local copy late, with others or at the end at once.
+// TestSaveDelay checks that changes of gated resources reach the local copy after a delay, with other changes, or at the end.
 func TestSaveDelay(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	putRaw(t, db, gateKey, "{}")
@@ -176,7 +177,7 @@ func TestSaveDelay(t *testing.T) {
 	}
 }
 
-// TestQueueFullOfGated: changes of what another program brings wait for room.
+// TestQueueFullOfGated checks that changes of gated resources wait for room in the queue.
 func TestQueueFullOfGated(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	putRaw(t, db, gateKey, "{}")
@@ -192,7 +193,7 @@ func TestQueueFullOfGated(t *testing.T) {
 	events.wantNone(t)
 }
 
-// TestIgnore: what an agent has no use for is in neither its events nor its local copy.
+// TestIgnore checks that ignored keys are in neither the events nor the local copy.
 func TestIgnore(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	putRaw(t, db, gatedKey, "x")

@@ -12,22 +12,22 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// resignTimeout bounds giving up the leadership; without an answer it ends with its lease.
+// resignTimeout bounds the resignation. If etcd does not answer within it, the leadership ends with its lease.
 const resignTimeout = 2 * time.Second
 
-// Leadership is held by one process at a time. Its holder can lose it without a notice, when it is cut off from etcd or
-// stops for a while; so every change that only the leader may make has the condition Fence.
+// Leadership is held by one process at a time. The holder can lose it without a notice, when the process is cut off from etcd or is suspended for a
+// while; so every change that only the leader may make has the condition Fence.
 type Leadership struct {
-	// Fence holds exactly as long as the leadership does.
+	// Fence is true exactly as long as the leadership lasts.
 	Fence cas.Cond
 
 	db      *DB
 	session *concurrency.Session
 }
 
-// Campaign waits for the leadership among all that campaign with the same prefix; those that came first have it first. name identifies the
-// candidate to operators. It ends with an error when ctx ends or etcd does not answer; then it is as if it had not been called, if need be after ttl,
-// which is how long a leader that died blocks the others.
+// Campaign waits until this process is the leader among all candidates with the same prefix; candidates win in the order in which they came. name
+// identifies the candidate to operators. Campaign fails when ctx ends or etcd does not answer; then the candidate is removed, at the latest after
+// ttl. ttl is also the time for which a leader that died blocks the others.
 func (db *DB) Campaign(ctx context.Context, prefix, name string, ttl time.Duration) (*Leadership, error) {
 	callCtx, cancel := context.WithTimeout(ctx, db.conf.OperationTimeout)
 	lease, err := db.client.Grant(callCtx, int64((ttl+time.Second-1)/time.Second))
@@ -49,7 +49,7 @@ func (db *DB) Campaign(ctx context.Context, prefix, name string, ttl time.Durati
 	return l, nil
 }
 
-// win queues up and waits until nothing is ahead.
+// win joins the queue and waits until no candidate is ahead.
 func (l *Leadership) win(ctx context.Context, prefix, name string) error {
 	key := fmt.Sprintf("%s%016x", prefix, l.session.Lease())
 	callCtx, cancel := context.WithTimeout(ctx, l.db.conf.OperationTimeout)
@@ -70,7 +70,7 @@ func (l *Leadership) win(ctx context.Context, prefix, name string) error {
 	}
 }
 
-// ahead is the key of the candidate right before us; empty: we lead.
+// ahead returns the key of the candidate directly before this one. An empty key means that this process leads.
 func (l *Leadership) ahead(ctx context.Context, prefix string) (key string, rev int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.db.conf.OperationTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (l *Leadership) ahead(ctx context.Context, prefix string) (key string, rev 
 	return string(resp.Kvs[0].Key), resp.Header.Revision, nil
 }
 
-// awaitGone waits until a key that was there at a revision is deleted.
+// awaitGone waits until a key that existed at a revision is deleted.
 func (l *Leadership) awaitGone(ctx context.Context, key string, rev int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -101,10 +101,10 @@ func (l *Leadership) awaitGone(ctx context.Context, key string, rev int64) error
 	return fmt.Errorf("watching %s: the watch ended", key)
 }
 
-// ErrLeaseEnded is why a context of Bind ended if it was for the leadership.
+// ErrLeaseEnded is the cause with which a context of Bind ends when the leadership is lost.
 var ErrLeaseEnded = errors.New("the lease of the leadership has ended")
 
-// Bind is a context that also ends when the leadership is known to be lost.
+// Bind returns a context that also ends when the leadership is found to be lost.
 func (l *Leadership) Bind(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(l.session.Ctx(), func() { cancel(ErrLeaseEnded) })
@@ -114,7 +114,7 @@ func (l *Leadership) Bind(parent context.Context) (context.Context, context.Canc
 	}
 }
 
-// Resign gives the leadership up, so that the next one need not wait for the end of the lease.
+// Resign gives up the leadership, so that the next candidate need not wait for the end of the lease.
 func (l *Leadership) Resign() {
 	l.session.Orphan()
 	ctx, cancel := context.WithTimeout(l.db.client.Ctx(), resignTimeout)

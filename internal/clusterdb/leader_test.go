@@ -25,7 +25,7 @@ func campaign(t *testing.T, db *DB, name string) *Leadership {
 	return l
 }
 
-// commit writes under the leader's condition.
+// commit writes with the leader's condition.
 func commit(t *testing.T, db *DB, l *Leadership, value string) (done bool) {
 	t.Helper()
 	i, _, err := db.CommitFirst(t.Context(), cas.Change{
@@ -37,7 +37,8 @@ func commit(t *testing.T, db *DB, l *Leadership, value string) (done bool) {
 	return i == 0
 }
 
-// TestCampaign: one leads at a time, in the order of arrival; who has resigned cannot write.
+// TestCampaign checks that there is one leader at a time, in the order of arrival; a candidate that
+// has resigned cannot write.
 func TestCampaign(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	a := campaign(t, db, "a")
@@ -70,7 +71,8 @@ func TestCampaign(t *testing.T) {
 	b.Resign()
 }
 
-// TestLeaseEnds: a leader whose lease is gone hears of it, and cannot write before it does.
+// TestLeaseEnds checks that a leader whose lease has ended is notified, and cannot write before
+// that.
 func TestLeaseEnds(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	a := campaign(t, db, "a")
@@ -93,7 +95,8 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
-// TestCampaignEnds: with its context, and when etcd does not answer; nothing is left behind.
+// TestCampaignEnds checks that Campaign ends with its context, and when etcd does not answer;
+// nothing is left behind.
 func TestCampaignEnds(t *testing.T) {
 	s := newServer(t)
 	s.start()
@@ -117,7 +120,8 @@ func TestCampaignEnds(t *testing.T) {
 	}
 }
 
-// TestFollow: the state, then changes in order, then an error when the connection was lost.
+// TestFollow checks that the feed returns the state, then changes in order, then an error when the
+// connection was lost.
 func TestFollow(t *testing.T) {
 	s := newServer(t)
 	s.start()

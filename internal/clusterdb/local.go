@@ -17,13 +17,13 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// localLockTimeout bounds the wait for another process that has the file open.
+// localLockTimeout bounds the wait for another process that has opened the file.
 const localLockTimeout = time.Second
 
-// stateBucket has the values of the database by key, without the common prefix.
+// stateBucket contains the values of the database by key, without the common prefix.
 const stateBucket = "cluster-state"
 
-// ownBucket has what is the node's own: it is not part of the shared state, and stays when that is replaced.
+// ownBucket contains the node's own values: they are not part of the shared state, and a new snapshot does not replace them.
 const ownBucket = "own"
 
 // LocalCopy is the node's copy of the shared state, in a bbolt file.
@@ -33,9 +33,9 @@ type LocalCopy struct {
 	db   *bolt.DB
 }
 
-// OpenLocalCopy opens the file or creates it. What it holds of the shared state can be had from the database again, and what
-// is the node's own is found there too unless the database loses its data at the same time; so a damaged file is replaced by
-// an empty one. One that the system does not let us open is not damaged.
+// OpenLocalCopy opens the file or creates it. A damaged file is replaced by an empty one: the shared state can be read from the database
+// again, and so can the node's own values unless the database loses its data at the same time. A file that the system does not let the
+// agent open does not count as damaged.
 func OpenLocalCopy(path string, log *slog.Logger) (*LocalCopy, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("local copy of the cluster state: %w", err)
@@ -58,8 +58,8 @@ func OpenLocalCopy(path string, log *slog.Logger) (*LocalCopy, error) {
 	return l, nil
 }
 
-// open opens the file and checks it. bbolt finds out about damage only where it reads, and then by panicking, or by a memory
-// fault if the file is shorter than it says.
+// open opens the file and checks it. bbolt detects damage only where it reads, and then it panics, or it causes a memory fault if the
+// file is shorter than its header states.
 func (l *LocalCopy) open() (err error) {
 	faults := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(faults)
@@ -95,7 +95,7 @@ func (l *LocalCopy) check(tx *bolt.Tx) error {
 		return fmt.Errorf("the file has %d bytes instead of %d", info.Size(), tx.Size())
 	}
 	var first error
-	for err := range tx.Check() { // to the end, for the sake of its goroutine
+	for err := range tx.Check() { // read to the end, otherwise the goroutine of Check does not end
 		if first == nil {
 			first = err
 		}
@@ -118,16 +118,16 @@ func (l *LocalCopy) Load() (map[string][]byte, error) {
 	return out, nil
 }
 
-// Replace makes the copy have exactly the given values.
+// Replace replaces the contents of the copy with the given values.
 func (l *LocalCopy) Replace(values map[string][]byte) error { return l.ReplaceBut(values, nil) }
 
-// ReplaceBut makes the copy have exactly the given values, except for the keys of which keep (nil: none) is true: these stay as they are.
-// When there is no difference nothing is written.
+// ReplaceBut replaces the contents of the copy with the given values, except for the keys for which keep returns true (nil: no key):
+// these stay as they are. It writes nothing when there is no difference.
 func (l *LocalCopy) ReplaceBut(values map[string][]byte, keep func(key string) bool) error {
 	changes := make(map[string][]byte)
 	for key, value := range values {
 		if keep == nil || !keep(key) {
-			changes[key] = append([]byte{}, value...) // nil would delete
+			changes[key] = append([]byte{}, value...) // nil would delete the key
 		}
 	}
 	err := l.db.View(func(tx *bolt.Tx) error {
@@ -147,14 +147,14 @@ func (l *LocalCopy) ReplaceBut(values map[string][]byte, keep func(key string) b
 	return l.Apply(changes)
 }
 
-// Apply changes single values; a nil value deletes.
+// Apply applies changes of single values; a nil value deletes the key.
 func (l *LocalCopy) Apply(changes map[string][]byte) error {
 	if len(changes) == 0 {
 		return nil
 	}
 	return l.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(stateBucket))
-		// In order: bbolt splits a page when the transaction ends, and until then each key in front of others moves all of them.
+		// The keys are sorted: bbolt splits a page when the transaction ends, and until then each insertion moves all keys behind it.
 		for _, k := range slices.Sorted(maps.Keys(changes)) {
 			var err error
 			if v := changes[k]; v == nil {
@@ -170,7 +170,7 @@ func (l *LocalCopy) Apply(changes map[string][]byte) error {
 	})
 }
 
-// LoadOwn reads a value of the node's own; nil if there is none.
+// LoadOwn reads one of the node's own values; nil if there is none.
 func (l *LocalCopy) LoadOwn(key string) (value []byte, err error) {
 	err = l.db.View(func(tx *bolt.Tx) error {
 		if v := tx.Bucket([]byte(ownBucket)).Get([]byte(key)); v != nil {
@@ -184,7 +184,7 @@ func (l *LocalCopy) LoadOwn(key string) (value []byte, err error) {
 	return value, nil
 }
 
-// SaveOwn writes a value of the node's own; it is on the disk when SaveOwn returns.
+// SaveOwn writes one of the node's own values; it is on the disk when SaveOwn returns.
 func (l *LocalCopy) SaveOwn(key string, value []byte) error {
 	return l.update(func(tx *bolt.Tx) error { return tx.Bucket([]byte(ownBucket)).Put([]byte(key), value) })
 }

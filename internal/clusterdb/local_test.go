@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnreachableLocalCopy: a file that the system does not let us open, as for lack of file descriptors or by a broken disk,
-// is not a damaged one: to remove it would cost the node its identity.
+// TestUnreachableLocalCopy checks that a file that the system does not let us open, for lack of file descriptors or because
+// of a broken disk, does not count as damaged: removing it would cost the node its identity.
 func TestUnreachableLocalCopy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	l, err := OpenLocalCopy(path, quiet())
@@ -20,7 +20,7 @@ func TestUnreachableLocalCopy(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The name leads to itself: ELOOP.
+	// A link to itself: opening it fails with ELOOP.
 	if err := os.Rename(path, path+".kept"); err != nil {
 		t.Fatal(err)
 	}

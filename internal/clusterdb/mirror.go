@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// mirror is the decoded state as it was pushed last; it has the previous values and drops what is not news.
+// mirror is the decoded state as it was pushed last; it supplies previous values and drops changes that change nothing.
 type mirror struct {
 	resources []Resource
 	log       *slog.Logger
@@ -26,7 +26,7 @@ func newMirror(resources []Resource, log *slog.Logger) *mirror {
 	return &mirror{resources: resources, log: log, values: map[string]mirrored{}, gates: newGates(resources)}
 }
 
-// resourceOf finds the resource of a key; nil for keys of no interest.
+// resourceOf returns the resource of a key; nil if the key belongs to none.
 func (m *mirror) resourceOf(key string) *Resource {
 	for i := range m.resources {
 		if strings.HasPrefix(key, m.resources[i].KeyPrefix) {
@@ -36,7 +36,7 @@ func (m *mirror) resourceOf(key string) *Resource {
 	return nil
 }
 
-// decode decodes a value. One that cannot be decoded is as good as absent.
+// decode decodes a value. A value that cannot be decoded counts as absent.
 func (m *mirror) decode(r *Resource, kv keyValue) proto.Message {
 	value, err := r.decode(kv.value)
 	if err != nil {
@@ -46,7 +46,7 @@ func (m *mirror) decode(r *Resource, kv keyValue) proto.Message {
 	return value
 }
 
-// decode reads a stored value.
+// decode decodes a stored value.
 func (r *Resource) decode(data []byte) (proto.Message, error) {
 	if r.Decode != nil {
 		return r.Decode(data)
@@ -55,8 +55,8 @@ func (r *Resource) decode(data []byte) (proto.Message, error) {
 	return value, decode(data, value)
 }
 
-// reset makes the mirror have exactly the given values, and returns them by resource. All resources are in the result, so that
-// "none" differs from "not known". Of resources that are not complete in kvs it keeps what it has.
+// reset replaces the contents of the mirror with the given values, and returns them by resource. All resources are in the
+// result, so that "none" differs from "not known". For resources that are not complete in kvs the mirror keeps its values.
 func (m *mirror) reset(kvs []keyValue) api.KubeStateData {
 	before := m.values
 	m.values = make(map[string]mirrored, len(kvs))
@@ -84,7 +84,7 @@ func (m *mirror) reset(kvs []keyValue) api.KubeStateData {
 	return out
 }
 
-// apply takes a change and returns the event for it; nil when it is of no interest or nothing new.
+// apply applies a change and returns the event for it; nil when the key belongs to no resource or the value is not new.
 func (m *mirror) apply(kv keyValue) *api.KubeStateChange {
 	r := m.resourceOf(kv.key)
 	prev := m.values[kv.key]

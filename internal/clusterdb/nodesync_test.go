@@ -18,7 +18,8 @@ type noLoop struct{}
 func (noLoop) PushEvent(api.Event) error               { return nil }
 func (noLoop) PushFollowUp(api.Event, api.Event) error { return nil }
 
-// TestNodesOfACluster: nodes allocate IDs at the same time in a real etcd, and publish their addresses there.
+// TestNodesOfACluster checks that nodes allocate IDs at the same time in a real etcd, and publish their
+// addresses there.
 func TestNodesOfACluster(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	until(t, "connection", db.Connected)

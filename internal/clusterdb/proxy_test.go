@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proxy passes connections between two unix sockets on, until it cuts them all.
+// proxy forwards connections between two unix sockets, until it closes them all.
 type proxy struct {
 	listener net.Listener
 	target   string

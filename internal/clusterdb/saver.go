@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// saver keeps the local copy up to date: at once, or later and together what the node can do without for a while.
+// saver keeps the local copy up to date. It writes changes at once; changes that may wait are written together
+// after a delay.
 type saver struct {
-	local   *LocalCopy // nil: none
+	local   *LocalCopy // nil: there is no local copy
 	delay   time.Duration
 	log     *slog.Logger
 	pending map[string][]byte
-	due     time.Time // when pending is to be written; zero: nothing is
+	due     time.Time // when pending is to be written; zero: nothing is pending
 }
 
-// apply takes changes. Those of which canWait is true for all may be written later.
+// apply saves changes. They may be written later if canWait is true for all their keys.
 func (s *saver) apply(changes map[string][]byte, canWait func(key string) bool) {
 	if s.local == nil || len(changes) == 0 {
 		return
@@ -35,7 +36,7 @@ func (s *saver) apply(changes map[string][]byte, canWait func(key string) bool) 
 	}
 }
 
-// replace takes a snapshot; what keep is true for stays as it is.
+// replace saves a snapshot; keys for which keep is true stay as they are.
 func (s *saver) replace(values map[string][]byte, keep func(key string) bool) {
 	if s.local == nil {
 		return
@@ -46,7 +47,7 @@ func (s *saver) replace(values map[string][]byte, keep func(key string) bool) {
 	}
 }
 
-// deadline is a context that ends when something has to be written.
+// deadline returns a context that ends when pending changes have to be written.
 func (s *saver) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.due.IsZero() {
 		return context.WithCancel(ctx)
@@ -54,7 +55,7 @@ func (s *saver) deadline(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithDeadline(ctx, s.due)
 }
 
-// flush writes what is pending.
+// flush writes the pending changes.
 func (s *saver) flush() {
 	changes := s.pending
 	s.pending, s.due = nil, time.Time{}

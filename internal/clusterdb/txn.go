@@ -13,13 +13,14 @@ import (
 
 var _ cas.Store = (*DB)(nil)
 
-// errTooMany is a programming error: etcd would refuse the transaction.
+// errTooMany is a programming error: etcd would reject the transaction.
 var errTooMany = fmt.Errorf("the commit has more than %d operations", cas.MaxOps)
 
-// leases are the leases of one commit, by time to live.
+// leases maps times to live to the leases of one commit.
 type leases map[time.Duration]clientv3.LeaseID
 
-// CommitFirst implements cas.Store. The changes become one etcd transaction: each is the else of the one before it.
+// CommitFirst implements cas.Store. The changes become one etcd transaction: each change is the else branch of the one
+// before it.
 func (db *DB) CommitFirst(ctx context.Context, changes ...cas.Change) (index int, rev int64, err error) {
 	if len(changes) == 0 {
 		return cas.None, 0, errors.New("etcd: a commit without changes")
@@ -39,7 +40,7 @@ func (db *DB) CommitFirst(ctx context.Context, changes ...cas.Change) (index int
 	}
 	index, rev, err = db.commit(ctx, changes, granted)
 	if err == nil && index == cas.None {
-		db.revoke(ctx, granted) // after an error the change may be there: then its lease must be too
+		db.revoke(ctx, granted) // after an error the change may be stored: then its lease must stay too
 	}
 	return index, rev, err
 }
@@ -68,7 +69,7 @@ func (db *DB) commit(ctx context.Context, changes []cas.Change, granted leases) 
 	return cas.None, rev, nil
 }
 
-// firstKey is what a change is called in errors.
+// firstKey returns the key that identifies a change in errors.
 func firstKey(c cas.Change) string {
 	if len(c.Do) == 0 {
 		return "nothing"
@@ -99,7 +100,7 @@ func writes(c cas.Change, granted leases) []clientv3.Op {
 	return out
 }
 
-// grant gets a lease for each time to live.
+// grant requests a lease for each time to live.
 func (db *DB) grant(ctx context.Context, changes []cas.Change) (leases, error) {
 	out := leases{}
 	for _, c := range changes {
@@ -119,7 +120,7 @@ func (db *DB) grant(ctx context.Context, changes []cas.Change) (leases, error) {
 	return out, nil
 }
 
-// revoke gives leases back that nothing is attached to. One that is not revoked ends by itself.
+// revoke returns unused leases. A lease that is not revoked expires.
 func (db *DB) revoke(ctx context.Context, granted leases) {
 	for _, id := range granted {
 		if _, err := db.client.Revoke(ctx, id); err != nil {
@@ -164,5 +165,6 @@ func (db *DB) Keys(ctx context.Context, prefix string, at int64) (keys []cas.Val
 	return keys, rev, nil
 }
 
-// Private says that no other machine can use the database: it is embedded, or reached by sockets of this machine only.
+// Private reports whether no other machine can use the database: it is embedded, or reached only by sockets of this
+// machine.
 func (db *DB) Private() bool { return db.conf.private() }

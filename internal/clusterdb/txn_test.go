@@ -20,7 +20,7 @@ func names(keys []cas.Value) (out []string) {
 	return out
 }
 
-// TestCommitFirst: the first change that fits is carried out, as a whole, and no other.
+// TestCommitFirst checks that the first change whose conditions hold is carried out as a whole, and no other.
 func TestCommitFirst(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	must := func(want int, changes ...cas.Change) int64 {
@@ -54,7 +54,8 @@ func TestCommitFirst(t *testing.T) {
 	}
 }
 
-// TestCommitLimit: as many changes as etcd takes are taken, and what it would refuse is an error before it is sent.
+// TestCommitLimit checks that a commit with the maximum number of operations succeeds, and that a larger one is an
+// error before it is sent.
 func TestCommitLimit(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	if _, _, err := db.CommitFirst(t.Context(), putIf("/taken", 0, "x")); err != nil {
@@ -79,7 +80,8 @@ func TestCommitLimit(t *testing.T) {
 	}
 }
 
-// TestTimeToLive: etcd deletes the key by itself, and a commit that is not carried out leaves no lease.
+// TestTimeToLive checks that etcd deletes the key by itself, and that a commit that is not carried out leaves no
+// lease.
 func TestTimeToLive(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	change := putIf("/temporary", 0, "x")
@@ -131,7 +133,7 @@ func TestCommitWithoutServer(t *testing.T) {
 	}
 }
 
-// TestOwnData: what is the node's own survives the replacement of the shared state and a restart.
+// TestOwnData checks that the node's own values survive the replacement of the shared state and a restart.
 func TestOwnData(t *testing.T) {
 	path := localPath(t)
 	l, err := OpenLocalCopy(path, quiet())

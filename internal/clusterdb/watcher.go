@@ -18,12 +18,12 @@ import (
 const (
 	// KSRPrefix is the root of the cluster's shared state.
 	KSRPrefix = "/vnf-agent/contiv-ksr/"
-	// localDelay is how long the database has to answer at start before the local copy is used.
+	// localDelay is the time within which the database has to answer at start; after it the local copy is used.
 	localDelay = 5 * time.Second
 	maxRetry   = 15 * time.Second
 	// roomDelay is how long changes may wait for room in the event queue.
 	roomDelay = 10 * time.Second
-	// roomRetry is the first pause of a watcher that waits for room; pauses double.
+	// roomRetry is the first pause of a watcher that waits for room in the event queue; each pause is twice the previous one.
 	roomRetry = 10 * time.Millisecond
 )
 
@@ -31,18 +31,18 @@ const (
 type Resource struct {
 	// Keyword names the resource in events, e.g. "allocatedIDs" or "pod".
 	Keyword string
-	// KeyPrefix is the beginning of its keys below KSRPrefix, with the final slash, e.g. "allocatedIDs/" or "k8s/pod/".
+	// KeyPrefix is the prefix of the resource's keys below KSRPrefix, with the final slash, e.g. "allocatedIDs/" or "k8s/pod/".
 	KeyPrefix string
-	// New is an empty value to decode into.
+	// New returns an empty value to decode into.
 	New func() proto.Message
-	// Decode reads a stored value; nil: it is JSON of what New makes.
+	// Decode decodes a stored value; nil: the value is JSON of the type that New returns.
 	Decode func(data []byte) (proto.Message, error)
-	// Complete is a key below KSRPrefix that is there while the values of the resource are all there. While it is missing, the
-	// values that were known last stay in force. Empty: they are always complete.
+	// Complete is a key below KSRPrefix that exists while all values of the resource exist. While the key is missing, the last known
+	// values stay in force. Empty: the values are always complete.
 	Complete string
 }
 
-// EventSink takes the watcher's events; the event loop is one.
+// EventSink receives the watcher's events; the event loop is one.
 type EventSink interface {
 	PushEvent(event api.Event) error
 }
@@ -52,27 +52,27 @@ type WatcherDeps struct {
 	DB        *DB
 	Events    EventSink
 	Resources []Resource
-	// Ignore is what keys begin with, below KSRPrefix, that have no place in the local copy either; empty: there are none.
+	// Ignore is the prefix, below KSRPrefix, of keys that are not stored in the local copy either; empty: no key is ignored.
 	Ignore string
-	// Local is the node's copy of the state; nil for none.
+	// Local is the node's copy of the state; nil: there is none.
 	Local *LocalCopy
 	Log   *slog.Logger
-	// LocalDelay is how long the database has to answer at start before the local copy is used; 5 s when zero.
+	// LocalDelay is the time within which the database has to answer at start; after it the local copy is used. 5 s when zero.
 	LocalDelay time.Duration
-	// SaveDelay is how late changes of resources with a Complete key may reach the local copy; at once when zero.
+	// SaveDelay is the maximum delay after which changes of resources with a Complete key reach the local copy; none when zero.
 	SaveDelay time.Duration
 }
 
-// Watcher brings the cluster's shared state into the event loop. Run is its job.
+// Watcher delivers the cluster's shared state to the event loop. Run is its job.
 type Watcher struct {
 	WatcherDeps
-	again chan struct{} // a resync is asked for
+	again chan struct{} // has a token when a resync is requested
 	state *mirror
 	saver saver
 	gap   atomic.Pointer[gap]
 }
 
-// NewWatcher is a Watcher for Run.
+// NewWatcher returns a Watcher; the caller starts it with Run.
 func NewWatcher(deps WatcherDeps) *Watcher {
 	if deps.LocalDelay == 0 {
 		deps.LocalDelay = localDelay
@@ -83,7 +83,7 @@ func NewWatcher(deps WatcherDeps) *Watcher {
 	}
 }
 
-// RequestResync asks for a new DBResync from the database. It does not wait.
+// RequestResync requests a new DBResync from the database. It does not wait for it.
 func (w *Watcher) RequestResync() {
 	select {
 	case w.again <- struct{}{}:
@@ -91,7 +91,7 @@ func (w *Watcher) RequestResync() {
 	}
 }
 
-// errGoOn ends a watch for a reason that is no failure.
+// errGoOn ends a watch when a new resync is due; it is not a failure.
 var errGoOn = errors.New("a new resync is due")
 
 // Run resyncs and watches until ctx ends or the event loop is closed.
@@ -119,7 +119,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// start tries to resync until LocalDelay is over; then the local copy has its turn, once.
+// start tries to resync until LocalDelay has passed; then it uses the local copy, once.
 func (w *Watcher) start(ctx context.Context) (rev int64, losses uint64, err error) {
 	startCtx, cancel := context.WithTimeout(ctx, w.LocalDelay)
 	defer cancel()
@@ -141,7 +141,7 @@ func (w *Watcher) start(ctx context.Context) (rev int64, losses uint64, err erro
 	return 0, 0, err
 }
 
-// localResync pushes the local copy if it has anything.
+// localResync pushes the local copy if it has values.
 func (w *Watcher) localResync(ctx context.Context) error {
 	if w.Local == nil {
 		w.Log.Warn("etcd does not answer; waiting for it")
@@ -168,10 +168,10 @@ func (w *Watcher) localResync(ctx context.Context) error {
 	return w.push(ctx, &api.DBResync{Local: true, KubeState: state})
 }
 
-// resync reads everything at one revision and pushes it. Of the connection it returns the number of losses so far: if that
-// changes, a new resync is due.
+// resync reads the whole state at one revision and pushes it. losses is the number of lost connections so far: when it changes, a new
+// resync is due.
 func (w *Watcher) resync(ctx context.Context) (rev int64, losses uint64, err error) {
-	select { // what is asked for is done now
+	select { // this resync serves a request that is waiting
 	case <-w.again:
 	default:
 	}
@@ -195,12 +195,12 @@ func (w *Watcher) resync(ctx context.Context) (rev int64, losses uint64, err err
 	state := w.state.reset(kvs)
 	w.saver.replace(values, w.state.kept)
 	if w.reportGap() {
-		return rev, losses, nil // there is nothing to tell before the state is complete for the first time
+		return rev, losses, nil // nothing is pushed before the state is complete for the first time
 	}
 	return rev, losses, w.push(ctx, &api.DBResync{KubeState: state})
 }
 
-// push hands the event over, waiting while the queue is full.
+// push pushes the event, and waits while the queue is full.
 func (w *Watcher) push(ctx context.Context, ev api.Event) error {
 	for retry := roomRetry; ; retry = min(2*retry, maxRetry) {
 		err := w.Events.PushEvent(ev)
@@ -216,8 +216,8 @@ func (w *Watcher) push(ctx context.Context, ev api.Event) error {
 
 func (w *Watcher) ignores(key string) bool { return w.Ignore != "" && strings.HasPrefix(key, w.Ignore) }
 
-// pushChange hands a change over. Of resources that another program brings as a whole there may be many at once, on all nodes at the same
-// time: to wait for room is better than to have every node read everything again.
+// pushChange pushes a change. A resource that another program writes as a whole may have many changes at once, on all nodes at the same
+// time: waiting for room in the queue is better than a resync of every node.
 func (w *Watcher) pushChange(ctx context.Context, change *api.KubeStateChange) error {
 	if !w.state.gated(change.Key) {
 		return w.Events.PushEvent(change)
@@ -231,7 +231,7 @@ func (w *Watcher) pushChange(ctx context.Context, change *api.KubeStateChange) e
 	return err
 }
 
-// watch pushes the changes after revision rev. It returns when they cannot be followed any longer.
+// watch pushes the changes after revision rev. It returns when the watch cannot be continued.
 func (w *Watcher) watch(ctx context.Context, rev int64, losses uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -256,8 +256,8 @@ func (w *Watcher) watch(ctx context.Context, rev int64, losses uint64) error {
 	}
 }
 
-// apply pushes changes and keeps the local copy up to date. When the event queue is full the changes are dropped, and the
-// error leads to a resync later.
+// apply pushes changes and keeps the local copy up to date. When the event queue is full the changes are dropped, and the error leads to
+// a resync later.
 func (w *Watcher) apply(ctx context.Context, events []*clientv3.Event) error {
 	kvs := make([]keyValue, len(events))
 	for i, ev := range events {
@@ -266,7 +266,7 @@ func (w *Watcher) apply(ctx context.Context, events []*clientv3.Event) error {
 			kvs[i].value = append([]byte{}, ev.Kv.Value...)
 		}
 	}
-	// A resource that is deleted as a whole goes with its key; nothing of that is to be taken for a change.
+	// When a resource is deleted as a whole, its Complete key is deleted too; these deletions must not count as changes.
 	if w.state.gates.change(kvs) {
 		return fmt.Errorf("the state is complete again: %w", errGoOn)
 	}
@@ -279,7 +279,7 @@ func (w *Watcher) apply(ctx context.Context, events []*clientv3.Event) error {
 		}
 		changed[kv.key] = kv.value
 		if !told {
-			continue // in the snapshot that is to come
+			continue // the next snapshot contains the change
 		}
 		change := w.state.apply(kv)
 		if change == nil || pushErr != nil {

@@ -23,16 +23,16 @@ func TestWatch(t *testing.T) {
 	events.want(t, "allocatedIDs allocatedIDs/2: none -> 2=b")
 	put(t, db, 2, "c")
 	events.want(t, "allocatedIDs allocatedIDs/2: 2=b -> 2=c")
-	put(t, db, 2, "c") // nothing new
+	put(t, db, 2, "c") // an equal value
 	b := db.NewBroker(KSRPrefix)
-	if err := b.Put(t.Context(), "something/else", node(9, "x")); err != nil { // of no interest
+	if err := b.Put(t.Context(), "something/else", node(9, "x")); err != nil { // the key belongs to no resource
 		t.Fatal(err)
 	}
 	if _, err := b.Delete(t.Context(), "allocatedIDs/1"); err != nil {
 		t.Fatal(err)
 	}
 	events.want(t, "allocatedIDs allocatedIDs/1: 1=a -> none")
-	// a value that cannot be read is as good as absent
+	// a value that cannot be read counts as absent
 	if _, err := db.client.Put(t.Context(), KSRPrefix+"allocatedIDs/2", "garbage"); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestReconnect: one resync after the server was away, however long; nothing while it is.
+// TestReconnect checks that there is one resync after an outage of the server, of any length, and no event during it.
 func TestReconnect(t *testing.T) {
 	s := newServer(t)
 	s.start()
@@ -80,7 +80,8 @@ func TestReconnect(t *testing.T) {
 	events.want(t, "allocatedIDs allocatedIDs/2: none -> 2=b")
 }
 
-// TestDataLost: the server comes back empty. A watch that went on from its revision would hear nothing for long.
+// TestDataLost checks that an empty database after a restart is detected. A watch that continued from its revision would
+// receive nothing for a long time.
 func TestDataLost(t *testing.T) {
 	s := newServer(t)
 	s.start()
@@ -101,7 +102,7 @@ func TestDataLost(t *testing.T) {
 	events.want(t, "allocatedIDs allocatedIDs/1: none -> 1=b")
 }
 
-// TestCompaction: the revision to go on from does not exist any more.
+// TestCompaction checks the case that the revision from which the watch continues has been compacted.
 func TestCompaction(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	put(t, db, 1, "a")
@@ -119,11 +120,11 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestQueueFull: changes that find no room lead to a resync.
+// TestQueueFull checks that changes that find no room in the queue lead to a resync.
 func TestQueueFull(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	events := newSink()
-	events.full <- struct{}{} // the resync itself is repeated
+	events.full <- struct{}{} // the resync itself is retried
 	watch(t, db, nil, events)
 	events.want(t, "resync local=false []")
 	events.full <- struct{}{}
@@ -141,7 +142,7 @@ func TestClosedLoopEndsTheWatcher(t *testing.T) {
 	}
 }
 
-// TestStartWithoutServer: from the local copy, once; then from the server.
+// TestStartWithoutServer checks that the watcher starts from the local copy, once; then it uses the server.
 func TestStartWithoutServer(t *testing.T) {
 	path := localPath(t)
 	s := newServer(t)
@@ -246,7 +247,8 @@ func TestLocalCopySurvivesDamage(t *testing.T) {
 	}
 }
 
-// TestLargeLocalCopy: what a value takes in the first write of a copy, which has everything, does not grow with their number.
+// TestLargeLocalCopy checks that the cost per value in the first write of a copy, which has all values, does not grow with
+// their number.
 func TestLargeLocalCopy(t *testing.T) {
 	each := func(n int) time.Duration {
 		l := localCopy(t, localPath(t))

@@ -9,14 +9,14 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newZap is a logger for etcd's code that writes to log, quieter: what etcd calls info is our debug, and its warnings (a slow
-// request, a client that went away) are our debug as well; only errors stay what they are, until hush is set: etcd reports its own orderly shutdown as errors.
+// newZap returns a logger for etcd's code that writes to log with lower levels: etcd's info messages become debug, and so do its warnings (a slow
+// request, a client that disconnected). Errors keep their level until hush is set, because etcd reports its own orderly shutdown as errors.
 func newZap(log *slog.Logger, hush *atomic.Bool) *zap.Logger {
-	// A fatal error inside etcd must not take the agent with it: the goroutine ends, and the connection shows as lost.
+	// A fatal error inside etcd must not end the agent: only the goroutine ends, and the connection is reported as lost.
 	return zap.New(slogCore{log: log, hush: hush}, zap.WithFatalHook(zapcore.WriteThenGoexit))
 }
 
-// firstStart is what etcd says, as an error, whenever it starts with an empty directory.
+// firstStart is the message that etcd logs, as an error, whenever it starts with an empty directory.
 const firstStart = "failed to update storage version"
 
 // slogCore is a zapcore.Core on top of slog.

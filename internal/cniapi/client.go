@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Client asks the agent.
+// Client sends requests to the agent.
 type Client struct {
 	// Socket is the path of the agent's socket.
 	Socket string
-	// RetryFor is how long the client sends the request again when no agent runs, or the agent stops.
+	// RetryFor is how long the client repeats the request when no agent runs, or the agent stops.
 	RetryFor time.Duration
 }
 
-// UnreachableError says that there was no agent to answer.
+// UnreachableError reports that no agent answered.
 type UnreachableError struct {
 	Socket string
 	Err    error
@@ -32,7 +32,7 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("contiv-agent does not answer on %s (is it running on this node?): %s", e.Socket, e.Err.Error())
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 const (
@@ -40,8 +40,8 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// Do sends req, which has to be idempotent, and returns the agent's answer: a result, an *Error, or an *UnreachableError. While the agent
-// is away the request is repeated until this time or ctx is over. ctx needs a deadline; the agent is instructed to answer a little earlier.
+// Do sends req, which has to be idempotent, and returns the agent's answer: a result, an *Error, or an *UnreachableError. While no agent
+// runs, the request is repeated until RetryFor or ctx is over. ctx needs a deadline; the request makes the agent answer a little earlier.
 func (c *Client) Do(ctx context.Context, req *Request) (*Result, error) {
 	giveUp := time.Now().Add(c.RetryFor)
 	pause := firstPause
@@ -50,7 +50,7 @@ func (c *Client) Do(ctx context.Context, req *Request) (*Result, error) {
 		if err == nil || !transient(err) {
 			return res, err
 		}
-		wait := pause + rand.N(pause/2) // or all pods of a node come back at once
+		wait := pause + rand.N(pause/2) // jitter, so that not all pods of a node retry at the same time
 		if ctx.Err() != nil || time.Now().Add(wait).After(giveUp) {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (c *Client) Do(ctx context.Context, req *Request) (*Result, error) {
 	}
 }
 
-// transient is true if a new agent, or the same one a little later, may answer.
+// transient reports whether a new agent, or the same one a little later, may answer.
 func transient(err error) bool {
 	var answer *Error
 	if errors.As(err, &answer) {
@@ -93,7 +93,7 @@ func (c *Client) once(ctx context.Context, req *Request) (*Result, error) {
 	defer stop()
 
 	if _, err := conn.Write(line); err != nil {
-		// The agent may have refused us before it had read anything; then its reply is there.
+		// The agent may have rejected the connection before it read the request; then its reply can be read.
 		if res, replyErr := readReply(conn); replyErr == nil || isAnswer(replyErr) {
 			return res, replyErr
 		}
@@ -106,7 +106,7 @@ func (c *Client) once(ctx context.Context, req *Request) (*Result, error) {
 	return res, err
 }
 
-// remaining is how long the agent may take so that its answer, rather than a timeout, reaches us.
+// remaining returns the time that the agent may take so that its answer arrives before the timeout.
 func remaining(left time.Duration) time.Duration {
 	return left - min(left/10, 500*time.Millisecond)
 }

@@ -30,7 +30,7 @@ func TestClientSurvivesARestart(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(socket), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// An agent that dies in the middle of the request.
+	// The listener acts as an agent that dies during the request.
 	dying, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

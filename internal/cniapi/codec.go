@@ -10,7 +10,7 @@ import (
 
 var errTooLong = errors.New("message is longer than the limit")
 
-// readLine reads up to the newline. io.ErrUnexpectedEOF means that the peer went away before it had said everything.
+// readLine reads up to the newline. io.ErrUnexpectedEOF means that the peer disconnected before the end of the line.
 func readLine(r io.Reader) ([]byte, error) {
 	buf := make([]byte, 0, 4096)
 	for {
@@ -35,7 +35,7 @@ func readLine(r io.Reader) ([]byte, error) {
 	}
 }
 
-// marshalLine is v as one line.
+// marshalLine returns v as one line of JSON.
 func marshalLine(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -47,7 +47,7 @@ func marshalLine(v any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// decodeRequest is the request in one line, validated.
+// decodeRequest parses and validates the request in one line.
 func decodeRequest(line []byte) (*Request, *Error) {
 	req := &Request{}
 	if err := json.Unmarshal(line, req); err != nil {

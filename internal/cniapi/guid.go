@@ -1,6 +1,7 @@
 package cniapi
 
-// IsGUID reports whether the text is a GUID, with or without braces. A namespace of Windows is one, where Linux has a path.
+// IsGUID reports whether the text is a GUID, with or without braces. On Windows a network namespace is a GUID; on Linux it
+// is a path.
 func IsGUID(text string) bool {
 	if n := len(text); n == 38 && text[0] == '{' && text[n-1] == '}' {
 		text = text[1 : n-1]

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve runs a server until the returned function is called, which gives Serve's error. It returns when the socket is there.
+// serve runs a server until the caller calls stop, which returns the error of Serve. serve returns when the socket exists.
 func serve(t *testing.T, cfg ServerConfig, handle Handler) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

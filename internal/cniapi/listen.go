@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// listener is a unix socket that belongs to one agent at a time: a lock file beside it says whose it is.
+// listener is a unix socket that belongs to one agent at a time: a lock file beside it determines the owner.
 type listener struct {
 	*net.UnixListener
 	path string
-	self os.FileInfo // the socket file that we made
+	self os.FileInfo // the socket file that this process made
 	lock *os.File
 	once sync.Once
 }
 
-// listen makes the socket. One that an agent left behind is replaced, one with a listener is not.
+// listen makes the socket. A socket that an agent left behind is replaced; a socket on which a process listens is not.
 func listen(ctx context.Context, path string, takeOver time.Duration) (*listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("CNI socket %q: not an absolute path", path)
@@ -42,8 +42,8 @@ func listen(ctx context.Context, path string, takeOver time.Duration) (*listener
 	return l, nil
 }
 
-// prepareDir creates the directory for root only. One that exists keeps its mode, it may be /run itself, but others must not
-// be able to put their socket in the place of ours.
+// prepareDir creates the directory for root only. An existing directory keeps its mode, because it may be /run itself, but
+// other users must not be able to replace our socket with theirs.
 func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create its directory: %w", err)
@@ -59,7 +59,7 @@ func prepareDir(dir string) error {
 	return nil
 }
 
-// acquire takes the lock file, which another agent that is about to stop may still hold.
+// acquire takes the lock file. An agent that is about to stop may still hold it.
 func acquire(ctx context.Context, path string, timeout time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *listener) bind() error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	ln.SetUnlinkOnClose(false) // close does, if it still is ours
+	ln.SetUnlinkOnClose(false) // close unlinks the socket if it is still ours
 	l.UnixListener = ln
 	if l.self, err = os.Lstat(l.path); err == nil {
 		err = os.Chmod(l.path, 0o600)
@@ -101,7 +101,7 @@ func (l *listener) bind() error {
 	return nil
 }
 
-// removeStale removes a socket that nothing listens on.
+// removeStale removes a socket on which nothing listens.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func (l *listener) close() {
 	})
 }
 
-// release lets the next agent have the socket. The lock file stays: removing it would let two agents hold a lock.
+// release releases the socket for the next agent. The lock file stays: removing it would let two agents hold a lock.
 func (l *listener) release() {
 	if l.UnixListener != nil {
 		l.close()

@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// Handler answers a request. ctx ends when the caller will not wait any longer or the server is made to stop; the handler
-// returns soon after. An error other than *Error is reported as an internal one.
+// Handler answers a request. ctx ends when the caller does not wait any longer or the server is stopped; the handler has
+// to return soon after. An error that is not an *Error is reported as an internal error.
 type Handler func(ctx context.Context, req *Request) (*Result, error)
 
-// ServerConfig configures a Server; the zero value of everything but Socket has a default.
+// ServerConfig configures a Server; every field except Socket has a default.
 type ServerConfig struct {
 	// Socket is the path to listen on.
 	Socket string
 	Log    *slog.Logger
-	// MaxRequests bounds the requests that are served at a time (default 256); others wait in the kernel's queue.
+	// MaxRequests bounds the requests that are served at the same time (default 256); others wait in the kernel's queue.
 	MaxRequests int
-	// DefaultTimeout is for callers that do not say how long they wait (default 30 s).
+	// DefaultTimeout is the timeout for requests that have none (default 30 s).
 	DefaultTimeout time.Duration
 	// IOTimeout bounds the reading of a request and the writing of a reply (default 5 s).
 	IOTimeout time.Duration
-	// Grace is how long running requests may go on after the server is instructed to stop (default 5 s).
+	// Grace is how long running requests may continue after the stop of the server began (default 5 s).
 	Grace time.Duration
-	// TakeOver is how long to wait for another agent to leave the socket (default 10 s).
+	// TakeOver is how long to wait for another agent to release the socket (default 10 s).
 	TakeOver time.Duration
-	// OnListening is called with true once callers can connect, and with false when they no longer can. May be nil.
+	// OnListening is called with true when callers can connect, and with false when they no longer can. May be nil.
 	OnListening func(bool)
 }
 
-// Server answers contiv-cni.
+// Server answers requests of contiv-cni.
 type Server struct{ cfg ServerConfig }
 
-// NewServer is a server that does not listen yet.
+// NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	orDefault := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
@@ -61,8 +61,8 @@ func NewServer(cfg ServerConfig) *Server {
 	return &Server{cfg: cfg}
 }
 
-// Serve listens and answers requests with handle until ctx ends. Then it accepts no more, gives running requests their
-// grace, and returns when the last one is done: nothing that it started outlives it.
+// Serve listens and answers requests with handle until ctx ends. Then it accepts no more connections, gives running
+// requests the grace period, and returns when the last one is done: no goroutine of it outlives Serve.
 func (s *Server) Serve(ctx context.Context, handle Handler) error {
 	ln, err := listen(ctx, s.cfg.Socket, s.cfg.TakeOver)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) Serve(ctx context.Context, handle Handler) error {
 	return nil
 }
 
-// accept waits for a free slot and a connection; an error means that the server is to stop.
+// accept waits for a free slot and a connection; an error means that the server has to stop.
 func (s *Server) accept(ctx context.Context, ln *listener, slots chan struct{}) (*net.UnixConn, error) {
 	select {
 	case slots <- struct{}{}:
@@ -114,13 +114,13 @@ func (s *Server) accept(ctx context.Context, ln *listener, slots chan struct{}) 
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond): // such as too many open files
+		case <-time.After(100 * time.Millisecond): // retries errors such as too many open files
 		}
 	}
 }
 
-// serveConn reads one request and writes one reply. ctx ends when the server is to stop, running when it must not wait any
-// longer for requests that it has begun.
+// serveConn reads one request and writes one reply. ctx ends when the server is to stop; running ends when the server must
+// no longer wait for running requests.
 func (s *Server) serveConn(ctx, running context.Context, conn *net.UnixConn, handle Handler) {
 	defer conn.Close()
 	reply := wireReply{Version: Version}
@@ -166,7 +166,7 @@ func (s *Server) answer(ctx, running context.Context, conn *net.UnixConn, handle
 	return s.guard(reqCtx, req, handle)
 }
 
-// guard turns a panic of the handler into an error of this one request.
+// guard converts a panic of the handler into an error of this one request.
 func (s *Server) guard(ctx context.Context, req *Request, handle Handler) (res *Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -188,7 +188,7 @@ func asError(err error) *Error {
 	return &Error{Code: CodeInternal, Msg: err.Error()}
 }
 
-// checkPeer asks the kernel which user is at the other end.
+// checkPeer checks which user runs the process at the other end.
 func checkPeer(conn *net.UnixConn) error {
 	uid, known, err := peerUID(conn)
 	if err != nil {

@@ -217,7 +217,7 @@ func TestStopFinishesRunningRequests(t *testing.T) {
 	for {
 		conn, err := net.Dial("unix", socket)
 		if err != nil {
-			break // accepts no more
+			break // the server accepts no more connections
 		}
 		_ = conn.Close()
 	}

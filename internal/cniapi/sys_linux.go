@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// peerUID is the user of the process that connected.
+// peerUID returns the user of the process that connected.
 func peerUID(conn *net.UnixConn) (uid int, known bool, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

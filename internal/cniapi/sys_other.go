@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// peerUID is not known here; the mode of the socket decides alone.
+// peerUID reports that the user is not known; here only the mode of the socket restricts access.
 func peerUID(*net.UnixConn) (uid int, known bool, err error) { return 0, false, nil }
 
-// tryLock does nothing here; the probe of the socket decides alone.
+// tryLock does nothing; here only the probe of the socket detects another agent.
 func tryLock(*os.File) error { return nil }

@@ -15,16 +15,16 @@ const (
 	Version = 1
 	// DefaultSocket is where the agent listens unless it is configured otherwise.
 	DefaultSocket = "/run/contiv/cni.sock"
-	// maxMessage is the limit of the length of a request or a reply; a GC request names every container of a node.
+	// maxMessage is the maximum length of a request or a reply; a GC request names every container of a node.
 	maxMessage = 1 << 20
-	// maxContainerID is the limit of the length of a container ID, which has to fit into a file name.
+	// maxContainerID is the maximum length of a container ID, which has to fit into a file name.
 	maxContainerID = 200
 
 	maxIfName = 15
 	maxNetns  = 4096
 )
 
-// Command is what CNI asks for.
+// Command is a command of CNI.
 type Command string
 
 // The commands.
@@ -52,11 +52,11 @@ const (
 	CodeInternal            = 999
 )
 
-// Request is what the binary asks of the agent.
+// Request is a request of contiv-cni to the agent.
 type Request struct {
 	Version int     `json:"version"`
 	Command Command `json:"command"`
-	// TimeoutMS is how long the caller will wait for the reply, 0 for the agent's default.
+	// TimeoutMS is how long the caller waits for the reply; 0: the agent's default.
 	TimeoutMS int64   `json:"timeoutMs,omitempty"`
 	Network   Network `json:"network,omitzero"`
 	// ContainerID and IfName identify the attachment.
@@ -66,18 +66,18 @@ type Request struct {
 	Pod         Pod    `json:"pod,omitzero"`
 	// PrevResult is the result of the ADD, for CHECK.
 	PrevResult *Result `json:"prevResult,omitempty"`
-	// ValidAttachments are those which GC keeps.
+	// ValidAttachments are the attachments that GC keeps.
 	ValidAttachments []AttachmentRef `json:"validAttachments,omitempty"`
 }
 
-// Network is what the agent needs of the network configuration.
+// Network is the part of the network configuration that the agent uses.
 type Network struct {
 	Name string `json:"name,omitempty"`
 	MTU  int    `json:"mtu,omitempty"`
 	DNS  DNS    `json:"dns,omitzero"`
 }
 
-// Pod is the data of Kubernetes about the container; empty elsewhere.
+// Pod is Kubernetes' data about the container; empty for other runtimes.
 type Pod struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -134,7 +134,7 @@ type DNS struct {
 	Options     []string `json:"options,omitempty"`
 }
 
-// IsZero is true if nothing is configured.
+// IsZero reports whether nothing is configured.
 func (d DNS) IsZero() bool {
 	return len(d.Nameservers) == 0 && d.Domain == "" && len(d.Search) == 0 && len(d.Options) == 0
 }
@@ -144,7 +144,7 @@ type Error struct {
 	Code    uint   `json:"code"`
 	Msg     string `json:"msg"`
 	Details string `json:"details,omitempty"`
-	// Retry is set when the same request will find another agent soon, because this one is stopping.
+	// Retry is set when the same request will reach another agent soon, because this one is stopping.
 	Retry bool `json:"retry,omitempty"`
 }
 
@@ -156,12 +156,12 @@ func (e *Error) Error() string {
 	return e.Msg + ": " + e.Details
 }
 
-// Errorf is an Error with the given code.
+// Errorf returns an Error with the given code.
 func Errorf(code uint, format string, args ...any) *Error {
 	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Timeout is how long the caller waits, or fallback if it does not say.
+// Timeout returns how long the caller waits, or fallback if the request does not have this.
 func (r *Request) Timeout(fallback time.Duration) time.Duration {
 	const longest = 10 * time.Minute
 	if r.TimeoutMS <= 0 {
@@ -173,7 +173,7 @@ func (r *Request) Timeout(fallback time.Duration) time.Duration {
 	return time.Duration(r.TimeoutMS) * time.Millisecond
 }
 
-// String names the command and its object.
+// String returns the command and its object.
 func (r *Request) String() string {
 	s := "CNI " + strings.ToUpper(string(r.Command))
 	if r.ContainerID != "" {
@@ -185,7 +185,7 @@ func (r *Request) String() string {
 	return s
 }
 
-// Validate checks everything that the agent relies on, for any author of the request.
+// Validate checks everything that the agent relies on, because any program may send a request.
 func (r *Request) Validate() *Error {
 	if r.Version != Version {
 		return Errorf(CodeProtocol, "protocol version %d is not known, only %d is: install contiv-cni and contiv-agent of the same release",
@@ -228,7 +228,8 @@ func (r *Request) validateAttachment() *Error {
 	return nil
 }
 
-// validateID makes sure that the two are what the specification calls valid; they become part of a file name.
+// validateID checks that the container ID and the interface name are valid according to the specification; they
+// become part of a file name.
 func validateID(containerID, ifName string) *Error {
 	if containerID == "" || len(containerID) > maxContainerID || !isAlnum(containerID[0]) {
 		return Errorf(CodeInvalidEnvironment, "container ID %q is not of 1 to %d letters, digits, '.', '_', '-'", containerID, maxContainerID)

@@ -69,7 +69,8 @@ func TestEmptyFieldsAreNotSent(t *testing.T) {
 	}
 }
 
-// FuzzRequest: whatever arrives on the socket is a valid request or an error, and a request means the same after a round trip.
+// FuzzRequest checks that any input on the socket is a valid request or an error, and that a request is equal after a round
+// trip.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":1,"command":"status"}`,
@@ -98,7 +99,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		line, err = marshalLine(req)
 		if err != nil {
-			return // grew over the limit
+			return // the encoding has grown over the limit
 		}
 		again, invalid := decodeRequest(line[:len(line)-1])
 		if invalid != nil || !reflect.DeepEqual(normal(t, again), normal(t, req)) {
@@ -107,7 +108,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// normal is req as JSON sees it: empty and missing lists are the same.
+// normal returns the JSON form of req, in which empty and missing lists are the same.
 func normal(t *testing.T, req *Request) string {
 	data, err := json.Marshal(req)
 	if err != nil {

@@ -29,14 +29,14 @@ func Main(cmd *cobra.Command) {
 	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		time.AfterFunc(dumpLimit, func() { os.Exit(1) }) // no process reads standard error
+		time.AfterFunc(dumpLimit, func() { os.Exit(1) }) // standard error may block if no process reads it
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name(), err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// Command takes no arguments, and flags from the environment, too. about is what it does, for --help.
+// Command returns a command without arguments, whose flags can also be set from the environment. about is the description for --help.
 func Command(name, short, about string, run func(context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs, Version: version.Get().String(), SilenceUsage: true, SilenceErrors: true,
@@ -53,7 +53,7 @@ func Command(name, short, about string, run func(context.Context) error) *cobra.
 	return cmd
 }
 
-// explainFlag adds to an error about a flag what may be meant, and where the flags are listed.
+// explainFlag extends an error about a flag with a likely correction, and with the command that lists the flags.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -66,8 +66,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
 }
 
-// FromEnvironment sets the flags that were not given on the command line from CONTIV_* variables, and refuses those of them that
-// stand for no flag.
+// FromEnvironment sets the flags that were not given on the command line from CONTIV_* variables, and rejects CONTIV_* variables that match no
+// flag.
 func FromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	var known []string
@@ -85,8 +85,8 @@ func FromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(append(errs, environ.Check(known, os.Environ()))...)
 }
 
-// checkEndpoints refuses an empty list, as of a variable that was not filled in: a node that is to be part of a cluster must not
-// begin one of its own.
+// checkEndpoints rejects an empty list, for example from a variable that was not filled in: a node that is to join a cluster must not start a
+// cluster of its own.
 func checkEndpoints(flags *pflag.FlagSet) error {
 	if f := flags.Lookup(etcdEndpoints); f != nil && f.Changed && f.Value.String() == "[]" {
 		return errors.New("--etcd-endpoints (or CONTIV_ETCD_ENDPOINTS) is given and empty: name the cluster's etcd, or leave it out")
@@ -94,7 +94,7 @@ func checkEndpoints(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// NewLogger logs to standard error and to the ring, quiet at the default level.
+// NewLogger returns a logger that writes to standard error and to the ring; at the default level it logs little.
 func NewLogger(level string, ring *logs.Ring) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -103,29 +103,30 @@ func NewLogger(level string, ring *logs.Ring) (*slog.Logger, error) {
 	return logs.New(os.Stderr, l, ring), nil
 }
 
-// Program is made, started and stopped. Stop undoes as much as has been done.
+// Program has the steps of a program's life. Stop undoes the steps that were done.
 type Program interface {
 	Make(ctx context.Context) error
 	Start() error
 	Stop() error
 }
 
-// StopLimit bounds a stop, from the signal to the end of the process. Programs give their steps StepsLimit, so that they can report what is late;
-// the rest is for a program that does not come to that, for example because it hangs in its start, and for the list of goroutines.
+// StopLimit bounds a stop, from the signal to the end of the process. Programs give their steps StepsLimit, so that they can report which step is
+// late; the rest of the time is for a program that does not reach that point, for example because it hangs in its start, and for the list of
+// goroutines.
 const (
 	StopLimit  = 10 * time.Second
 	StepsLimit = 7 * time.Second
 	dumpLimit  = time.Second
 )
 
-// Run lets a program work until ctx ends or one of its jobs fails, and stops it in any case. When it returns an error the
-// program may not have stopped completely.
+// Run runs a program until ctx ends or one of its jobs fails, and always stops it. When it returns an error the program may not have stopped
+// completely.
 func Run(ctx context.Context, log *slog.Logger, p Program, jobs *lifecycle.Group, started func()) error {
 	l := &life{p: p, log: log, jobs: jobs, started: started}
 	return l.within(ctx, StopLimit-dumpLimit)
 }
 
-// life is the course of a program.
+// life runs the steps of a program.
 type life struct {
 	p       Program
 	log     *slog.Logger
@@ -133,7 +134,7 @@ type life struct {
 	started func()
 }
 
-// within runs the program, and gives up waiting for what hangs, limit after ctx ends or the stop begins.
+// within runs the program. It gives up on steps that hang when limit has passed since ctx ended or the stop began.
 func (l *life) within(ctx context.Context, limit time.Duration) error {
 	group := lifecycle.NewGroup(context.WithoutCancel(ctx), slog.New(slog.DiscardHandler))
 	done, stopping := make(chan error, 1), make(chan struct{})
@@ -141,7 +142,7 @@ func (l *life) within(ctx context.Context, limit time.Duration) error {
 	select {
 	case err := <-done:
 		return err
-	case err := <-group.Failed(): // a panic
+	case err := <-group.Failed(): // run has panicked
 		return err
 	case <-ctx.Done():
 	case <-stopping:
@@ -159,7 +160,8 @@ func (l *life) within(ctx context.Context, limit time.Duration) error {
 	return fmt.Errorf("it did not stop within %s; report this with the goroutines that are logged above", limit)
 }
 
-// dumpGoroutines writes all stacks to standard error, the last occasion to find out what hangs. Standard error may hang, too.
+// dumpGoroutines writes all stacks to standard error, because this is the last chance to find out what hangs. Writing to standard error may hang,
+// too.
 func dumpGoroutines(group *lifecycle.Group) {
 	done := make(chan struct{})
 	group.Go("goroutines", func(context.Context) error {
@@ -174,7 +176,7 @@ func dumpGoroutines(group *lifecycle.Group) {
 	}
 }
 
-// run makes and starts the program, waits, and stops it; stopping is closed when that begins.
+// run makes and starts the program, waits for its end, and stops it; it closes stopping when the stop begins.
 func (l *life) run(ctx context.Context, stopping chan<- struct{}) (err error) {
 	defer func() {
 		close(stopping)

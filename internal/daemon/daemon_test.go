@@ -22,7 +22,7 @@ import (
 	"contiv.dev/vswitch/internal/logs"
 )
 
-// TestFlags: flags come from the command line, then from the environment, then from the defaults.
+// TestFlags checks the sources of flags: the command line, then the environment, then the defaults.
 func TestFlags(t *testing.T) {
 	web, etcd, api, level := httpapi.Config{Address: "127.0.0.1:1"}, clusterdb.Config{}, kube.Config{}, "info"
 	ran := false
@@ -48,7 +48,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("CONTIV_ETCD_ENDPOINTS", "")
 	cmd = Command("contiv-x", "short", "about", func(context.Context) error { t.Error("it ran"); return nil })
 	RegisterEtcd(cmd.Flags(), &clusterdb.Config{}, "an etcd")
-	cmd.SetArgs([]string{}) // nil: cobra takes the test's own
+	cmd.SetArgs([]string{}) // with nil, cobra would use the arguments of the test binary
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
 		t.Errorf("endpoints that were not filled in: %v", err)
 	}
@@ -62,7 +62,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// program notes what is done with it.
+// program records the calls of its methods.
 type program struct {
 	did       []string
 	makeFails error
@@ -97,7 +97,7 @@ func TestRunStopsInAnyCase(t *testing.T) {
 	}
 }
 
-// TestStartAndStopAreLogged: one line each for stopping, with the reason, and stopped.
+// TestStartAndStopAreLogged checks that a stop logs one line with its reason when it begins, and one when it is complete.
 func TestStartAndStopAreLogged(t *testing.T) {
 	for _, tc := range []struct {
 		p    *program
@@ -106,7 +106,7 @@ func TestStartAndStopAreLogged(t *testing.T) {
 		var b bytes.Buffer
 		log := logs.New(&b, slog.LevelInfo, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		_ = Run(ctx, log, tc.p, lifecycle.NewGroup(t.Context(), quiet()), cancel) // the error is the program's
+		_ = Run(ctx, log, tc.p, lifecycle.NewGroup(t.Context(), quiet()), cancel) // the error is returned by the program
 		cancel()
 		text := b.String()
 		if strings.Count(text, "\n") != 2 || !strings.Contains(text, "msg=stopping "+tc.want) || !strings.Contains(text, "msg=stopped") {
@@ -115,7 +115,7 @@ func TestStartAndStopAreLogged(t *testing.T) {
 	}
 }
 
-// hanging does not stop, or does not start.
+// hanging is a program that hangs in its stop or in its start.
 type hanging struct {
 	program
 	start bool
@@ -130,7 +130,8 @@ func (h *hanging) Start() error {
 
 func (h *hanging) Stop() error { select {} }
 
-// TestStopIsBounded: a part that hangs, in the start as well as in the stop, is reported and does not keep the process from ending.
+// TestStopIsBounded checks that a part that hangs, in the start or in the stop, is reported and does not block the end of the
+// process.
 func TestStopIsBounded(t *testing.T) {
 	for _, p := range []*hanging{{}, {start: true}} {
 		stacks := standardError(t, func() {
@@ -149,7 +150,7 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// TestStopIsBoundedWithoutReader: standard error that no process reads does not keep the process from ending either.
+// TestStopIsBoundedWithoutReader checks that the process ends even if no process reads standard error.
 func TestStopIsBoundedWithoutReader(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -159,7 +160,7 @@ func TestStopIsBoundedWithoutReader(t *testing.T) {
 	os.Stderr = w
 	defer func() { os.Stderr = stderr; _, _ = w.Close(), r.Close() }()
 	_ = w.SetWriteDeadline(time.Now().Add(time.Minute))
-	for range 16 { // each fills it with some kilobytes, which are never read
+	for range 16 { // each adds some kilobytes to it, which are never read
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &life{p: &hanging{}, log: quiet(), jobs: lifecycle.NewGroup(t.Context(), quiet()), started: cancel}
 		begun := time.Now()
@@ -173,7 +174,7 @@ func TestStopIsBoundedWithoutReader(t *testing.T) {
 	t.Error("standard error never blocked")
 }
 
-// standardError is what f writes to standard error.
+// standardError returns the text that f writes to standard error.
 func standardError(t *testing.T, f func()) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
@@ -191,7 +192,7 @@ func standardError(t *testing.T, f func()) string {
 	return string(data)
 }
 
-// TestHealth: probes say what is wrong, and metrics are there.
+// TestHealth checks that probes report what is wrong, and that metrics are served.
 func TestHealth(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "rest.sock")
 	server, err := httpapi.New(httpapi.Config{Socket: socket}, slog.New(slog.DiscardHandler))
@@ -221,7 +222,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestFlagErrors: a misspelt flag has a suggestion, and any other error says where the flags are listed.
+// TestFlagErrors checks that the error for a misspelt flag has a suggestion, and that other errors name the command that lists the
+// flags.
 func TestFlagErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"--etcd-endpoint=x": "unknown flag: --etcd-endpoint; did you mean --etcd-endpoints?",

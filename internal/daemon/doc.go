@@ -1,4 +1,4 @@
-// Package daemon is what contiv's long-running programs (contiv-agent, contiv-ksr) have in common, so that all are operated alike: how a
-// program is called and ends (command.go), the flags by which it is reached and reaches etcd and Kubernetes (flags.go), and what it reports
-// itself (telemetry.go). What a program does is its own main package's.
+// Package daemon is the common part of contiv's long-running programs (contiv-agent, contiv-ksr), so that all are operated alike: how a
+// program is started and stopped (command.go), its flags for HTTP, etcd and Kubernetes (flags.go), and the metrics and health that it
+// reports (telemetry.go). The work of a program is in its own main package.
 package daemon

@@ -8,7 +8,8 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// RegisterHTTP registers the flags of the server that what names; the defaults are those that cfg has.
+// RegisterHTTP registers the flags of the HTTP server that what describes; the defaults are the values
+// of cfg.
 func RegisterHTTP(f *pflag.FlagSet, cfg *httpapi.Config, what string) {
 	f.StringVar(&cfg.Address, "http", cfg.Address, "address of "+what)
 	f.StringVar(&cfg.CertFile, "http-cert", cfg.CertFile, "TLS certificate of --http; required beyond loopback")
@@ -21,7 +22,7 @@ func RegisterHTTP(f *pflag.FlagSet, cfg *httpapi.Config, what string) {
 
 const etcdEndpoints = "etcd-endpoints"
 
-// RegisterEtcd registers the flags of etcd; what says which one it is.
+// RegisterEtcd registers the flags of etcd; what describes which etcd it is.
 func RegisterEtcd(f *pflag.FlagSet, cfg *clusterdb.Config, what string) {
 	f.StringSliceVar(&cfg.Endpoints, etcdEndpoints, cfg.Endpoints, what)
 	f.StringVar(&cfg.CAFile, "etcd-ca", cfg.CAFile, "CA certificate of etcd")

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/internal/version"
 )
 
-// NewRegistry has the metrics of the process, of Go and of the build.
+// NewRegistry returns a registry with the metrics of the process, of Go and of the build.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -23,7 +23,7 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// ServeHealth serves /metrics, and /liveness and /readiness, which say what is wrong.
+// ServeHealth serves /metrics, and /liveness and /readiness, which report what is wrong.
 func ServeHealth(server *httpapi.Server, registry *prometheus.Registry, live, ready func() error) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "contiv_ready", Help: "1 while the program is ready, as /readiness says.",
@@ -45,18 +45,20 @@ func probe(problem func() error) http.HandlerFunc {
 			httpapi.WriteError(w, http.StatusServiceUnavailable, err)
 			return
 		}
-		_, _ = w.Write([]byte("ok\n")) // the client is gone
+		_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
 	}
 }
 
 const (
-	// gatherers are how many requests may gather metrics at once: any process on the node may ask.
+	// gatherers is the number of requests that may gather metrics at once: any process on the node may
+	// send requests.
 	gatherers = 2
-	// gatherWait is how long another one waits for them.
+	// gatherWait is the time for which another request waits for a free gatherer.
 	gatherWait = 5 * time.Second
 )
 
-// metrics gathers for few requests at once, and does not keep a gatherer for a client that reads slowly.
+// metrics limits the requests that gather metrics at once, and does not occupy a gatherer for a client
+// that reads slowly.
 type metrics struct {
 	next  http.Handler
 	slots chan struct{}
@@ -80,10 +82,10 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer.status != 0 {
 		w.WriteHeader(answer.status)
 	}
-	_, _ = w.Write(answer.text.Bytes()) // the client is gone
+	_, _ = w.Write(answer.text.Bytes()) // the client may have disconnected
 }
 
-// gathered is an answer that is complete before the first byte of it leaves.
+// gathered holds an answer until it is complete; only then is its first byte sent.
 type gathered struct {
 	http.ResponseWriter // for the header
 	status              int

@@ -36,7 +36,8 @@ func (s *Service) serveCLI(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, CLIReply{Output: out})
 }
 
-// mayRun: to write, both the caller and the agent's configuration have to want it.
+// mayRun returns an error if the command may not run. A command that writes must be allowed by both
+// the request and the agent's configuration.
 func (s *Service) mayRun(req CLIRequest) error {
 	if s.CLI == nil {
 		return fmt.Errorf("this node has no VPP: its dataplane is %s", s.Info.Dataplane)

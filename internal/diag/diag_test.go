@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// mux serves a Service as httpapi does, without asking who asks.
+// mux serves a Service as httpapi does, without authentication.
 type mux struct{ *http.ServeMux }
 
 func (m mux) RegisterHTTPHandler(path string, h http.HandlerFunc, _ ...string) { m.HandleFunc(path, h) }
 
-// fakeVPP remembers commands and answers from a table.
+// fakeVPP records commands and answers from a table.
 type fakeVPP struct {
 	ran     []string
 	answers map[string]string
@@ -151,7 +151,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// recordTrace begins a recording and returns its ID and what waits for its end.
+// recordTrace begins a recording and returns its ID and a function that waits for its end.
 func recordTrace(t *testing.T, ctx context.Context, url string) (id string, rest func() TraceEvent, status int) {
 	t.Helper()
 	ip := netip.MustParseAddr("10.1.1.1")
@@ -284,7 +284,7 @@ func TestTracingRulesFollowAServiceToItsBackends(t *testing.T) {
 	}
 }
 
-// TestListener: whether a program listens to traced packets is read from the kernel's list of sockets.
+// TestListener checks that a program that listens to traced packets is detected in the kernel's list of sockets.
 func TestListener(t *testing.T) {
 	const text = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n" +
 		"00000000f1e2c7d1 0   4711       00000100 7        0        0     2        0        1\n" +
@@ -344,7 +344,8 @@ func TestAgentSaysWhyItIsNotReady(t *testing.T) {
 	}
 }
 
-// TestZonesAreRefused: the zone of an IPv6 address may be any text, which must come neither to VPP's command line nor to nft.
+// TestZonesAreRefused checks that the zone of an IPv6 address, which may be any text, is passed neither to VPP's command line
+// nor to nft.
 func TestZonesAreRefused(t *testing.T) {
 	vpp := &fakeVPP{answers: map[string]string{}}
 	srv := serve(t, Deps{CLI: vpp.run})

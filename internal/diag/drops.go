@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// DropsPath has the counters of packets that were dropped, with the reason.
+// DropsPath is the path of the counters of dropped packets, with the reason of the drops.
 const DropsPath = "/contiv/v1/drops"
 
 // DropsReply is the answer to GET DropsPath.
 type DropsReply struct {
 	Sampled  time.Time     `json:"sampled"`
-	Counters []DropCounter `json:"counters"` // those above zero
+	Counters []DropCounter `json:"counters"` // only those above zero
 }
 
-// DropCounter counts packets that one part of the dataplane has dropped for one reason, since that part has started.
+// DropCounter counts packets that one part of the dataplane has dropped for one reason since this part was started.
 type DropCounter struct {
 	Where  string `json:"where"`  // a node of VPP's graph, a device, a part of the kernel
-	Reason string `json:"reason"` // as VPP words it (cut at 30 characters), or in words for a counter of the kernel
+	Reason string `json:"reason"` // in VPP's words (cut at 30 characters), or a description for a counter of the kernel
 	Count  uint64 `json:"count"`
-	// Means reports what usually causes it, if that is known.
+	// Means is the usual cause of the drops, if there is a known one.
 	Means string `json:"means,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func (s *Service) drops(ctx context.Context) ([]DropCounter, error) {
 	return vppDrops(text), nil
 }
 
-// vppDrops are the counters of "show errors" that VPP itself calls errors; the others count what went well.
+// vppDrops returns the counters of "show errors" that VPP itself marks as errors; the others count normal events.
 func vppDrops(text string) []DropCounter {
 	out := []DropCounter{}
 	for line := range strings.Lines(text) {
@@ -69,7 +69,7 @@ func vppDrops(text string) []DropCounter {
 		}
 		c := DropCounter{Where: fields[1], Reason: strings.Join(fields[2:len(fields)-1], " "), Count: n}
 		at := slices.IndexFunc(out, func(o DropCounter) bool { return o.Where == c.Where && o.Reason == c.Reason })
-		if at >= 0 { // of another worker
+		if at >= 0 { // another worker has counted the same drops
 			out[at].Count += n
 			continue
 		}
@@ -79,7 +79,7 @@ func vppDrops(text string) []DropCounter {
 	return out
 }
 
-// vppMeans explains the usual counters.
+// vppMeans returns the usual cause of common counters.
 func vppMeans(where, reason string) string {
 	text := strings.ToLower(where + ": " + reason)
 	for _, known := range []struct{ part, means string }{

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// kernelCounters are those of /proc/net that count dropped packets: the line's name and the field.
+// kernelCounters are the counters of dropped packets in /proc/net: the line's name and the field.
 var kernelCounters = []struct{ line, field, reason, means string }{
 	{"Ip", "InHdrErrors", "bad header, or TTL expired", "a packet went in circles, or a traceroute passed"},
 	{"Ip", "InAddrErrors", "bad destination address", "a packet was for an address that this node does not accept"},
@@ -33,7 +33,7 @@ var kernelCounters = []struct{ line, field, reason, means string }{
 	{"conntrack", "early_drop", "old connection removed for a new one", "the connection table is nearly full: raise net.netfilter.nf_conntrack_max"},
 }
 
-// kernelDrops are what the kernel of the agent's network namespace has dropped: by the network layer, and by devices.
+// kernelDrops returns the drops of the kernel in the agent's network namespace: by the network layer, and by devices.
 func kernelDrops() ([]DropCounter, error) {
 	counters := map[string]uint64{}
 	for file, parse := range map[string]func(map[string]uint64, string){
@@ -42,7 +42,7 @@ func kernelDrops() ([]DropCounter, error) {
 	} {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // no IPv6, or no connections are tracked
+			continue // no IPv6, or no connection tracking
 		}
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func addDevice(out []DropCounter, name string, n *netlink.LinkStatistics) []Drop
 	return out
 }
 
-// parsePairs reads /proc/net/snmp and netstat: a line of names, a line of numbers.
+// parsePairs parses /proc/net/snmp and netstat: a line of names, a line of numbers.
 func parsePairs(into map[string]uint64, text string) {
 	var names []string
 	for sc := bufio.NewScanner(strings.NewReader(text)); sc.Scan(); {
@@ -103,7 +103,7 @@ func parsePairs(into map[string]uint64, text string) {
 	}
 }
 
-// parseSNMP6 reads /proc/net/snmp6: a name and a number in each line.
+// parseSNMP6 parses /proc/net/snmp6: a name and a number in each line.
 func parseSNMP6(into map[string]uint64, text string) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -118,7 +118,7 @@ func parseSNMP6(into map[string]uint64, text string) {
 	}
 }
 
-// parseConntrack reads /proc/net/stat/nf_conntrack: a line of names, and one of hexadecimal numbers for each CPU.
+// parseConntrack parses /proc/net/stat/nf_conntrack: a line of names, and one of hexadecimal numbers for each CPU.
 func parseConntrack(into map[string]uint64, text string) {
 	var names []string
 	for line := range strings.Lines(text) {

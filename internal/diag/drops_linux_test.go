@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestKernelCounters: the kernel's three formats.
+// TestKernelCounters checks the parsers of the kernel's three formats.
 func TestKernelCounters(t *testing.T) {
 	got := map[string]uint64{}
 	parsePairs(got, "Ip: Forwarding InHdrErrors OutNoRoutes\nIp: 1 4 9\nIcmp: InMsgs\nIcmp: 3\n")
@@ -20,7 +20,7 @@ func TestKernelCounters(t *testing.T) {
 			t.Errorf("%s is %d, want %d", name, got[name], want)
 		}
 	}
-	// Every counter that is reported is one of those.
+	// The kernel has every counter that is reported.
 	for _, c := range kernelCounters {
 		if !slices.Contains([]string{"Ip", "IpExt", "TcpExt", "Ip6", "conntrack"}, c.line) || c.means == "" {
 			t.Errorf("%+v", c)

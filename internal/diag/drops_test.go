@@ -2,7 +2,8 @@ package diag
 
 import "testing"
 
-// TestVPPDrops: what VPP calls an error is a drop, added up over its workers; what it counts as information is not.
+// TestVPPDrops checks that counters that VPP marks as errors are drops, added up over its workers, and that
+// informational counters are not.
 func TestVPPDrops(t *testing.T) {
 	got := vppDrops(`   Count                  Node                              Reason               Severity
         12             ip4-input                      ip4 ttl <= 1                 error

@@ -7,10 +7,11 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// factBackends is for how many backends of a service the kernel is asked.
+// factBackends is the maximum number of backends of a service for which the kernel is queried.
 const factBackends = 16
 
-// podFacts asks the kernel in the sending pod about the way there, and in the receiving one about the way back.
+// podFacts queries the kernel in the sending pod for the route to the receiver, and in the receiving pod for
+// the route back.
 func podFacts(s *Service, req TraceRequest) []Fact {
 	var facts []Fact
 	if pod, err := s.pod(req.Namespace, req.Pod); err == nil {
@@ -33,7 +34,7 @@ func podFacts(s *Service, req TraceRequest) []Fact {
 	return facts
 }
 
-// receivers are the addresses to which the packet may go.
+// receivers returns the addresses to which the packet may go.
 func receivers(req TraceRequest) []netip.Addr {
 	if !req.Service {
 		return []netip.Addr{req.Dest}
@@ -47,7 +48,7 @@ func receivers(req TraceRequest) []netip.Addr {
 	return out
 }
 
-// inPod asks the kernel of a pod's network namespace.
+// inPod queries the kernel of a pod's network namespace.
 func inPod(pod Pod, where string, to netip.Addr) (facts []Fact) {
 	ns, err := nsdo.Open(pod.Netns)
 	if err == nil {
@@ -60,9 +61,9 @@ func inPod(pod Pod, where string, to netip.Addr) (facts []Fact) {
 	return facts
 }
 
-// nodeFacts asks the kernel what it does with the packet on this node, where there is no VPP that takes it.
+// nodeFacts queries the kernel for what it does with the packet on this node if no VPP takes the packet.
 func nodeFacts(s *Service, req TraceRequest) []Fact {
-	in, src := "", netip.Addr{} // for a packet that comes from another node
+	in, src := "", netip.Addr{} // the values for a packet that comes from another node
 	if pod, err := s.pod(req.Namespace, req.Pod); err == nil {
 		in, src = pod.Device, req.Source
 	}

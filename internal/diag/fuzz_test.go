@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParsers: whatever VPP, the kernel or a caller says, nothing panics, and what only reads is one line of known words.
+// FuzzParsers checks that no input from VPP, the kernel or a caller causes a panic, and that a read-only command is one
+// line of known words.
 func FuzzParsers(f *testing.F) {
 	f.Add("show ip fib table 1 10.1.2.0/24")
 	f.Add("10.1.2.2/32 fib:1 index:1\n API refs:1\n forwarding: \n [0] [@1]: x")

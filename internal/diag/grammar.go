@@ -11,20 +11,19 @@ import (
 // maxCommand is longer than any command that a user types.
 const maxCommand = 512
 
-// errNotRead says that a command is not known to only read.
+// errNotRead is the error for commands that are not known to be read-only.
 var errNotRead = errors.New("not on the list of commands that only read")
 
 // The kinds of arguments in readCommands.
 const (
 	argNumber = "<n>"    // a number
 	argPrefix = "<addr>" // an address or network
-	argName   = "<if>"   // the name of an interface, which the command reads to its end
+	argName   = "<if>"   // the name of an interface, which the command reads up to the end of the name
 )
 
-// readCommands are the commands that only read, as whole words: first what comes in this order, after the bar the words that
-// may follow in any number and order. VPP takes abbreviations, and runs what a command has not read of its line as the next
-// command ("show version create loopback interface" makes a loopback), so what is not matched here to its last word is not
-// known to read only.
+// readCommands are the read-only commands, as whole words: first the words in this order, after the bar the words that may follow in any
+// number and order. VPP accepts abbreviations, and runs the unread rest of a line as the next command ("show version create loopback
+// interface" makes a loopback), so a command that does not match to its last word is not known to be read-only.
 func readCommands() []string {
 	return []string{
 		"show version | verbose cmdline",
@@ -55,7 +54,7 @@ func readCommands() []string {
 	}
 }
 
-// readOnly reports why a command may change VPP's state; nil if it cannot.
+// readOnly returns the reason why a command may change VPP's state; nil if it cannot.
 func readOnly(command string) error {
 	if err := plainText(command); err != nil {
 		return err
@@ -69,7 +68,7 @@ func readOnly(command string) error {
 	return fmt.Errorf("%q: %w; write its words in full, or ask for writing if that is meant", command, errNotRead)
 }
 
-// plainText refuses what a terminal or VPP would read as more than one line.
+// plainText rejects text that a terminal or VPP would read as more than one line.
 func plainText(command string) error {
 	switch {
 	case strings.TrimSpace(command) == "":
@@ -109,8 +108,8 @@ next:
 	return true
 }
 
-// fits reports whether a word is what a pattern asks for. Interface names end in a digit, which no command does; a name that VPP does not
-// know is an error, after which it reads no further.
+// fits reports whether a word matches an element of a pattern. Interface names end in a digit, which no command does; for an unknown name
+// VPP returns an error and reads no further.
 func fits(want, word string) bool {
 	switch want {
 	case argNumber:

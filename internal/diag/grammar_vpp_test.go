@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// vppOfFuzzing is one VPP for all inputs of a process.
+// vppOfFuzzing is the VPP for all inputs of a process.
 type vppOfFuzzing struct {
 	once sync.Once
 	vpp  *vpptest.VPP
@@ -22,7 +22,8 @@ func (v *vppOfFuzzing) get() (*vpptest.VPP, error) {
 	return v.vpp, v.err
 }
 
-// stateOf is what a command that only reads must not change. The loopback is there to be changed.
+// stateOf returns the state that a read-only command must not change. The loopback exists so that a command can
+// change it.
 func stateOf(v *vpptest.VPP) (string, error) {
 	var all strings.Builder
 	for _, command := range []string{"show interface address", "show mode", "show ip table", "show bridge-domain", "show nat44 summary",
@@ -36,7 +37,7 @@ func stateOf(v *vpptest.VPP) (string, error) {
 	return all.String(), nil
 }
 
-// commandOf makes a command of bytes: one of the grammar with words of its own, or these with anything after them.
+// commandOf makes a command from bytes: a command of the grammar with other words, or with any text after it.
 func commandOf(data []byte) string {
 	next := func() int {
 		if len(data) == 0 {
@@ -67,7 +68,7 @@ func commandOf(data []byte) string {
 	return strings.Join(words, " ")
 }
 
-// FuzzGrammarOnVPP: what passes for a command that only reads neither changes a real VPP nor ends it.
+// FuzzGrammarOnVPP checks that a command that is accepted as read-only neither changes a real VPP nor ends it.
 func FuzzGrammarOnVPP(f *testing.F) {
 	if _, ok := vpptest.Find(); !ok {
 		f.Skip(vpptest.ErrNoVPP)

@@ -16,11 +16,11 @@ import (
 // maxObjects bounds each list of the kernel's state.
 const maxObjects = 50000
 
-// listTries is how often is listed what changes meanwhile.
+// listTries is how often a list is read again because it has changed during the reading.
 const listTries = 20
 
-// whole lists until nothing has changed meanwhile: a listing may lack some of what was there all the time. Where it never stops
-// changing, the last listing is used.
+// whole lists again until nothing has changed during the listing: otherwise a listing may lack objects that existed all the
+// time. If the objects keep changing, it returns the last listing.
 func whole[T any](list func() ([]T, error)) (out []T, err error) {
 	for range listTries {
 		if out, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -30,7 +30,7 @@ func whole[T any](list func() ([]T, error)) (out []T, err error) {
 	return out, nil
 }
 
-// readKernel lists what the kernel of the agent's network namespace has.
+// readKernel lists the objects of the kernel in the agent's network namespace.
 func readKernel() (*Kernel, error) {
 	links, err := whole(netlink.LinkList)
 	if err != nil {
@@ -78,7 +78,7 @@ func readKernel() (*Kernel, error) {
 	return k, nil
 }
 
-// forwardingOf are the files that say whether packets are passed on.
+// forwardingOf returns the file that reports whether the kernel forwards packets of a family.
 func forwardingOf(family string) string {
 	if family == "IPv6" {
 		return "net/ipv6/conf/all/forwarding"
@@ -86,7 +86,7 @@ func forwardingOf(family string) string {
 	return "net/ipv4/ip_forward"
 }
 
-// notForwarding are the families whose packets the kernel does not pass on; an address that it does not have is not one.
+// notForwarding returns the families whose packets the kernel does not forward; a family that the kernel lacks is not included.
 func notForwarding() (out []string) {
 	for _, family := range []string{"IPv4", "IPv6"} {
 		if text, err := os.ReadFile("/proc/sys/" + forwardingOf(family)); err == nil && strings.TrimSpace(string(text)) == "0" {
@@ -171,14 +171,14 @@ func neighbourState(s int) string {
 	return fmt.Sprintf("state %d", s)
 }
 
-// way is what the kernel of the present namespace does with a packet to dst: with one of its own, or with one that comes from
-// src by the device in.
+// way returns what the kernel of the current namespace does with a packet to dst: with a local packet, or with one that arrives
+// from src on the device in.
 func way(where string, dst, src netip.Addr, in string) []Fact {
 	opts := &netlink.RouteGetOptions{}
 	if in != "" {
 		opts.Iif, opts.SrcAddr = in, src.AsSlice()
 	}
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE) // of this thread's namespace
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE) // in this thread's namespace
 	if err != nil {
 		return []Fact{{Where: where, What: "route", Text: err.Error(), Problem: true}}
 	}
@@ -242,7 +242,7 @@ func neighbourFact(h *netlink.Handle, where string, link netlink.Link, next neti
 	return []Fact{{Where: where, What: "neighbour", Text: fmt.Sprintf("%s dev %s is not known", next, link.Attrs().Name)}}
 }
 
-// noRoute reports what the kernel's errors mean.
+// noRoute describes the kernel's errors of a route lookup.
 func noRoute(err error) string {
 	switch {
 	case err == nil, errors.Is(err, unix.ENETUNREACH):
@@ -259,7 +259,7 @@ func noRoute(err error) string {
 	return err.Error()
 }
 
-// deviceDrops are the drops that each device of the agent's namespace has counted.
+// deviceDrops returns the drops that each device of the agent's namespace has counted.
 func deviceDrops() map[string]uint64 {
 	out := map[string]uint64{}
 	links, err := whole(netlink.LinkList)

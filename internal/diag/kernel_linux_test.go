@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// TestKernelWhileItChanges: pods come and go while the kernel's state is listed, and the listing succeeds all the same.
+// TestKernelWhileItChanges checks that the kernel's state can be listed while pods are added and deleted.
 func TestKernelWhileItChanges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a network namespace")
@@ -57,5 +57,5 @@ func TestKernelWhileItChanges(t *testing.T) {
 		t.Error(err)
 	}
 	_ = churn.Process.Kill()
-	_ = churn.Wait() // says that it was killed
+	_ = churn.Wait() // returns an error because the process was killed
 }

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// errNoKernel: what is asked is about Linux' network stack.
+// errNoKernel is the error of requests about Linux' network stack.
 var errNoKernel = errors.New("this node does not run Linux: ask HNS on the node, with hnsdiag list all and Get-HnsNetwork")
 
 func readKernel() (*Kernel, error) { return nil, errNoKernel }

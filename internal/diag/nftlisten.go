@@ -10,12 +10,12 @@ import (
 
 const (
 	netlinkNetfilter = 12
-	// traceGroup is the bit of NFNLGRP_NFTRACE, by which the kernel reports traced packets.
+	// traceGroup is the bit of NFNLGRP_NFTRACE, the group to which the kernel reports traced packets.
 	traceGroup = 1 << (9 - 1)
 )
 
-// listener says of a process whether it listens to traced packets, and how many bytes of them it has not read yet. The tool
-// itself does not tell.
+// listener reports whether a process listens to traced packets, and how many bytes of them it has not read yet. The tool
+// itself does not report this.
 func listener(pid int) (listens bool, unread int, err error) {
 	sockets, err := socketsOf(pid)
 	if err != nil {
@@ -29,7 +29,7 @@ func listener(pid int) (listens bool, unread int, err error) {
 	return listens, unread, nil
 }
 
-// findListener reads /proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
+// findListener parses /proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
 func findListener(text string, sockets map[string]bool) (listens bool, unread int) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -45,7 +45,7 @@ func findListener(text string, sockets map[string]bool) (listens bool, unread in
 	return false, 0
 }
 
-// socketsOf are the inodes of a process's sockets.
+// socketsOf returns the inodes of a process's sockets.
 func socketsOf(pid int) (map[string]bool, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
@@ -56,7 +56,7 @@ func socketsOf(pid int) (map[string]bool, error) {
 	for _, e := range entries {
 		link, err := os.Readlink(filepath.Join(dir, e.Name()))
 		if err != nil {
-			continue // closed meanwhile
+			continue // the descriptor was closed in the meantime
 		}
 		if inode, ok := strings.CutPrefix(link, "socket:["); ok {
 			out[strings.TrimSuffix(inode, "]")] = true

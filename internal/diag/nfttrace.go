@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// traceTable is there while packets are recorded, and nothing else is in it.
+	// traceTable exists while packets are recorded, and contains only the rules for the recording.
 	traceTable = "contiv-trace"
-	// traceText is how much of the recording is kept.
+	// traceText is the maximum length of the recording.
 	traceText = 1 << 20
-	// settle is how long nothing more must come for the recording to be complete: there is no last event.
+	// settle is the time without new output after which the recording counts as complete: there is no last event.
 	settle = 150 * time.Millisecond
-	// listenTimeout is how long the tool may take to listen, and to print what it has heard.
+	// listenTimeout is the time within which the tool has to start listening, and to print what it has received.
 	listenTimeout = 5 * time.Second
 	listenPoll    = 5 * time.Millisecond
 )
 
-// nftTrace is the kernel's packet tracing at work. A nil monitor says that there is no nft tool: then only facts are reported.
+// nftTrace is a recording by the kernel's packet tracing. A nil monitor means that there is no nft tool: then only facts are
+// reported.
 type nftTrace struct {
 	s       *Service
 	req     TraceRequest
@@ -45,7 +46,7 @@ func startNftTrace(ctx context.Context, s *Service, req TraceRequest) (recording
 	if err := runNft(ctx, nft, tracingRules(req)); err != nil {
 		return nil, fmt.Errorf("mark packets for tracing: %w", err)
 	}
-	// The monitor has to be gone before the request ends, whatever becomes of ctx: finish kills it.
+	// The monitor has to stop before the request ends, even if ctx ends first: finish kills it.
 	t.monitor = exec.CommandContext(context.WithoutCancel(ctx), nft, "monitor", "trace")
 	t.monitor.Stdout = t.out
 	if err := t.monitor.Start(); err != nil {
@@ -59,7 +60,7 @@ func startNftTrace(ctx context.Context, s *Service, req TraceRequest) (recording
 	return t, nil
 }
 
-// awaitListening waits until the tool hears of packets.
+// awaitListening waits until the tool listens to traced packets.
 func (t *nftTrace) awaitListening(ctx context.Context) error {
 	for deadline := time.Now().Add(listenTimeout); ; {
 		listens, _, err := listener(t.monitor.Process.Pid)
@@ -74,7 +75,7 @@ func (t *nftTrace) awaitListening(ctx context.Context) error {
 	}
 }
 
-// awaitQuiet waits until the tool has read and printed all.
+// awaitQuiet waits until the tool has read and printed all events.
 func (t *nftTrace) awaitQuiet(ctx context.Context) {
 	last, since := t.out.written.Load(), time.Now()
 	for deadline := time.Now().Add(listenTimeout); time.Now().Before(deadline) && pause(ctx, listenPoll); {
@@ -89,9 +90,9 @@ func (t *nftTrace) awaitQuiet(ctx context.Context) {
 	}
 }
 
-// tracingRules mark the packets of a flow, both ways, before any other rule sees them. A packet keeps the mark when it is
-// translated, also by iptables, whose rules are not seen; its answer comes from the backend, to the sender or to an address of
-// the node that stands for it.
+// tracingRules returns the rules that mark the packets of a flow, in both directions, before any other rule sees them. A
+// packet keeps the mark when it is translated, also by iptables, whose rules are not shown; its answer comes from the backend,
+// and goes to the sender or to an address of the node that replaces the sender's.
 func tracingRules(req TraceRequest) string {
 	family := "ip"
 	if req.Dest.Is6() {
@@ -123,14 +124,14 @@ func tracingRules(req TraceRequest) string {
 	for _, hook := range []string{"prerouting", "output"} {
 		text += "chain " + hook + " {\ntype filter hook " + hook + " priority -450\n" + rules + "}\n"
 	}
-	// These have no rules, but show the packet as it is after all others, whatever program made them.
+	// These chains have no rules, but show the packet as it is after all other rules, whichever program added those.
 	for _, hook := range []string{"forward", "input", "postrouting"} {
 		text += "chain " + hook + " {\ntype filter hook " + hook + " priority 450\n}\n"
 	}
 	return text + "}\n"
 }
 
-// sources is an address, or a set of those that the packet may have.
+// sources returns an address, or a set of the source addresses that the packet may have.
 func sources(req TraceRequest) string {
 	if len(req.OtherSources) == 0 {
 		return req.Source.String()
@@ -161,7 +162,7 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 		t.awaitQuiet(ctx)
 		err = runNft(ctx, t.monitor.Path, "delete table inet "+traceTable)
 		_ = t.monitor.Process.Kill()
-		_ = t.monitor.Wait() // says that it was killed
+		_ = t.monitor.Wait() // returns an error because the process was killed
 		c.Text = t.out.String()
 		if t.out.cut {
 			c.Notes = append(c.Notes, "more was recorded than is kept: choose a quieter flow")
@@ -179,12 +180,12 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 	return c, err
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of the data that is written to it.
 type limited struct {
 	bytes.Buffer
 	max     int
 	cut     bool
-	written atomic.Int64 // what came so far, kept or not
+	written atomic.Int64 // number of bytes so far, kept or not
 }
 
 // Write implements io.Writer.

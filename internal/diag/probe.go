@@ -81,9 +81,9 @@ func (r *ProbeRequest) validate() error {
 	return checkProto(r.Proto, r.Port)
 }
 
-// prober sends one probe and waits for what comes back.
+// prober sends one probe and waits for the answer.
 type prober interface {
-	// once returns the round trip time; the error says what came instead.
+	// once returns the round trip time; the error describes what was received instead of an answer.
 	once(seq int, deadline time.Time) (time.Duration, error)
 	source() netip.Addr
 	close()
@@ -169,8 +169,8 @@ func newEcho(ns *nsdo.Namespace, req ProbeRequest) (*echo, error) {
 	return e, nil
 }
 
-// sourceFor is the address that the kernel of the present namespace would send from; connecting a datagram socket sends
-// nothing.
+// sourceFor returns the source address that the kernel of the current namespace would use; connecting a datagram socket
+// sends no packet.
 func sourceFor(to netip.Addr) netip.Addr {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
 	if err != nil {
@@ -231,7 +231,7 @@ func (e *echo) once(seq int, deadline time.Time) (time.Duration, error) {
 	}
 }
 
-// ours reports whether an error is about one of our requests, whose head it carries.
+// ours reports whether an ICMP error answers one of our requests; the error carries the header of the request.
 func (e *echo) ours(packet []byte) bool {
 	head := 40
 	if e.number == 1 {
@@ -246,7 +246,7 @@ func (e *echo) ours(packet []byte) bool {
 	return int(packet[head+4])<<8|int(packet[head+5]) == e.id
 }
 
-// dialer opens TCP connections, or sends datagrams.
+// dialer probes by TCP connections or datagrams.
 type dialer struct {
 	ns   *nsdo.Namespace
 	req  ProbeRequest
@@ -286,7 +286,7 @@ func (d *dialer) once(_ int, deadline time.Time) (rtt time.Duration, err error) 
 	return time.Since(start), nil
 }
 
-// plain is what went wrong, without the addresses, which the caller has.
+// plain returns the cause of an error without the addresses, which the caller has.
 func plain(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {

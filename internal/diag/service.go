@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// maxBody bounds requests.
+// maxBody bounds the size of requests.
 const maxBody = 16 << 10
 
 // Pod is an attached pod of this node.
@@ -22,31 +22,32 @@ type Pod struct {
 	Namespace, Name string
 	Netns           string
 	Addresses       []netip.Addr
-	Device          string // the node's end without VPP; empty with VPP
+	Device          string // the pod's device on the node, without VPP; empty with VPP
 }
 
-// Deps are what a Service works with.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	Log  *slog.Logger
 	HTTP rest.HTTPHandlers
-	Info AgentInfo // what does not change
-	// Ready reports why the agent is not ready.
+	Info AgentInfo // the fields that do not change
+	// Ready returns the reason why the agent is not ready.
 	Ready func() error
-	// VPP reports which VPP is connected, nil: none; the function is nil without VPP.
+	// VPP returns the connected VPP; nil: none is connected. The function is nil without VPP.
 	VPP func(context.Context) *VPPInfo
-	// Configuration is how the agent was started.
+	// Configuration returns how the agent was started.
 	Configuration func() (Configuration, error)
-	// Warnings are what is wrong with the data path although the agent is ready; nil: that is not known.
+	// Warnings returns the faults of the data path while the agent is ready. The function is nil where
+	// they are not checked.
 	Warnings func() []Warning
-	// CLI is VPP's command line; nil without VPP.
+	// CLI runs a command of VPP's CLI; nil without VPP.
 	CLI CLI
 	// PodTable is the number of VPP's routing table of pods.
 	PodTable uint32
-	// Interfaces are those of VPP that are ours, or nil.
+	// Interfaces returns the interfaces that the agent has in VPP. The function is nil without VPP.
 	Interfaces func() []Interface
-	// Pods are the pods of this node.
+	// Pods returns the pods of this node.
 	Pods func() []Pod
-	// Check compares the dataplane with what is programmed.
+	// Check compares the dataplane with the programmed values.
 	Check func(ctx context.Context) (CheckReply, error)
 }
 
@@ -57,10 +58,10 @@ type Service struct {
 	mu       sync.Mutex
 	stop     context.CancelFunc // guarded by mu: ends the recording; nil when there is none
 	recorder string             // guarded by mu: its ID
-	number   int                // guarded by mu: of recordings so far
+	number   int                // guarded by mu: number of recordings so far
 }
 
-// New registers the handlers.
+// New returns a Service and registers its handlers.
 func New(deps Deps) *Service {
 	s := &Service{Deps: deps}
 	deps.HTTP.RegisterHTTPHandler(AgentPath, s.serveAgent)
@@ -99,7 +100,7 @@ func (s *Service) serveCheck(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, reply)
 }
 
-// pod is the current attachment of a pod of this node.
+// pod returns the current attachment of a pod of this node.
 func (s *Service) pod(namespace, name string) (Pod, error) {
 	for _, p := range s.Pods() {
 		if p.Namespace == namespace && p.Name == name {
@@ -137,5 +138,5 @@ func (s *Service) fail(w http.ResponseWriter, status int, err error) {
 	}
 }
 
-// errBusy: recordings share VPP's one trace buffer.
+// errBusy is the error of a second recording: recordings share VPP's one trace buffer.
 var errBusy = errors.New("another trace is running on this node; retry when it has ended")

@@ -26,11 +26,12 @@ func (s *Service) serveConfig(w http.ResponseWriter, _ *http.Request) {
 const (
 	// rulesetTimeout bounds nft, which takes seconds for 100,000 rules.
 	rulesetTimeout = 20 * time.Second
-	// maxRuleset bounds what is kept of its output.
+	// maxRuleset bounds the part of nft's output that is kept.
 	maxRuleset = 64 << 20
 )
 
-// serveRuleset: GET /contiv/v1/ruleset, all rules of nf_tables on the node, also those of other programs.
+// serveRuleset: GET /contiv/v1/ruleset returns all rules of nf_tables on the node, also those of other
+// programs.
 func (s *Service) serveRuleset(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), rulesetTimeout)
 	defer cancel()
@@ -42,10 +43,10 @@ func (s *Service) serveRuleset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write(out.Bytes()) // the client is gone
+	_, _ = w.Write(out.Bytes()) // the client may have disconnected
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of the data that is written to it.
 type bounded struct {
 	bytes.Buffer
 	limit int

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// traceTimeout ends a recording that nothing ends.
+	// traceTimeout ends a recording that is not ended by its client.
 	traceTimeout = 60 * time.Second
-	// traceGrace is for what cleans up after a recording whose client is gone.
+	// traceGrace bounds the cleanup after a recording whose client has disconnected.
 	traceGrace   = 10 * time.Second
 	tracePackets = 200
-	// MaxBackends is how many backends of a service a request may name.
+	// MaxBackends is the maximum number of backends of a service in a request.
 	MaxBackends     = 256
 	maxOtherSources = 64
 )
 
-// recording is a tracer at work. finish stops it, takes everything back and reports what was found.
+// recording is a running trace. finish stops it, removes everything that it added, and returns what was recorded.
 type recording interface {
 	finish(ctx context.Context) (*Capture, error)
 }
 
-// serveTrace records until POST /contiv/v1/trace/stop, or until the client goes away. The answer is two lines: the first says
-// that packets are recorded from now on, the second has them.
+// serveTrace records until POST /contiv/v1/trace/stop, or until the client disconnects. The answer has two lines: the first
+// reports that packets are recorded from now on, the second has the packets.
 func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
 	var req TraceRequest
 	if !s.read(w, r, &req) {
@@ -85,7 +85,7 @@ func (r *TraceRequest) validate() error {
 		return fmt.Errorf("%d backends: must be at most %d", len(r.Backends), MaxBackends)
 	}
 	for _, a := range r.addrs() {
-		if a.Zone() != "" { // any text, which nft and VPP would read as part of a command
+		if a.Zone() != "" { // a zone is free text, which nft and VPP would read as part of a command
 			return fmt.Errorf("address %q has a zone: give it without", a)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *TraceRequest) validate() error {
 	return checkProto(r.Proto, r.Port)
 }
 
-// addrs are all addresses of the request.
+// addrs returns all addresses of the request.
 func (r *TraceRequest) addrs() []netip.Addr {
 	all := append([]netip.Addr{r.Source, r.Dest}, r.OtherSources...)
 	for _, b := range r.Backends {
@@ -126,7 +126,7 @@ func (s *Service) startRecording(ctx context.Context, req TraceRequest) (recordi
 	return startNftTrace(ctx, s, req)
 }
 
-// begin makes the caller the one that traces.
+// begin reserves the recording for the caller.
 func (s *Service) begin(stop context.CancelFunc) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

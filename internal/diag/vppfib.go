@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// fibEntry is what VPP does with packets to an address.
+// fibEntry is VPP's FIB entry for an address.
 type fibEntry struct {
 	prefix  string
-	source  string // its origin: API is the agent, CLI the command line
-	forward string // the first way
+	source  string // origin of the entry: API is the agent, CLI the command line
+	forward string // the first path
 }
 
-// parseFIB reads "show ip fib table 1 10.1.2.2": the entry, its sources (the first counts), and under "forwarding:" the ways.
+// parseFIB parses "show ip fib table 1 10.1.2.2": the entry, its sources (the first counts), and the paths under
+// "forwarding:".
 func parseFIB(text string) (e fibEntry, ok bool) {
 	forwarding := false
 	for line := range strings.Lines(text) {
@@ -33,7 +34,7 @@ func parseFIB(text string) (e fibEntry, ok bool) {
 	return e, e.prefix != "" && e.source != ""
 }
 
-// fibFacts are VPP's routes to the receivers, in the table of pods.
+// fibFacts returns VPP's routes to the receivers, in the table of pods.
 func (t *vppTrace) fibFacts(ctx context.Context) (facts []Fact) {
 	for _, to := range receivers(t.req) {
 		ip := "ip"
@@ -43,7 +44,7 @@ func (t *vppTrace) fibFacts(ctx context.Context) (facts []Fact) {
 		text, err := t.s.CLI(ctx, fmt.Sprintf("show %s fib table %d %s", ip, t.s.PodTable, to))
 		e, ok := parseFIB(text)
 		if err != nil || !ok {
-			continue // the packet's own way says what is known
+			continue // the trace of the packet shows the cause
 		}
 		f := Fact{Where: "pods in VPP", What: "route", Text: fmt.Sprintf("to %s: %s, programmed by %s: %s", to, e.prefix, e.source,
 			e.forward)}

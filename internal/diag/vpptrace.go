@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// inputNodes are the nodes by which packets come into VPP; which of them there are depends on the plugins.
+// inputNodes returns the nodes by which packets enter VPP; which of them exist depends on the plugins.
 func inputNodes() []string {
 	return []string{"virtio-input", "af-packet-input", "contiv-uplink-input", "memif-input", "dpdk-input", "vhost-user-input", "avf-input", "rdma-input",
 		"vmxnet3-input"}
 }
 
-// vppTrace is VPP's packet tracer at work.
+// vppTrace is a recording by VPP's packet tracer.
 type vppTrace struct {
 	s       *Service
 	req     TraceRequest
@@ -22,8 +22,8 @@ type vppTrace struct {
 	packets int
 }
 
-// startVPPTrace empties the trace buffer and asks every input node for its next packets. VPP cannot filter by inner addresses,
-// so that the client has to find its packets among them.
+// startVPPTrace empties the trace buffer and makes every input node record its next packets. VPP cannot filter by inner
+// addresses, so that the client has to select its packets among them.
 func startVPPTrace(ctx context.Context, s *Service, req TraceRequest) (recording, error) {
 	t := &vppTrace{s: s, req: req, packets: req.Packets}
 	text, err := s.CLI(ctx, "show errors")
@@ -70,7 +70,7 @@ func (t *vppTrace) finish(ctx context.Context) (*Capture, error) {
 	return c, nil
 }
 
-// interfaces are all that VPP has, with our names for those that are ours.
+// interfaces returns all interfaces of VPP; those of the agent have the agent's names.
 func (t *vppTrace) interfaces(ctx context.Context) ([]Interface, error) {
 	text, err := t.s.CLI(ctx, "show interface")
 	if err != nil {
@@ -89,7 +89,7 @@ func (t *vppTrace) interfaces(ctx context.Context) ([]Interface, error) {
 	return out, nil
 }
 
-// parseInterfaces reads name and index of the lines of "show interface" that begin with a name.
+// parseInterfaces parses name and index from the lines of "show interface" that begin with a name.
 func parseInterfaces(text string) map[uint32]string {
 	out := map[uint32]string{}
 	for line := range strings.Lines(text) {
@@ -106,7 +106,7 @@ func parseInterfaces(text string) map[uint32]string {
 
 type errorKey struct{ node, reason string }
 
-// parseErrors reads "show errors": count, node, reason (of several words, cut at 30 characters), severity.
+// parseErrors parses "show errors": count, node, reason (of several words, cut at 30 characters), severity.
 func parseErrors(text string) map[errorKey]uint64 {
 	out := map[errorKey]uint64{}
 	for line := range strings.Lines(text) {
@@ -118,7 +118,7 @@ func parseErrors(text string) map[errorKey]uint64 {
 		if err != nil {
 			continue
 		}
-		// Threads have their own lines.
+		// Each thread has its own lines.
 		out[errorKey{fields[1], strings.Join(fields[2:len(fields)-1], " ")}] += n
 	}
 	return out

@@ -2,11 +2,11 @@ package didyoumean
 
 import "strings"
 
-// longest is the length from which on a name is not compared: it is no typing error of any of ours.
+// longest is the maximum length of a name that is compared: a longer name is not a typing error of one of ours.
 const longest = 64
 
-// Closest is the candidate which differs least from name, if it differs little for the length of name, else the shortest one
-// that begins with name; empty if there is none. Case does not count.
+// Closest returns the candidate that differs least from name, if the difference is small for the length of name; otherwise
+// the shortest candidate that begins with name; empty if there is none. Case is ignored.
 func Closest(name string, candidates []string) string {
 	if len(name) > longest {
 		return ""
@@ -28,7 +28,7 @@ func Closest(name string, candidates []string) string {
 	return best
 }
 
-// distance is Levenshtein's.
+// distance returns the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

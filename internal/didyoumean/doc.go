@@ -1,2 +1,2 @@
-// Package didyoumean finds the name that was probably meant by a name that does not exist.
+// Package didyoumean suggests an existing name for a name that does not exist.
 package didyoumean

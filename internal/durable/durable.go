@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces a file, and makes its directory if it is missing. The error says what could not be written; the file then has its old content.
+// WriteFile replaces a file, and creates its directory if it is missing. The error describes what could not be written; the file then has its old
+// content.
 func WriteFile(path string, data []byte, mode os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWriteFile: the content is there, with its mode, in a directory that is made; nothing is left beside it; a file that cannot be replaced keeps
-// what it has.
+// TestWriteFile checks the content and the mode of the file, and that its directory is created; no temporary file is left; a file that cannot be
+// replaced keeps its content.
 func TestWriteFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	path := filepath.Join(dir, "file")

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// rename returns when the directory has the new name on the disk.
+// rename returns when the directory with the new name is on the disk.
 func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

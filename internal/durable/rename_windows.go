@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// rename returns when the file system has the new name on the disk. Windows cannot sync a directory: MOVEFILE_WRITE_THROUGH stands for that.
+// rename returns when the new name is on the disk. Windows cannot sync a directory: MOVEFILE_WRITE_THROUGH has the same effect.
 func rename(from, to string) error {
 	old, err := windows.UTF16PtrFromString(from)
 	if err != nil {

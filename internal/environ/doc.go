@@ -1,3 +1,3 @@
-// Package environ refuses environment variables that look like ours and are not: a misspelt one that is silently ignored starts
-// a node with another configuration than its operator believes.
+// Package environ rejects unknown environment variables with our prefix: if a misspelt variable were silently ignored, a node
+// would start with another configuration than its operator intended.
 package environ

@@ -10,18 +10,20 @@ import (
 	"contiv.dev/vswitch/internal/didyoumean"
 )
 
-// Prefix is what the names of our variables begin with.
+// Prefix is the prefix of the names of our variables.
 const Prefix = "CONTIV_"
 
-// shared are variables that the manifests give to containers as a whole, whichever program of ours runs there.
+// shared returns the variables that the manifests set in every container, whichever of our programs runs
+// there.
 func shared() []string {
 	return []string{"CONTIV_NODE_NAME", "CONTIV_NAMESPACE", "CONTIV_POD_NAME", "CONTIV_POD_IP", "CONTIV_KUBERNETES_SERVER"}
 }
 
-// serviceLink matches what Kubernetes sets for a service called contiv-… unless enableServiceLinks is false.
+// serviceLink matches the variables that Kubernetes sets for a service called contiv-… unless
+// enableServiceLinks is false.
 var serviceLink = regexp.MustCompile(`^(CONTIV_[A-Z0-9_]+?)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// Check refuses variables of environ ("NAME=value") that are neither known nor shared.
+// Check rejects variables of environ ("NAME=value") that are neither known nor shared.
 func Check(known, environ []string) error {
 	known = append(shared(), known...)
 	names := map[string]bool{}

@@ -16,7 +16,7 @@ func TestCheck(t *testing.T) {
 		{[]string{"CONTIV_LOGLEVEL=debug"}, "did you mean CONTIV_LOG_LEVEL?"},
 		{[]string{"CONTIV_NODENAME=a"}, "did you mean CONTIV_NODE_NAME?"},
 		{[]string{"CONTIV_=", "CONTIV_COLOUR_OF_THE_BIKE_SHED=red"}, "CONTIV_COLOUR_OF_THE_BIKE_SHED is unknown; remove it"},
-		// Kubernetes' own, of a service contiv-etcd
+		// variables that Kubernetes sets for a service contiv-etcd
 		{[]string{"CONTIV_ETCD_SERVICE_HOST=10.96.0.9", "CONTIV_ETCD_SERVICE_PORT=1", "CONTIV_ETCD_SERVICE_PORT_CLIENT=1", "CONTIV_ETCD_PORT=tcp://x",
 			"CONTIV_ETCD_PORT_12379_TCP=x", "CONTIV_ETCD_PORT_12379_TCP_ADDR=x"}, ""},
 		{[]string{"CONTIV_ETCD_PORT=2379"}, "CONTIV_ETCD_PORT is unknown"},

@@ -16,18 +16,19 @@ import (
 	"time"
 )
 
-// The lives of certificates. That of the CA is that of the cluster; a member's is renewed when it restarts.
+// The validity of certificates. The CA is valid for the life of the cluster; the certificate of a member is
+// renewed when the member restarts.
 const (
 	caLife   = 30 * 365 * 24 * time.Hour
 	leafLife = 10 * 365 * 24 * time.Hour
-	// clockSkew is by how much the clocks of nodes may differ.
+	// clockSkew is the maximum difference between the clocks of nodes.
 	clockSkew = time.Hour
 )
 
 // Pair is a certificate with its key, both PEM.
 type Pair struct{ Cert, Key []byte }
 
-// NewCA is a new authority.
+// NewCA returns a new certificate authority.
 func NewCA(name string) (Pair, error) {
 	template, err := newTemplate(name, caLife)
 	if err != nil {
@@ -38,15 +39,15 @@ func NewCA(name string) (Pair, error) {
 	return sign(template, nil, nil)
 }
 
-// Leaf is what a certificate is to be for.
+// Leaf describes the certificate to issue.
 type Leaf struct {
 	Name    string
 	Servers []string     // DNS names under which it serves
-	Addrs   []netip.Addr // and addresses
+	Addrs   []netip.Addr // addresses under which it serves
 	Client  bool         // it authenticates to servers
 }
 
-// Issue makes a certificate.
+// Issue returns a new certificate that is signed by the CA.
 func (ca Pair) Issue(l Leaf) (Pair, error) {
 	parent, err := tls.X509KeyPair(ca.Cert, ca.Key)
 	if err != nil {
@@ -83,7 +84,8 @@ func newTemplate(name string, life time.Duration) (*x509.Certificate, error) {
 	}, nil
 }
 
-// sign makes a key and has it certified, by itself without a parent.
+// sign creates a key and a certificate signed by the parent; without a parent the certificate is
+// self-signed.
 func sign(template, parent *x509.Certificate, by crypto.PrivateKey) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

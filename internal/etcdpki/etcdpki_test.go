@@ -20,7 +20,8 @@ func must(t *testing.T) func(Pair, error) Pair {
 	}
 }
 
-// handshake reports whether client and server trust each other under the address, and what each finds wrong.
+// handshake returns the errors of a handshake between client and server under the address, or nil for a side that trusts
+// the other.
 func handshake(t *testing.T, ca, server, client Pair, name string) (clientErr, serverErr error) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -60,12 +61,12 @@ func handshake(t *testing.T, ca, server, client Pair, name string) (clientErr, s
 		done <- err
 	}()
 	clientErr = c.Handshake()
-	_, _ = io.ReadAll(c) // until the server has made up its mind
+	_, _ = io.ReadAll(c) // until the server has finished its check
 	return clientErr, <-done
 }
 
-// TestTrust: agents and members trust each other; certificates of another CA, for another address or for another use are
-// refused.
+// TestTrust checks that agents and members trust each other; certificates of another CA, for another address or for
+// another use are rejected.
 func TestTrust(t *testing.T) {
 	ca, other := must(t)(NewCA("contiv-etcd")), must(t)(NewCA("contiv-etcd"))
 	addr := netip.MustParseAddr("192.0.2.1")

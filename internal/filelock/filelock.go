@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// ErrLocked says that another process, or another part of this one, has the lock.
+// ErrLocked reports that another process, or another part of this one, has the lock.
 var ErrLocked = errors.New("locked by another process")
 
-// interval is how often Wait tries.
+// interval is the time between the attempts of Wait.
 const interval = 10 * time.Millisecond
 
-// Try locks the file, which it makes where there is none. The file stays: another process may be about to lock it.
+// Try locks the file, and creates it if it is missing. The file stays after unlock: another process may be about
+// to lock it.
 func Try(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -30,7 +31,7 @@ func Try(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // nothing was written
 }
 
-// Wait is as Try, and waits for the lock until ctx ends.
+// Wait is like Try, but waits for the lock until ctx ends.
 func Wait(ctx context.Context, path string) (unlock func(), err error) {
 	for {
 		unlock, err = Try(path)

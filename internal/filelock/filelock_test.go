@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTry: one has the lock until it gives it back. A path that cannot be opened is another error.
+// TestTry checks that a lock has one owner until it is released, and that a path that cannot be opened causes another error.
 func TestTry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := Try(path)
@@ -27,7 +27,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestWait: it returns when the lock is free, and with the cause when its context ends before. A path that cannot be opened is not waited for.
+// TestWait checks that Wait returns when the lock is free, and returns the cause if its context ends before. It does not wait for a path that
+// cannot be opened.
 func TestWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := Wait(t.Context(), path)

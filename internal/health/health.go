@@ -10,25 +10,24 @@ import (
 	"time"
 )
 
-// HealthReport is one part's, or in a summary the whole process's, state.
+// HealthReport is the state of one part, or in a summary of the whole process.
 type HealthReport struct {
 	Live  bool
 	Ready bool
-	// Detail says in one line what an operator should know; with a yes it may be empty.
+	// Detail is one line for the operator; it may be empty if Live and Ready are true.
 	Detail string
 }
 
-// HealthAggregator joins reports. The zero value is ready for use; a nil aggregator takes reports and forgets them. Safe for
-// concurrent use.
+// HealthAggregator combines reports. The zero value is ready for use; a nil aggregator discards reports. Safe for concurrent use.
 type HealthAggregator struct {
 	mu        sync.Mutex
 	reporters map[string]*Reporter
 }
 
-// NewHealthAggregator is an aggregator without reporters, whose summary is live and ready.
+// NewHealthAggregator returns an aggregator without reporters, whose summary is live and ready.
 func NewHealthAggregator() *HealthAggregator { return &HealthAggregator{} }
 
-// Reporter is one part's side of the aggregator. A nil Reporter reports to nothing.
+// Reporter reports the state of one part to the aggregator. A nil Reporter discards reports.
 type Reporter struct {
 	of       *HealthAggregator
 	name     string
@@ -37,11 +36,11 @@ type Reporter struct {
 
 	// Guarded by of.mu.
 	last HealthReport
-	at   time.Time // zero: has not reported yet
+	at   time.Time // zero: no report yet
 }
 
-// Register makes a reporter called name, replacing an older one of that name. declares reports which of the answers the part gives; the
-// others do not depend on it. A report counts for timeout (≤ 0: until the next one).
+// Register creates a reporter called name, replacing an older one of that name. declares has true for each of the answers (Live, Ready)
+// that the part determines; the others do not depend on it. A report counts for timeout (≤ 0: until the next one).
 func (a *HealthAggregator) Register(name string, declares HealthReport, timeout time.Duration) *Reporter {
 	if a == nil {
 		return nil
@@ -56,7 +55,7 @@ func (a *HealthAggregator) Register(name string, declares HealthReport, timeout 
 	return r
 }
 
-// Report replaces the part's report and starts its timeout again.
+// Report replaces the part's report and restarts its timeout.
 func (r *Reporter) Report(report HealthReport) {
 	if r == nil {
 		return
@@ -66,7 +65,7 @@ func (r *Reporter) Report(report HealthReport) {
 	r.last, r.at = report, time.Now()
 }
 
-// Close takes the reporter out of the aggregate, unless another of its name has replaced it.
+// Close removes the reporter from the aggregate, unless another one of its name has replaced it.
 func (r *Reporter) Close() {
 	if r == nil {
 		return
@@ -78,7 +77,7 @@ func (r *Reporter) Close() {
 	}
 }
 
-// Summary is the conjunction of all reports. Detail has a line for every part: its name, its answers and its own detail.
+// Summary returns the conjunction of all reports. Detail has a line for every part: its name, its answers and its own detail.
 func (a *HealthAggregator) Summary() HealthReport {
 	sum := HealthReport{Live: true, Ready: true}
 	if a == nil {
@@ -99,7 +98,7 @@ func (a *HealthAggregator) Summary() HealthReport {
 	return sum
 }
 
-// effective is the last report, or a refusal that says why it does not count.
+// effective returns the last report, or a negative report that says why the last one does not count.
 func (r *Reporter) effective(now time.Time) HealthReport {
 	if r.at.IsZero() {
 		return HealthReport{Detail: "has not reported yet"}

@@ -23,7 +23,7 @@ func TestConjunction(t *testing.T) {
 	a := NewHealthAggregator()
 	expect(t, a, true, true)
 	x := a.Register("x", both(true), time.Minute)
-	expect(t, a, false, false) // registered, silent
+	expect(t, a, false, false) // registered, without a report
 	y := a.Register("y", HealthReport{Ready: true}, time.Minute)
 	x.Report(both(true))
 	expect(t, a, true, false)

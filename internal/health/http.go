@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// Handler answers GET and HEAD on /liveness and /readiness: 200 for yes, 503 for no, with the parts' details as plain text.
+// Handler answers GET and HEAD on /liveness and /readiness: 200 if true, 503 if false, with the parts' details as plain
+// text.
 func (a *HealthAggregator) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /liveness", func(w http.ResponseWriter, _ *http.Request) {
@@ -25,6 +26,6 @@ func answer(w http.ResponseWriter, yes bool, detail string) {
 	if !yes {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	// A prober that has gone away does not matter.
+	// The prober may have disconnected.
 	_, _ = io.WriteString(w, detail+"\n")
 }

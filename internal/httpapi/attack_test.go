@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// attacked is a server whose /list is 8 MB of records, as a long history is.
+// attacked returns a server whose /list is 8 MB of records, like a long history.
 func attacked(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	s, err := New(cfg, quiet())
@@ -28,7 +28,7 @@ func attacked(t *testing.T, cfg Config) *Server {
 	}
 	text := strings.Repeat("x", 64<<10)
 	s.RegisterHTTPHandler("/list", func(w http.ResponseWriter, _ *http.Request) {
-		_ = rest.WriteArray(w, func(yield func(string) bool) { // the reader goes away
+		_ = rest.WriteArray(w, func(yield func(string) bool) { // the reader disconnects
 			for i := 0; i < 128 && yield(fmt.Sprint(i, text)); i++ {
 			}
 		})
@@ -45,7 +45,7 @@ func attacked(t *testing.T, cfg Config) *Server {
 	return s
 }
 
-// rss is the memory of this process, clients included, in MB.
+// rss returns the resident memory of this process, clients included, in MB.
 func rss(t *testing.T) int {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -60,14 +60,14 @@ func rss(t *testing.T) int {
 	return resident * os.Getpagesize() >> 20
 }
 
-// TestSlowReaders: a thousand callers that ask for much and read nothing cost little, and lock nothing out.
+// TestSlowReaders checks that a thousand callers that request large answers and read nothing cost little, and do not block others.
 func TestSlowReaders(t *testing.T) {
 	dir := t.TempDir()
 	token, socket := write(t, "token", testToken), filepath.Join(dir, "rest.sock")
 	certFile, keyFile := writePair(t, dir, 1)
 	plain := func(address string) (net.Conn, error) { return net.Dial("tcp", address) }
 	secure := func(address string) (net.Conn, error) {
-		return tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // a test's own certificate
+		return tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // the certificate is made by the test
 	}
 	for name, tc := range map[string]struct {
 		cfg  Config
@@ -75,9 +75,9 @@ func TestSlowReaders(t *testing.T) {
 		path string
 		each int // of 20 callers
 	}{
-		"anybody on loopback":             {Config{Address: freePort(t)}, plain, "/list", 50},
-		"anybody on loopback for metrics": {Config{Address: freePort(t)}, plain, MetricsPath, 50},
-		"with the token":                  {Config{Address: freePort(t), TokenFile: token}, plain, "/list", 50},
+		"any user on loopback":          {Config{Address: freePort(t)}, plain, "/list", 50},
+		"any user on loopback, metrics": {Config{Address: freePort(t)}, plain, MetricsPath, 50},
+		"with the token":                {Config{Address: freePort(t), TokenFile: token}, plain, "/list", 50},
 		"with TLS and the token": {Config{Address: freePort(t), TokenFile: token, CertFile: certFile, KeyFile: keyFile}, secure,
 			"/list", 15},
 		"root on the socket": {Config{Socket: socket}, func(string) (net.Conn, error) { return net.Dial("unix", socket) },
@@ -93,7 +93,7 @@ func TestSlowReaders(t *testing.T) {
 					for range tc.each {
 						conn, err := tc.dial(tc.cfg.Address)
 						if err != nil {
-							continue // it was instructed to go
+							continue // the server has rejected it
 						}
 						conns <- conn
 						_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: agent\r\nAuthorization: Bearer %s\r\n\r\n", tc.path, testToken)
@@ -101,7 +101,7 @@ func TestSlowReaders(t *testing.T) {
 				})
 			}
 			all.Wait()
-			for range 5 { // while they hold what they have got
+			for range 5 { // while they hold their connections
 				conn, err := tc.dial(tc.cfg.Address)
 				if err != nil {
 					t.Fatal(err)
@@ -137,8 +137,8 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestAnswersAreTakenInTime: who takes nothing of an answer loses his connection and his turn; who takes it piece by piece
-// gets all of it.
+// TestAnswersAreTakenInTime checks that a caller that reads nothing of an answer loses its connection and its slot; a caller that reads it
+// piece by piece receives all of it.
 func TestAnswersAreTakenInTime(t *testing.T) {
 	cfg := Config{Address: freePort(t), TokenFile: write(t, "token", testToken)}
 	s, err := New(cfg, quiet())
@@ -163,7 +163,7 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 		_, _ = fmt.Fprintf(conn, "GET /list HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n", testToken)
 		return conn
 	}
-	ask() // and reads nothing
+	ask() // without reading the answer
 	slow := ask()
 	total, buf := 0, make([]byte, 1<<20)
 	for {
@@ -179,8 +179,8 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 	}
 }
 
-// TestConnectionLimitDropsTheIdlest: of too many connections the one that has waited longest goes, an idle one before others, and none by which
-// something is being changed.
+// TestConnectionLimitDropsTheIdlest checks that, of too many connections, the one that has been inactive longest is closed, idle ones before
+// others, and none with a request that changes something.
 func TestConnectionLimitDropsTheIdlest(t *testing.T) {
 	c := newCrowd(3)
 	open := func() (net.Conn, *member) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// What callers without a token may ask for. The probes are a kubelet's. The others are public on a loopback address that has no
-// token: every process of the node reaches it, of whatever user, and the rest of the API is about other pods.
+// The paths that callers without a token may request. The probes are for the kubelet. The others are public on a loopback address that
+// has no token: every process of the node, of any user, can reach that address, and the rest of the API is about other pods.
 const (
 	LivenessPath  = "/liveness"
 	ReadinessPath = "/readiness"
@@ -24,7 +24,7 @@ func isProbe(r *http.Request) bool { return r.URL.Path == LivenessPath || r.URL.
 // looks reports whether the request changes nothing.
 func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isPublic reports whether the request needs no token where there is none. The answers are short.
+// isPublic reports whether the request needs no token when none is configured. The answers are short.
 func isPublic(r *http.Request) bool {
 	return looks(r) && (isProbe(r) || r.URL.Path == MetricsPath || r.URL.Path == IPAMPath)
 }
@@ -32,7 +32,7 @@ func isPublic(r *http.Request) bool {
 // trustedKey marks requests of trusted callers.
 type trustedKey struct{}
 
-// trusted reports whether the caller may change things: it came by the unix socket, or has shown the token.
+// trusted reports whether the caller may change things: it connected by the unix socket, or has sent the token.
 func trusted(r *http.Request) bool {
 	ok, _ := r.Context().Value(trustedKey{}).(bool)
 	return ok
@@ -47,8 +47,9 @@ func trust(next http.Handler) http.Handler {
 	})
 }
 
-// authenticate asks for a token when there is one, and serves only what is public when there is none. Who shows the token that only reads
-// is not trusted, and so may look. If both are the same, which New refuses and a replaced file may bring about, it only reads.
+// authenticate requires a token when one is configured, and serves only public paths when none is. A caller that sends the read-only
+// token is not trusted, and so may only read. If both tokens are the same, which New rejects but a replaced file can cause, the token is
+// read-only.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	if s.token == nil && s.readToken == nil {
 		return s.publicOnly(next)
@@ -71,7 +72,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// publicOnly is for a loopback address without a token.
+// publicOnly serves only public paths, for a loopback address without a token.
 func (s *Server) publicOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isPublic(r) {
@@ -84,16 +85,16 @@ func (s *Server) publicOnly(next http.Handler) http.Handler {
 	})
 }
 
-// is reports whether a caller has shown this token; where there is none, nothing has.
+// is reports whether got is this token; false if no token is configured.
 func (t *tokenFile) is(got string) bool { return t != nil && sameToken(got, t.current()) }
 
-// sameToken takes the same time whatever the caller has shown, of whatever length.
+// sameToken takes the same time for every token that a caller sends, of any length.
 func sameToken(got, want string) bool {
 	g, w := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(g[:], w[:]) == 1
 }
 
-// statusOnly gives a probe the status and keeps the reason, which names addresses and files, to itself.
+// statusOnly sends a probe the status, without the reason, which names addresses and files.
 type statusOnly struct{ http.ResponseWriter }
 
 // Write implements io.Writer.

@@ -54,7 +54,7 @@ func writePair(t *testing.T, dir string, serial int64) (certFile, keyFile string
 	return certFile, keyFile
 }
 
-// replace writes by renaming, as a Secret's volume does.
+// replace writes a file and renames it, as a Secret's volume does.
 func replace(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
@@ -65,7 +65,7 @@ func replace(t *testing.T, path string, data []byte) {
 	}
 }
 
-// remote is a server with TLS and a token.
+// remote is a running server with TLS and a token.
 type remote struct {
 	address, certFile, keyFile, tokenFile, readTokenFile, socket string
 }
@@ -109,7 +109,7 @@ func startRemote(t *testing.T) remote {
 func ask(t *testing.T, method, url, token, socket string) (status int, body string, serial int64) {
 	t.Helper()
 	transport := &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the serial number is what is looked at
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // only the serial number is checked
 	}
 	if socket != "" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -143,7 +143,7 @@ func TestRemoteCallersNeedTheTokenAndProbesGetNoReason(t *testing.T) {
 	for _, tc := range []struct {
 		method, path, token string
 		status              int
-		reason              bool // the handler's text is in the answer
+		reason              bool // the answer has the handler's text
 	}{
 		{"GET", "/thing", testToken, 200, true},
 		{"GET", "/thing", "", 401, false},
@@ -185,12 +185,12 @@ func TestLoopbackWithoutTokenServesOnlyWhatIsPublic(t *testing.T) {
 	h := s.authenticate(s.guard(s.mux))
 	for _, path := range []string{"/both", "/", "/nothing", IPAMPath + "/", "/liveness/../both"} {
 		if w := record(h, "GET", path); w != 403 || called > 0 {
-			t.Errorf("GET %s by anybody: %d, handler called: %d", path, w, called)
+			t.Errorf("GET %s without a token: %d, handler called: %d", path, w, called)
 		}
 	}
 	for _, path := range public {
 		if w := record(h, "POST", path); w != 403 || called > 0 {
-			t.Errorf("POST %s by anybody: %d, handler called: %d", path, w, called)
+			t.Errorf("POST %s without a token: %d, handler called: %d", path, w, called)
 		}
 		if w := record(h, "GET", path); w != 200 || called != 1 {
 			t.Errorf("GET %s: %d", path, w)
@@ -216,7 +216,7 @@ func TestCertificateAndTokenAreReplacedWithoutRestart(t *testing.T) {
 	if status, _, _ := ask(t, "GET", url, testToken, ""); status != 401 {
 		t.Errorf("the old token still opens: %d", status)
 	}
-	// What cannot be used leaves what there was.
+	// A file that cannot be used leaves the old value in force.
 	replace(t, r.certFile, []byte("not a certificate"))
 	replace(t, r.tokenFile, []byte("short"))
 	if status, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
@@ -234,7 +234,7 @@ func TestCertificateAndTokenAreReplacedWithoutRestart(t *testing.T) {
 func TestTokenThatOnlyReads(t *testing.T) {
 	r := startRemote(t)
 	url := "https://" + r.address
-	// An operator puts the operator's token into the other file, too: it is no more than what that file is for.
+	// An operator writes the main token into the read-only file, too: it is then only a read-only token.
 	replace(t, r.readTokenFile, []byte(testToken+"\n"))
 	if status, _, _ := ask(t, "POST", url+"/write", testToken, ""); status != 403 {
 		t.Errorf("a token that only reads writes: %d", status)
@@ -260,7 +260,8 @@ func TestTokenThatOnlyReads(t *testing.T) {
 	}
 }
 
-// TestMissingFilesAreLoggedOnce: a token and a certificate that are gone are one line of the log each, not one for each request.
+// TestMissingFilesAreLoggedOnce checks that a missing token and a missing certificate cause one line of the log each, not one
+// for each request.
 func TestMissingFilesAreLoggedOnce(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := writePair(t, dir, 1)

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// TestBodyThatNeverComes: nothing holds a connection by announcing what he does not send; a handler that takes long over what it has got is
-// not disturbed.
+// TestBodyThatNeverComes checks that a caller that announces a body and does not send it cannot hold resources, and that a handler that
+// takes long after it has received the body is not interrupted.
 func TestBodyThatNeverComes(t *testing.T) {
 	s, err := New(Config{}, quiet())
 	if err != nil {
@@ -49,7 +49,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	<-outcome // of the request that never came
+	<-outcome // outcome of the request that never arrived
 	resp, err := http.Post("http://"+l.Addr().String()+"/long", "text/plain", strings.NewReader("all of it"))
 	if err != nil {
 		t.Fatal(err)

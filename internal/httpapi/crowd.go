@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// crowd are the connections of a listener. When there are too many, the one that has done nothing for longest makes room for the new one: a
-// user that opens connections without end locks nothing out, a kubelet's probe least of all, which takes a millisecond.
+// crowd holds the connections of a listener. When there are too many, the connection that has been inactive for longest is closed in favour
+// of the new one: a user that opens connections without end blocks no client, and in particular not a kubelet's probe, which takes a
+// millisecond.
 type crowd struct {
 	most int
 
@@ -21,16 +22,16 @@ type crowd struct {
 // member is a connection.
 type member struct {
 	crowd *crowd
-	since time.Time // guarded by crowd.mu; when it was opened, began or ended a request
+	since time.Time // time when it was opened, or began or ended a request; guarded by crowd.mu
 	idle  bool      // guarded by crowd.mu
-	kept  bool      // guarded by crowd.mu; a request that changes something is in work
+	kept  bool      // a request that changes something is running; guarded by crowd.mu
 }
 
 type memberKey struct{}
 
 func newCrowd(most int) *crowd { return &crowd{most: most, members: map[net.Conn]*member{}} }
 
-// enter is http.Server.ConnContext, which comes before the first state.
+// enter is http.Server.ConnContext, which is called before the first state change.
 func (c *crowd) enter(ctx context.Context, conn net.Conn) context.Context {
 	m := &member{crowd: c, since: time.Now()}
 	c.mu.Lock()
@@ -61,7 +62,7 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// longest is the connection to close: an idle one if there is any, and the new one if all others must be kept.
+// longest returns the connection to close: an idle one if there is any, and the new one if all others must be kept.
 func (c *crowd) longest(newest net.Conn) net.Conn {
 	var found net.Conn
 	var best *member
@@ -79,7 +80,7 @@ func (c *crowd) longest(newest net.Conn) net.Conn {
 	return found
 }
 
-// hangUp closes a connection without saying so to a caller that may not listen.
+// hangUp closes a connection without a TLS close message, because the caller may not read it.
 func hangUp(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

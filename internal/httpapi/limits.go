@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// limits bound what callers can make a listener hold. Memory is about busy answers, of which each holds one piece of what it
-// lists, and the buffers of the connections.
+// limits bound the resources that callers can occupy. Memory is determined by running answers, each of which holds one piece of
+// its list, and by the buffers of the connections.
 type limits struct {
-	connections int           // at once; the one that has waited longest makes room for a new one
-	busy        int           // requests that look at something at once, other than public ones
-	wait        time.Duration // for one of these to end
-	piece       time.Duration // for the caller to take pieceSize bytes of an answer
-	answer      time.Duration // for the caller to take a whole answer that looks at something
-	public      time.Duration // for a caller without a token to take a whole answer
+	connections int           // at once; the one that has been inactive longest is closed for a new one
+	busy        int           // read requests at once, other than public ones
+	wait        time.Duration // for a read request to wait for a slot
+	piece       time.Duration // for the caller to receive pieceSize bytes of an answer
+	answer      time.Duration // for the caller to receive the whole answer to a read request
+	public      time.Duration // for a caller without a token to receive a whole answer
 }
 
 const pieceSize = 32 << 10
@@ -25,11 +25,11 @@ func defaultLimits() limits {
 		public: 10 * time.Second}
 }
 
-// errBusy is the answer to who has waited too long for others' answers.
+// errBusy is the answer to a request that has waited too long for a slot.
 var errBusy = errors.New("too many requests at once; try again in a moment")
 
-// bound lets as many requests look at something at once as there are slots. What changes something is only for trusted callers,
-// lasts, and holds little.
+// bound limits the read requests that run at once to the number of slots. Requests that change something are not limited: only
+// trusted callers send them, they take long, and they hold little memory.
 func (l limits) bound(next http.Handler) http.Handler {
 	slots := make(chan struct{}, l.busy)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,19 +51,19 @@ func (l limits) bound(next http.Handler) http.Handler {
 	})
 }
 
-// pace gives callers limited time to take what they have asked for.
+// pace gives callers limited time to receive the answer.
 func (l limits) pace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &paced{ResponseWriter: w, conn: http.NewResponseController(w), piece: l.piece}
 		if isPublic(r) {
 			p.end = time.Now().Add(l.public)
 		}
-		defer p.expect() // what is in the server's buffer still
+		defer p.expect() // the rest is still in the server's buffer
 		next.ServeHTTP(p, r)
 	})
 }
 
-// paced is an answer whose pieces have to be taken in time.
+// paced is an answer whose pieces have to be received in time.
 type paced struct {
 	http.ResponseWriter
 	conn  *http.ResponseController
@@ -71,13 +71,13 @@ type paced struct {
 	end   time.Time // of the whole answer; zero: none
 }
 
-// expect gives the caller the time for one piece.
+// expect sets the deadline for the next piece.
 func (p *paced) expect() {
 	at := time.Now().Add(p.piece)
 	if !p.end.IsZero() && p.end.Before(at) {
 		at = p.end
 	}
-	_ = p.conn.SetWriteDeadline(at) // a recorder of tests has none
+	_ = p.conn.SetWriteDeadline(at) // the recorder in tests does not support it
 }
 
 // Write implements io.Writer.
@@ -95,16 +95,16 @@ func (p *paced) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// FlushError is for http.ResponseController.
+// FlushError implements flushing for http.ResponseController.
 func (p *paced) FlushError() error {
 	p.expect()
 	return p.conn.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the underlying writer for http.ResponseController.
 func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// endAnswer reports when the answer must have been taken.
+// endAnswer sets the time by which the caller must have received the answer.
 func endAnswer(w http.ResponseWriter, at time.Time) {
 	if p, ok := w.(*paced); ok {
 		p.end = at

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// minToken is the shortest token that is taken.
+// minToken is the minimum length of a token.
 const minToken = 16
 
 // stamp distinguishes a file from its replacement.
@@ -35,7 +35,7 @@ type certificate struct {
 	mu     sync.Mutex
 	pair   *tls.Certificate // guarded by mu
 	stamps [2]stamp         // guarded by mu: of the files that pair comes from
-	told   complaint        // guarded by mu
+	told   complaint        // last logged error; guarded by mu
 }
 
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
@@ -61,7 +61,8 @@ func (c *certificate) look() (stamps [2]stamp, err error) {
 	return stamps, nil
 }
 
-// get is called for every handshake. While one of two files is replaced they do not match: the old pair is good until they do.
+// get is called for every handshake. While the two files are being replaced they do not match: the old pair is used until they
+// do.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +88,7 @@ type tokenFile struct {
 	mu    sync.Mutex
 	token string    // guarded by mu
 	stamp stamp     // guarded by mu
-	told  complaint // guarded by mu
+	told  complaint // last logged error; guarded by mu
 }
 
 func openToken(path string, log *slog.Logger) (*tokenFile, error) {
@@ -115,7 +116,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// current is the token as of now. A file that is gone or cannot be used leaves the last good one.
+// current returns the current token. If the file is missing or cannot be used, it returns the last good one.
 func (t *tokenFile) current() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,10 +133,10 @@ func (t *tokenFile) current() string {
 	return t.token
 }
 
-// complaint is what the log was reported last: there are many requests, each of which finds the same fault.
+// complaint is the error that was logged last: there are many requests, each of which finds the same fault.
 type complaint string
 
-// isNew reports whether err is one, and not the one of the last time.
+// isNew reports whether err is not nil and differs from the last one.
 func (c *complaint) isNew(err error) bool {
 	last := *c
 	if *c = ""; err != nil {

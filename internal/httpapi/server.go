@@ -24,20 +24,20 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// Config reports where the server listens, and for which clients.
+// Config describes where the server listens, and for which clients.
 type Config struct {
 	// Address is host:port; beyond loopback it needs CertFile, KeyFile and a token. Empty: no TCP.
 	Address string
 	// CertFile and KeyFile are the server's TLS certificate and key.
 	CertFile, KeyFile string
-	// TokenFile holds the bearer token of callers on TCP that may do everything, ReadTokenFile of those that may only look,
+	// TokenFile has the bearer token of callers on TCP that may send every request, ReadTokenFile that of callers that may only read,
 	// such as Prometheus.
 	TokenFile, ReadTokenFile string
-	// Socket is a unix socket that only the agent's user may open. Empty: none.
+	// Socket is the path of a unix socket that only the agent's user may open. Empty: none.
 	Socket string
 }
 
-// The names of the flags that Config's fields come from, for error messages.
+// The names of the flags that set Config's fields, for error messages.
 const (
 	flagAddress   = "--http"
 	flagTLS       = "--http-cert and --http-key"
@@ -45,14 +45,14 @@ const (
 	flagReadToken = "--http-read-token-file"
 )
 
-// Server serves what plugins register. It implements rest.HTTPHandlers.
+// Server serves the handlers that plugins register. It implements rest.HTTPHandlers.
 type Server struct {
 	cfg Config
 	log *slog.Logger
 	mux *http.ServeMux
-	// token and readToken are nil where there is none; without both, none is asked for.
+	// token and readToken are nil if not configured; without both, no token is required.
 	token, readToken *tokenFile
-	bodyTimeout      time.Duration // for what a caller sends to come
+	bodyTimeout      time.Duration // for the caller to send the body
 	tcp              net.Listener  // nil before Listen
 	limits           limits
 
@@ -62,7 +62,7 @@ type Server struct {
 
 var _ rest.HTTPHandlers = (*Server)(nil)
 
-// New checks the configuration; nothing listens before Listen or Start.
+// New checks the configuration; the server does not listen before Listen or Start.
 func New(cfg Config, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{},
 		bodyTimeout: 30 * time.Second, limits: defaultLimits()}
@@ -73,7 +73,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// validate fails closed: what is not certainly loopback needs TLS and a token.
+// validate fails closed: an address that is not certainly loopback needs TLS and a token.
 func (s *Server) validate() error {
 	if (s.cfg.CertFile == "") != (s.cfg.KeyFile == "") {
 		return fmt.Errorf("%s: give both or none", flagTLS)
@@ -154,7 +154,7 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 	})
 }
 
-// index lists what there is, and answers 404 for everything else.
+// index lists the paths, and answers 404 for every other path.
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; GET / lists what there is", r.URL.Path))
@@ -177,8 +177,8 @@ func WriteError(w http.ResponseWriter, status int, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }
 
-// Listen takes the TCP address, and reads the certificate, ahead of Start: an address that another program has, or a certificate that
-// cannot be read, shows before the program has done anything. Nothing is answered yet.
+// Listen opens the TCP address, and reads the certificate, before Start: an address that another program uses, or a certificate that
+// cannot be read, is reported before the program has done anything. The server does not answer yet.
 func (s *Server) Listen() (err error) {
 	if s.cfg.Address != "" && s.tcp == nil {
 		s.tcp, err = s.listenTCP()
@@ -219,7 +219,7 @@ func (s *Server) listenTCP() (net.Listener, error) {
 	return tls.NewListener(l, &tls.Config{GetCertificate: certs.get, MinVersion: tls.VersionTLS12}), nil
 }
 
-// listenUnix makes a socket for the agent's user only. A socket that an earlier agent left behind is replaced.
+// listenUnix creates a socket for the agent's user only. A socket that an earlier agent left behind is replaced.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("REST socket: %w", err)
@@ -241,7 +241,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers on a listener. admit decides what a caller is.
+// serve answers requests on a listener. admit determines the permissions of a caller.
 func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, admit func(http.Handler) http.Handler) {
 	all := newCrowd(s.limits.connections)
 	srv := &http.Server{
@@ -266,7 +266,7 @@ func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, admit
 	})
 }
 
-// awaitBody gives a body bodyTimeout to come, from any sender. A time limit of the server's would also end long answers.
+// awaitBody requires every sender to send the body within bodyTimeout. A read timeout of the server would also end long answers.
 func (s *Server) awaitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := http.NewResponseController(w)
@@ -277,7 +277,7 @@ func (s *Server) awaitBody(next http.Handler) http.Handler {
 	})
 }
 
-// awaited is a body that has a time limit until it is complete.
+// awaited is a request body that has a time limit until it is complete.
 type awaited struct {
 	io.ReadCloser
 	conn *http.ResponseController
@@ -287,12 +287,12 @@ type awaited struct {
 func (a *awaited) Read(b []byte) (int, error) {
 	n, err := a.ReadCloser.Read(b)
 	if errors.Is(err, io.EOF) {
-		_ = a.conn.SetReadDeadline(time.Time{}) // it was possible to set one
+		_ = a.conn.SetReadDeadline(time.Time{}) // setting a deadline has worked before
 	}
 	return n, err
 }
 
-// guard limits bodies, logs requests and turns a panic of a handler into an answer.
+// guard limits bodies, logs requests and converts a panic of a handler into an answer.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()

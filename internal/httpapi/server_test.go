@@ -27,7 +27,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// record is the status that h answers.
+// record returns the status of h's answer.
 func record(h http.Handler, method, path string) int {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))

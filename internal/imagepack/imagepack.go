@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// File is an entry of the image's root. Exactly one of Source, Data, Link and Dir says what it is.
+// File is an entry of the image's root. Exactly one of Source, Data, Link and Dir is set and determines its kind.
 type File struct {
 	Path   string // in the image, without leading slash
 	Source string // file to copy
@@ -26,21 +26,21 @@ type File struct {
 	Mode   int64 // permissions; 0755 when zero
 }
 
-// Image is what to pack.
+// Image describes the image to pack.
 type Image struct {
 	Tag        string
 	Entrypoint []string
 	User       string
 	Path       string // $PATH
-	// LibraryPath is where the loader looks for libraries first; empty: nowhere else than usual.
+	// LibraryPath is the folder that the loader searches first for libraries; empty: only the usual folders.
 	LibraryPath string
-	// OS is the system that the programs are for; empty: linux. All files of a Windows image are below Files.
+	// OS is the system on which the programs run; empty: linux. All files of a Windows image are below Files.
 	OS    string
 	Arch  string
 	Files []File
 }
 
-// epoch is the time of everything.
+// epoch returns the time stamp of all files.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
 // Write writes the archive and returns the digest of the image (of its configuration), as container engines show it.
@@ -56,7 +56,7 @@ func (i Image) Write(w io.Writer) (digest string, err error) {
 	}
 	system, dir := cmp.Or(i.OS, "linux"), "/"
 	if system == "windows" {
-		dir = "" // the runtime's choice
+		dir = "" // the runtime chooses
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": i.Arch, "os": system, "created": epoch().Format(time.RFC3339),
@@ -94,7 +94,7 @@ func (i Image) Write(w io.Writer) (digest string, err error) {
 	return "sha256:" + configSum, nil
 }
 
-// layer is the root as a tar file.
+// layer returns the root as a tar file.
 func (i Image) layer() ([]byte, error) {
 	files, err := withParents(i.Files)
 	if err != nil {
@@ -111,7 +111,7 @@ func (i Image) layer() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// withParents sorts the files and adds the directories that they are in.
+// withParents sorts the files and adds their parent directories.
 func withParents(files []File) ([]File, error) {
 	all := map[string]File{}
 	for _, f := range files {

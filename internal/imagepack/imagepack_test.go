@@ -60,7 +60,8 @@ func entries(t *testing.T, archive []byte) map[string][]byte {
 	}
 }
 
-// TestSameInputSameArchive: neither the order of files nor their times, nor the clock, change a bit; a changed byte does.
+// TestSameInputSameArchive checks that the order of files, their times and the clock do not change the archive, and that
+// a changed byte does.
 func TestSameInputSameArchive(t *testing.T) {
 	i, source := image(t)
 	first, digest := pack(t, i)
@@ -80,7 +81,8 @@ func TestSameInputSameArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveIsConsistent: every name and sum in the archive is that of what it stands for, as engines check it.
+// TestArchiveIsConsistent checks, as container engines do, that every name and checksum in the archive matches its
+// content.
 func TestArchiveIsConsistent(t *testing.T) {
 	i, _ := image(t)
 	archive, digest := pack(t, i)
@@ -112,7 +114,7 @@ func TestArchiveIsConsistent(t *testing.T) {
 	}
 }
 
-// TestFaults: what could not be unpacked is refused.
+// TestFaults checks that files that could not be unpacked are rejected.
 func TestFaults(t *testing.T) {
 	for _, files := range [][]File{
 		{{Path: "/abs", Data: []byte("x")}}, {{Path: "../up", Data: []byte("x")}}, {{Path: "a", Data: []byte("x")}, {Path: "a",

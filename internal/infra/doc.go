@@ -1,3 +1,3 @@
-// Package infra holds the few things that every plugin with a documented API embeds. It stands in for cn-infra's package of
-// the same name, which cannot be had (docs/adr/0001), and is all of it that we need.
+// Package infra has the types that every plugin with a documented API embeds. It replaces cn-infra's package of the same
+// name, which is not available (docs/adr/0001), and has only the parts that we need.
 package infra

@@ -13,10 +13,11 @@ type PluginDeps struct {
 // SetName sets the plugin's name.
 func (d *PluginDeps) SetName(name string) { d.PluginName = name }
 
-// String is the plugin's name.
+// String returns the plugin's name.
 func (d *PluginDeps) String() string { return d.PluginName }
 
-// Logger returns Log, or a logger that discards when there is none, so that a half-wired plugin in a test can log.
+// Logger returns Log, or a logger that discards everything when Log is nil, so that a partly wired plugin in a
+// test can log.
 func (d *PluginDeps) Logger() *slog.Logger {
 	if d.Log == nil {
 		return slog.New(slog.DiscardHandler)

@@ -14,11 +14,11 @@ type ProtoBroker interface {
 	GetValue(ctx context.Context, key string, value proto.Message) (found bool, rev int64, err error)
 	// ListKeys lists the keys below prefix.
 	ListKeys(ctx context.Context, prefix string) ([]string, error)
-	// Delete removes key; existed says whether there was a value.
+	// Delete removes key; existed reports whether there was a value.
 	Delete(ctx context.Context, key string) (existed bool, err error)
 }
 
-// KvProtoPlugin hands out brokers.
+// KvProtoPlugin creates brokers.
 type KvProtoPlugin interface {
 	// NewBroker returns a broker that puts prefix before every key.
 	NewBroker(prefix string) ProtoBroker

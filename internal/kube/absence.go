@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// absentRetry is how long a resource that the server does not have is taken for absent, unless its definition appears. absentPause is how
-// long its definition may be there at first without the resource, absentPauseMax how long later on: it may be of another version.
+// absentRetry is how long a resource that the server does not have counts as absent, unless its definition appears. absentPause is the
+// first pause after the definition has appeared without the resource, absentPauseMax the longest one: the definition may be of another
+// version.
 const (
 	absentRetry    = 10 * time.Minute
 	absentPause    = time.Second
@@ -18,11 +19,11 @@ const (
 type absence struct {
 	client *Client
 	kind   *kind
-	pause  time.Duration // 0: the definition was not there
+	pause  time.Duration // 0: the definition did not exist
 }
 
-// wait returns when the resource may be there. Its definition is watched meanwhile. Where that is forbidden or fails, and where the
-// resource has no definition, it takes absentRetry.
+// wait returns when the resource may exist. Meanwhile it watches the definition of the resource. If this watch is forbidden or fails, or
+// the resource has no definition, it waits for absentRetry.
 func (a *absence) wait(ctx context.Context) error {
 	if a.pause > 0 {
 		if err := pause(ctx, jitter(a.pause)); err != nil {
@@ -40,7 +41,7 @@ func (a *absence) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// defined waits until the server says something of the definition. It returns false if it cannot be watched, or round ends.
+// defined waits until the server reports an event of the definition. It returns false if the definition cannot be watched, or round ends.
 func (a *absence) defined(round context.Context) bool {
 	body, err := a.client.groups[definitions].Get().Resource("customresourcedefinitions").
 		Param("watch", "true").Param("fieldSelector", "metadata.name="+a.kind.definition).
@@ -48,7 +49,7 @@ func (a *absence) defined(round context.Context) bool {
 	if err != nil {
 		return false
 	}
-	defer body.Close() // the watch ends with it
+	defer body.Close() // closing the body ends the watch
 	for events := json.NewDecoder(body); ; {
 		var event struct{ Type string }
 		if events.Decode(&event) != nil {

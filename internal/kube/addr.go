@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parseAddr reads an address of an API object. Old objects may have IPv4 addresses with leading zeros, which are decimal
-// (KEP-4858), and IPv4-mapped IPv6 addresses, which are IPv4.
+// parseAddr parses an address of an API object. Old objects may have IPv4 addresses with leading zeros, which are
+// decimal (KEP-4858), and IPv4-mapped IPv6 addresses, which are IPv4.
 func parseAddr(s string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
@@ -18,7 +18,7 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return addr.Unmap(), true
 }
 
-// parsePrefix reads a network of an API object as its first address and a length.
+// parsePrefix parses a network of an API object and returns its first address and length.
 func parsePrefix(s string) (netip.Prefix, bool) {
 	s = strings.TrimSpace(s)
 	p, err := netip.ParsePrefix(s)
@@ -54,7 +54,7 @@ func withoutLeadingZeros(s string) string {
 	return strings.Join(parts, ".") + bits
 }
 
-// addrTexts are the addresses among texts, in canonical form and without repetition.
+// addrTexts returns the valid addresses among texts, in canonical form and without duplicates.
 func addrTexts(texts []string) []string {
 	out := make([]string, 0, len(texts))
 	seen := map[netip.Addr]bool{}
@@ -67,7 +67,7 @@ func addrTexts(texts []string) []string {
 	return out
 }
 
-// prefixTexts are the networks among texts in canonical form.
+// prefixTexts returns the valid networks among texts in canonical form.
 func prefixTexts(texts []string) []string {
 	out := make([]string, 0, len(texts))
 	for _, text := range texts {

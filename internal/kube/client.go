@@ -16,21 +16,21 @@ import (
 	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Default limits of requests to the API server. The agent has eight watches and little else.
+// Default limits of requests to the API server. The agent has eight watches and few other requests.
 const (
 	defaultQPS   = 20
 	defaultBurst = 40
 )
 
-// protobufType is how the API server encodes fastest.
+// protobufType is the encoding that is the fastest for the API server.
 const protobufType = "application/vnd.kubernetes.protobuf"
 
-// Config reports how to reach the API server.
+// Config describes how to reach the API server.
 type Config struct {
-	// Kubeconfig is the path of a kubeconfig file; empty: the service account of the pod that the agent runs in.
+	// Kubeconfig is the path of a kubeconfig file; empty: the service account of the agent's pod.
 	Kubeconfig string
-	// Server replaces the address of the API server, e.g. "https://192.0.2.1:6443". Without it a pod goes to the service
-	// "kubernetes", which at boot needs the very service proxy that waits for the API server.
+	// Server replaces the address of the API server, e.g. "https://192.0.2.1:6443". Without it a pod connects to the service "kubernetes";
+	// at boot this needs the service proxy, which itself waits for the API server.
 	Server string
 	// QPS and Burst limit the requests per second; 20 and 40 when zero.
 	QPS   float32
@@ -39,17 +39,17 @@ type Config struct {
 	UserAgent string
 }
 
-// definitions is where the server keeps CustomResourceDefinitions.
+// definitions is the API group of CustomResourceDefinitions.
 var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 
-// Client reads the API server. It has the API groups that the agent uses and no other, so that the types of all of Kubernetes are not part
-// of the agent.
+// Client reads from the API server. It has only the API groups that the agent uses, so that the types of all of Kubernetes are not linked
+// into the agent.
 type Client struct {
 	groups map[schema.GroupVersion]rest.Interface
 	host   string
 }
 
-// NewClient makes a client; it does not connect yet.
+// NewClient returns a client; it does not connect yet.
 func NewClient(cfg Config) (*Client, error) {
 	rc, err := restConfig(cfg)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// autoscalerTaint marks a node that the cluster autoscaler is going to remove.
+// autoscalerTaint marks a node that the cluster autoscaler is about to remove.
 const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
 
-// intern makes equal texts, of which there are many in a cluster, one.
+// intern returns one shared string for equal texts, because a cluster has many equal ones.
 func intern(s string) string { return unique.Make(s).Value() }
 
-// labels keeps those labels whose key begins with one of prefixes.
+// labels returns the labels whose key begins with one of prefixes.
 func labels(in map[string]string, prefixes ...string) map[string]string {
 	var out map[string]string
 	for k, v := range in {
@@ -69,7 +69,7 @@ func convertNamespace(n *corev1.Namespace) *model.Namespace {
 	return &model.Namespace{Name: n.Name, Labels: labels(n.Labels, "")}
 }
 
-// convertPod gives nil for a pod that has ended: its address may belong to another one by now.
+// convertPod returns nil for a pod that has ended: its address may already belong to another pod.
 func convertPod(p *corev1.Pod, annotations []string) *model.Pod {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return nil
@@ -85,7 +85,7 @@ func convertPod(p *corev1.Pod, annotations []string) *model.Pod {
 		ips = append(ips, ip.IP)
 	}
 	out.Ips = addrTexts(ips)
-	for i := range p.Spec.InitContainers { // those with restartPolicy Always are sidecars and have ports, too
+	for i := range p.Spec.InitContainers { // init containers with restartPolicy Always are sidecars and have ports, too
 		if r := p.Spec.InitContainers[i].RestartPolicy; r != nil && *r == corev1.ContainerRestartPolicyAlways {
 			out.Ports = appendPorts(out.Ports, p.Spec.InitContainers[i].Ports)
 		}
@@ -96,7 +96,7 @@ func convertPod(p *corev1.Pod, annotations []string) *model.Pod {
 	return out
 }
 
-// appendPorts appends the ports that a Service can refer to: by name, or through the host.
+// appendPorts appends the ports to which a Service can refer: by name, or through the host.
 func appendPorts(out []*model.ContainerPort, ports []corev1.ContainerPort) []*model.ContainerPort {
 	for _, port := range ports {
 		proto, known := protocol(port.Protocol)
@@ -109,7 +109,7 @@ func appendPorts(out []*model.ContainerPort, ports []corev1.ContainerPort) []*mo
 		if port.HostIP != "" && port.HostPort != 0 {
 			addr, ok := parseAddr(port.HostIP)
 			if !ok {
-				continue // better no port than one on every address
+				continue // no port is better than a port on every address
 			}
 			cp.HostIp = addr.String()
 		}

@@ -9,9 +9,9 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// ConvertClusterPolicy converts a ClusterNetworkPolicy. What cannot be understood is noted in Problems and is closed, as the API says
-// for peers: a rule that accepts matches nothing, and one that denies or passes denies everything. A policy whose pods or tier are
-// not understood is of tier Admin, selects more, and keeps only what denies.
+// ConvertClusterPolicy converts a ClusterNetworkPolicy. Elements that are not understood are noted in Problems and fail closed, as
+// the API requires for peers: a rule that accepts matches nothing, and one that denies or passes denies everything. A policy whose
+// pods or tier are not understood is of tier Admin, selects more, and keeps only the rules that deny.
 func ConvertClusterPolicy(p *npapi.ClusterNetworkPolicy) *model.ClusterPolicy {
 	c := clusterPolicyConverter{out: &model.ClusterPolicy{Name: p.Name, Uid: string(p.UID)}}
 	for i, r := range p.Spec.Ingress {
@@ -42,7 +42,7 @@ type clusterPolicyConverter struct {
 
 const onlyDenies = "of the policy only what denies counts, in tier Admin"
 
-// place fills in where the policy stands among others.
+// place sets the tier and the priority of the policy.
 func (c *clusterPolicyConverter) place(tier npapi.Tier, priority int32) {
 	c.out.Priority = uint32(min(max(priority, 0), 1000))
 	if priority != int32(c.out.Priority) {
@@ -121,13 +121,13 @@ func (c *clusterPolicyConverter) rule(list string, index int, name string, actio
 		return nil
 	case !understood:
 		return &model.PolicyRule{Index: rule.Index, Name: name, Action: model.PolicyRule_DENY}
-	case len(rule.Peers) == 0: // domain names only
+	case len(rule.Peers) == 0: // the rule has only domain names
 		return nil
 	}
 	return rule
 }
 
-// effect is what becomes of a rule that is not understood.
+// effect describes the consequence for a rule that is not understood.
 func effect(accepts bool) string {
 	if accepts {
 		return "the rule accepts nothing"
@@ -135,7 +135,7 @@ func effect(accepts bool) string {
 	return "the rule denies everything"
 }
 
-// peers reports whether all peers are understood.
+// peers converts the peers of a rule, and reports whether all are understood.
 func (c *clusterPolicyConverter) peers(rule *model.PolicyRule, where string, list []npapi.ClusterNetworkPolicyEgressPeer, accepts bool) bool {
 	understood := len(list) > 0
 	if !understood {
@@ -147,7 +147,7 @@ func (c *clusterPolicyConverter) peers(rule *model.PolicyRule, where string, lis
 	return understood
 }
 
-// peer adds what a peer says to a rule. Names of domains match nothing.
+// peer adds a peer to a rule, and reports whether it is understood. Domain names match nothing.
 func (c *clusterPolicyConverter) peer(rule *model.PolicyRule, where string, p *npapi.ClusterNetworkPolicyEgressPeer, accepts bool) bool {
 	before, fields := len(c.problems), 0
 	peer := &model.PolicyPeer{}
@@ -187,7 +187,8 @@ func (c *clusterPolicyConverter) peer(rule *model.PolicyRule, where string, p *n
 	return len(c.problems) == before
 }
 
-// peerSelector converts a selector of peers. It leaves out what is not understood: then the whole rule does not count.
+// peerSelector converts a selector of peers. It leaves out the expressions that are not understood: then the whole rule does not
+// count.
 func (c *clusterPolicyConverter) peerSelector(where string, s *metav1.LabelSelector, accepts bool) *model.LabelSelector {
 	known, _ := c.known(where, s, effect(accepts))
 	return c.selector(where, known)
@@ -204,7 +205,7 @@ func (c *clusterPolicyConverter) networks(rule *model.PolicyRule, where string, 
 	}
 }
 
-// protocols reports whether all protocols are understood.
+// protocols converts the protocols of a rule, and reports whether all are understood.
 func (c *clusterPolicyConverter) protocols(rule *model.PolicyRule, where string, list []npapi.ClusterNetworkPolicyProtocol, accepts bool) bool {
 	understood := true
 	for i := range list {
@@ -230,7 +231,7 @@ func (c *clusterPolicyConverter) protocol(rule *model.PolicyRule, where string, 
 	if p.SCTP != nil {
 		add(model.Protocol_SCTP, ".sctp.destinationPort", p.SCTP.DestinationPort)
 	}
-	if p.DestinationNamedPort != "" { // the name says the protocol as well
+	if p.DestinationNamedPort != "" { // the named port determines the protocol as well
 		fields++
 		for _, protocol := range []model.Protocol{model.Protocol_TCP, model.Protocol_UDP, model.Protocol_SCTP} {
 			rule.Ports = append(rule.Ports, &model.PolicyPort{Protocol: protocol, Name: p.DestinationNamedPort})
@@ -244,7 +245,7 @@ func (c *clusterPolicyConverter) protocol(rule *model.PolicyRule, where string, 
 	return understood
 }
 
-// ports converts the port or range of a protocol; nil is all ports.
+// ports converts the port or range of a protocol; nil means all ports.
 func (c *clusterPolicyConverter) ports(where string, p *npapi.Port, accepts bool) (*model.PolicyPort, bool) {
 	if p == nil {
 		return &model.PolicyPort{}, true

@@ -10,7 +10,8 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// TestClusterPolicyRules: each rule becomes what the API says; what is not understood is closed and is a problem that names the field.
+// TestClusterPolicyRules checks that each rule is converted as the API specifies; an element that is not understood fails closed and
+// is a problem that names the field.
 func TestClusterPolicyRules(t *testing.T) {
 	const all = `"peers":[{"pods":{},"namespaces":{}}]`
 	for _, test := range []struct{ name, rule, want, problem string }{
@@ -67,7 +68,8 @@ func TestClusterPolicyRules(t *testing.T) {
 	}
 }
 
-// TestClusterPolicyPlace: of a policy whose tier or subject is not understood only what denies is left, and it is for more pods.
+// TestClusterPolicyPlace checks that a policy whose tier or subject is not understood keeps only the rules that deny, and applies to
+// more pods.
 func TestClusterPolicyPlace(t *testing.T) {
 	const rules = `ingress: [{action: Accept, from: [{namespaces: {}}]}, {action: Deny, from: [{namespaces: {}}]}, {action: Pass, from: [{namespaces: {}}]}]`
 	for _, test := range []struct{ name, spec, subject, problem string }{
@@ -102,7 +104,7 @@ func clusterPolicy(t *testing.T, spec string) *model.ClusterPolicy {
 	return ConvertClusterPolicy(obj)
 }
 
-// problems expects one problem that begins with the field, or none.
+// problems checks that there is one problem that begins with the field, or none.
 func problems(t *testing.T, p *model.ClusterPolicy, field string) {
 	t.Helper()
 	switch {

@@ -10,9 +10,9 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// ConvertPolicy converts a NetworkPolicy. What cannot be understood is left out of what a rule allows and noted in Problems. It
-// never makes the policy allow more: a rule that had peers or ports and has none left is dropped, and a policy whose pods
-// or directions are not understood isolates more and allows nothing.
+// ConvertPolicy converts a NetworkPolicy. An element that is not understood is left out of what a rule allows, and noted in Problems.
+// This never makes the policy allow more: a rule that had peers or ports and has none left is dropped, and a policy whose pods or
+// directions are not understood isolates more and allows nothing.
 func ConvertPolicy(p *networkingv1.NetworkPolicy) *model.Policy {
 	c := policyConverter{out: &model.Policy{Name: p.Name, Namespace: intern(p.Namespace), Uid: string(p.UID)}}
 	c.directions(p)
@@ -37,14 +37,14 @@ type policyConverter struct {
 	out *model.Policy
 }
 
-// complaints are what was not understood of a policy.
+// complaints are the problems found in a policy.
 type complaints struct{ problems []string }
 
 func (c *complaints) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// directions fills in which directions the policy isolates. The API server sets the default; what is here is the same.
+// directions sets the directions that the policy isolates. The default for an empty list is that of the API server.
 func (c *policyConverter) directions(p *networkingv1.NetworkPolicy) {
 	for _, t := range p.Spec.PolicyTypes {
 		switch t {
@@ -64,8 +64,8 @@ func (c *policyConverter) directions(p *networkingv1.NetworkPolicy) {
 	}
 }
 
-// subject converts the selector of the pods that the policy is for. An expression that is not understood is left out, so that the policy
-// isolates more pods; then it must not allow anything to those.
+// subject converts the selector of the pods to which the policy applies. An expression that is not understood is left out, so that the
+// policy isolates more pods; then the policy must not allow anything to those.
 func (c *policyConverter) subject(s *metav1.LabelSelector) {
 	known, understood := c.known("spec.podSelector", s, "the policy isolates all pods that the rest of the selector selects, and allows nothing")
 	if !understood {
@@ -74,7 +74,7 @@ func (c *policyConverter) subject(s *metav1.LabelSelector) {
 	c.out.Pods = c.selector("spec.podSelector", known)
 }
 
-// known is a selector without the expressions that are not understood; effect says what follows from these.
+// known returns the selector without the expressions that are not understood; effect describes the consequence, for Problems.
 func (c *complaints) known(where string, s *metav1.LabelSelector, effect string) (known *metav1.LabelSelector, understood bool) {
 	known, understood = s.DeepCopy(), true
 	known.MatchExpressions = nil
@@ -143,7 +143,7 @@ func (c *policyConverter) port(where string, p *networkingv1.NetworkPolicyPort) 
 	return out
 }
 
-// peer converts a peer. An exception that cannot be understood makes the block unusable: to ignore it would allow more.
+// peer converts a peer. An exception that is not understood makes the block unusable: ignoring the exception would allow more.
 func (c *policyConverter) peer(where string, p *networkingv1.NetworkPolicyPeer) *model.PolicyPeer {
 	if p.IPBlock == nil {
 		if p.PodSelector == nil && p.NamespaceSelector == nil {
@@ -187,14 +187,14 @@ func (c *complaints) selector(where string, s *metav1.LabelSelector) *model.Labe
 		if !known {
 			c.problem("%s.matchExpressions[%d]: operator %q is not In, NotIn, Exists or DoesNotExist; the selector selects nothing",
 				where, i, e.Operator)
-			expr.Values = nil // in an empty list is no label
+			expr.Values = nil // an empty list contains no label
 		}
 		out.MatchExpressions = append(out.MatchExpressions, expr)
 	}
 	return out
 }
 
-// operator converts an operator. One that is not known is IN.
+// operator converts an operator. An unknown operator becomes IN.
 func operator(op metav1.LabelSelectorOperator) (out model.LabelExpression_Operator, known bool) {
 	switch op {
 	case metav1.LabelSelectorOpIn:

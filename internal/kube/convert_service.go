@@ -15,7 +15,7 @@ const (
 	triggerAnnotation = corev1.EndpointsLastChangeTriggerTime
 )
 
-// convertService takes everything of a service that balancing its traffic needs.
+// convertService copies all parts of a service that load balancing needs.
 func convertService(s *corev1.Service) *model.Service {
 	out := &model.Service{
 		Name: s.Name, Namespace: intern(s.Namespace), Type: serviceType(s.Spec.Type), ProxyName: s.Labels[proxyNameLabel],
@@ -32,7 +32,7 @@ func convertService(s *corev1.Service) *model.Service {
 		out.Created = s.CreationTimestamp.Unix()
 	}
 	if _, labelled := s.Labels[proxyNameLabel]; labelled && out.ProxyName == "" {
-		out.ProxyName = "(empty)" // whatever its value, the label says that the service is not ours
+		out.ProxyName = "(empty)" // the label, with any value, marks a service that another proxy serves
 	}
 	_, out.Headless = s.Labels[headlessLabel]
 	out.Headless = out.Headless || s.Spec.ClusterIP == corev1.ClusterIPNone
@@ -76,7 +76,7 @@ func serviceType(t corev1.ServiceType) model.Service_Type {
 	return model.Service_CLUSTER_IP
 }
 
-// convertSlice gives nil for slices that are no part of a service that is balanced.
+// convertSlice returns nil for slices that do not belong to a load-balanced service.
 func (in *interner) convertSlice(s *discoveryv1.EndpointSlice) *model.EndpointSlice {
 	service := s.Labels[discoveryv1.LabelServiceName]
 	ipv6 := s.AddressType == discoveryv1.AddressTypeIPv6
@@ -97,7 +97,7 @@ func (in *interner) convertSlice(s *discoveryv1.EndpointSlice) *model.EndpointSl
 			p = *port.Protocol
 		}
 		proto, known := protocol(p)
-		if !known || port.Port == nil || *port.Port <= 0 { // no number: "all ports", which a service cannot refer to
+		if !known || port.Port == nil || *port.Port <= 0 { // no number means "all ports", to which a service cannot refer
 			continue
 		}
 		ep := &model.EndpointPort{Protocol: proto, Port: uint32(*port.Port)}
@@ -113,7 +113,8 @@ func (in *interner) convertSlice(s *discoveryv1.EndpointSlice) *model.EndpointSl
 	return out
 }
 
-// addEndpoint adds an endpoint under its first address; the API says that further ones mean nothing.
+// addEndpoint adds an endpoint under its first address; the API defines that further addresses have
+// no meaning.
 func (in *interner) addEndpoint(b *model.SliceBuilder, ep *discoveryv1.Endpoint) {
 	if len(ep.Addresses) == 0 {
 		return
@@ -140,7 +141,7 @@ func (in *interner) addEndpoint(b *model.SliceBuilder, ep *discoveryv1.Endpoint)
 	b.Add(addr, conditions(&ep.Conditions), in.place(place))
 }
 
-// conditions applies the defaults of the API: what is unknown is good.
+// conditions applies the defaults of the API: an unknown condition counts as good.
 func conditions(c *discoveryv1.EndpointConditions) (out byte) {
 	if c.Ready == nil || *c.Ready {
 		out |= model.CondReady

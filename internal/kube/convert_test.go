@@ -112,7 +112,7 @@ func TestConvertPolicy(t *testing.T) {
 	want(t, ConvertPolicy(p), `{`+common+problems+`}`)
 }
 
-// TestPolicyNotUnderstood: what is not understood is named, and closed.
+// TestPolicyNotUnderstood checks that elements that are not understood are named, and fail closed.
 func TestPolicyNotUnderstood(t *testing.T) {
 	unknown := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: "Like", Values: []string{"d"}}}}
@@ -126,7 +126,7 @@ func TestPolicyNotUnderstood(t *testing.T) {
 		problem  string
 		rules    int
 		egress   bool
-		allowing string // what the one rule has, as JSON
+		allowing string // the content of the one rule, as JSON
 	}{
 		"a pod selector": {networkingv1.NetworkPolicySpec{PodSelector: unknown, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}},
 			`spec.podSelector.matchExpressions[0]: operator "Like"`, 0, false, ""},
@@ -169,7 +169,7 @@ func TestPolicyNotUnderstood(t *testing.T) {
 	}
 }
 
-// TestConvertService has what the comparison with kube-proxy has not: objects that the API server would not let pass today.
+// TestConvertService has the cases that the comparison with kube-proxy lacks: objects that today's API server would reject.
 func TestConvertService(t *testing.T) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "ns"},
@@ -224,7 +224,7 @@ func TestConvertSlice(t *testing.T) {
 	}
 }
 
-// TestDamagedSlice: columns of different length, as a damaged file may have, are no danger.
+// TestDamagedSlice checks that columns of different length, as in a damaged file, do no harm.
 func TestDamagedSlice(t *testing.T) {
 	s := &model.EndpointSlice{Addresses: make([]byte, 9), Conditions: make([]byte, 3), Place: []uint32{7, 0, 0}}
 	if s.Len() != 2 {
@@ -259,7 +259,7 @@ func TestParseAddr(t *testing.T) {
 	}
 }
 
-// TestServiceAge: which of two services is older, and which objects Events are about, is known here.
+// TestServiceAge checks the data from which the older of two services, and the object of an Event, are determined.
 func TestServiceAge(t *testing.T) {
 	made := metav1.NewTime(time.Unix(1700000000, 0))
 	s := convertService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", CreationTimestamp: made}})

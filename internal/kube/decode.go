@@ -8,10 +8,11 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// Decoder reads stored messages; what many of them have in common exists once. It may be used concurrently.
+// Decoder decodes stored messages, and shares the parts that are equal in many of them. It may be used
+// concurrently.
 type Decoder struct{ in interner }
 
-// Decode reads a message of a resource.
+// Decode decodes a message of a resource.
 func (d *Decoder) Decode(keyword string, data []byte) (proto.Message, error) {
 	return decode(keyword, data, &d.in)
 }
@@ -30,7 +31,7 @@ func decode(keyword string, data []byte, in *interner) (proto.Message, error) {
 	return value, nil
 }
 
-// Encode is the form in which messages are stored: the same bytes for equal messages.
+// Encode returns the stored form of a message: the same bytes for equal messages.
 func Encode(value proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(value)
 }

@@ -46,7 +46,7 @@ func (noNode) GetVxlanBVIIfName() string                                       {
 func (noNode) GetAllNodes() nodesync.Nodes                                     { return nil }
 func (noNode) LocalAttachments() []*podmanager.Attachment                      { return nil }
 
-// applyNothing is a dataplane without anything.
+// applyNothing is a dataplane without effect.
 type applyNothing struct{}
 
 func (applyNothing) Commit(_ context.Context, t *txn.Txn) (*txn.Record, error) {
@@ -54,7 +54,7 @@ func (applyNothing) Commit(_ context.Context, t *txn.Txn) (*txn.Record, error) {
 }
 func (applyNothing) Plan(context.Context, *txn.Txn) ([]txn.Op, error) { return nil, nil }
 
-// syncedRecorder may be looked at while the event loop runs.
+// syncedRecorder may be read while the event loop runs.
 type syncedRecorder struct {
 	sync.Mutex
 	*rendertest.Recorder
@@ -88,7 +88,7 @@ func (r *syncedRecorder) text() string {
 	return r.Recorder.String()
 }
 
-// agentParts is the way from the API server to a renderer, through the real event loop.
+// agentParts is the path from the API server to a renderer, through the real event loop.
 type agentParts struct {
 	renderer *syncedRecorder
 	source   *Source
@@ -133,7 +133,7 @@ func newAgentParts(t *testing.T, f *fakeAPI) *agentParts {
 	return parts
 }
 
-// randomObject is a service or a slice of a small set.
+// randomObject returns a service or a slice of a small set.
 func randomObject(r *rand.Rand) kubeapi.Object {
 	name := fmt.Sprint("s", r.IntN(6))
 	if r.IntN(3) == 0 {
@@ -160,7 +160,7 @@ func randomObject(r *rand.Rand) kubeapi.Object {
 	return s
 }
 
-// expected is the input of a renderer in one resync of what the server has.
+// expected returns the input of a renderer after one resync of the server's state.
 func expected(t *testing.T, f *fakeAPI) string {
 	r := rendertest.New(t)
 	p := processor.New(processor.Config{NodeName: "n1"}, nil)
@@ -183,8 +183,8 @@ func expected(t *testing.T, f *fakeAPI) string {
 	return r.String()
 }
 
-// TestFromServerToRenderer: objects change, watches break, history is forgotten, the server goes away and comes back, the
-// event queue is tiny; in the end renderers have what one resync would give them, and verification has found nothing.
+// TestFromServerToRenderer changes objects, breaks watches, discards history and stops the server, with a tiny event
+// queue; in the end renderers have the same state as after one resync, and verification has found no difference.
 func TestFromServerToRenderer(t *testing.T) {
 	f := newFakeAPI(t)
 	rnd := rand.New(rand.NewPCG(3, 4))

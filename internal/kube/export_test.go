@@ -6,7 +6,7 @@ import (
 
 type snapshotData api.KubeStateData
 
-// Values are the values of one resource.
+// Values returns the values of one resource.
 func (s snapshotData) Values(keyword string) api.KeyValuePairs { return s[keyword] }
 
 func (m *mirror) snapshot() snapshotData {

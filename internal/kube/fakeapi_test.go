@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// fakeAPI is an API server of which tests control everything.
+// fakeAPI is an API server that tests control completely.
 type fakeAPI struct {
 	*kubeapi.Server
 	t   *testing.T
@@ -31,7 +31,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 
 func (f *fakeAPI) client() *Client {
 	f.t.Helper()
-	// The encoding is the one that the agent asks for.
+	// The encoding is the one that the agent requests.
 	c, err := newClient(&rest.Config{Host: f.url, QPS: -1, ContentConfig: rest.ContentConfig{
 		AcceptContentTypes: protobufType + ",application/json", ContentType: protobufType,
 	}}, &http.Client{Transport: &http.Transport{}})
@@ -49,7 +49,7 @@ func (f *fakeAPI) put(obj kubeapi.Object) {
 	}
 }
 
-// remove deletes an object, if it is there.
+// remove deletes an object, if it exists.
 func (f *fakeAPI) remove(obj kubeapi.Object) {
 	f.t.Helper()
 	if err := f.Delete(obj); err != nil {

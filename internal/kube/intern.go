@@ -6,16 +6,16 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// internLimit bounds what an interner remembers. A cluster has as many places as nodes, times the hints in use.
+// internLimit bounds the entries of an interner. A cluster has as many places as nodes, times the hints in use.
 const internLimit = 1 << 16
 
-// interner makes equal places one: every endpoint has one, and a node has many endpoints.
+// interner replaces equal places with one object: every endpoint has a place, and a node has many endpoints.
 type interner struct {
 	mu     sync.Mutex
 	places map[string]*model.Place // guarded by mu
 }
 
-// place is the one place that equals p.
+// place returns the shared object that equals p.
 func (in *interner) place(p *model.Place) *model.Place {
 	key := p.Key()
 	in.mu.Lock()
@@ -24,13 +24,13 @@ func (in *interner) place(p *model.Place) *model.Place {
 		return known
 	}
 	if in.places == nil || len(in.places) >= internLimit {
-		in.places = map[string]*model.Place{} // nodes that are long gone must not stay for good
+		in.places = map[string]*model.Place{} // places of nodes that no longer exist must not stay forever
 	}
 	in.places[key] = p
 	return p
 }
 
-// slice interns the places of a slice that was just decoded.
+// slice interns the places of a slice that has just been decoded.
 func (in *interner) slice(s *model.EndpointSlice) {
 	for i, p := range s.Places {
 		s.Places[i] = in.place(p)

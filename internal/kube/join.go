@@ -7,13 +7,13 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Join makes one stream of events out of those of several sources, each of which has its own part of the cluster's state: the event loop
-// takes a DBResync for everything there is. The first one is pushed when every part has delivered its own; later on a part's resync is
-// pushed together with what the others reported last.
+// Join merges the events of several sources, each of which has its own part of the cluster's state: the event loop treats a DBResync as
+// the whole state. The first one is pushed when every part has delivered its own; after that, a part's resync is pushed together with
+// the last state of the other parts.
 type Join struct {
 	sink EventSink
 
-	mu    sync.Mutex // held while an event is pushed, so that what is pushed is in order
+	mu    sync.Mutex // held while an event is pushed, so that events are pushed in order
 	parts []*Part    // guarded by mu
 }
 
@@ -26,10 +26,10 @@ type Part struct {
 	state    api.KubeStateData // guarded by join.mu; nil before known
 }
 
-// NewJoin joins parts into sink.
+// NewJoin returns a Join that pushes to sink.
 func NewJoin(sink EventSink) *Join { return &Join{sink: sink} }
 
-// NewPart adds a part; all are added before the first event. identity is true for the part whose local copy makes the joined
+// NewPart adds a part; all parts are added before the first event. identity is true for the part whose local copy makes the joined
 // snapshot a local one: the cluster database, from which nodes have their identity.
 func (j *Join) NewPart(identity bool) *Part {
 	j.mu.Lock()
@@ -39,7 +39,7 @@ func (j *Join) NewPart(identity bool) *Part {
 	return p
 }
 
-// PushEvent implements EventSink. After an error nothing has happened; ErrQueueFull is worth another try.
+// PushEvent implements EventSink. After an error nothing has changed; after ErrQueueFull the caller may retry.
 func (p *Part) PushEvent(event api.Event) error {
 	p.join.mu.Lock()
 	defer p.join.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Part) resyncLocked(ev *api.DBResync) error {
 	return nil
 }
 
-// changeLocked pushes a change. Before the first joined snapshot it is enough to remember it.
+// changeLocked pushes a change. Before the first joined snapshot it only records the change.
 func (p *Part) changeLocked(ev *api.KubeStateChange) error {
 	if p.join.readyLocked() {
 		if err := p.join.sink.PushEvent(ev); err != nil {
@@ -84,7 +84,7 @@ func (p *Part) changeLocked(ev *api.KubeStateChange) error {
 		}
 	}
 	if p.state == nil {
-		return nil // in the snapshot that is to come
+		return nil // the first snapshot contains the change
 	}
 	kvs := p.state[ev.Resource]
 	if kvs == nil {

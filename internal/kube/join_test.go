@@ -44,7 +44,7 @@ func TestJoin(t *testing.T) {
 	id, pod, pod2 := &model.Node{Name: "1"}, &model.Pod{Name: "a"}, &model.Pod{Name: "a", Uid: "2"}
 	ids := api.KeyValuePairs{"1": id}
 	push(kube, resync(true, "pod", api.KeyValuePairs{"a": pod}))
-	push(kube, podChange("a", pod, pod2)) // nothing has been reported yet
+	push(kube, podChange("a", pod, pod2)) // not pushed: the first snapshot is still missing
 	push(kube, podChange("b", nil, pod))
 	push(kube, podChange("b", pod, nil))
 	if len(s.events) != 0 {
@@ -56,7 +56,7 @@ func TestJoin(t *testing.T) {
 		len(first.KubeState["pod"]) != 1 {
 		t.Errorf("first %v", first.KubeState)
 	}
-	delete(ids, "1") // both sides own what they have
+	delete(ids, "1") // both sides own their values
 	delete(first.KubeState["pod"], "a")
 
 	push(kube, podChange("b", nil, pod))

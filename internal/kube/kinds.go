@@ -13,24 +13,24 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// kind is a resource of the API and what becomes of it.
+// kind is a resource of the API and its conversion.
 type kind struct {
-	keyword  string // of events
+	keyword  string // the keyword in events
 	resource string // plural name in the API
 	group    schema.GroupVersion
-	// Selectors keep at the server what is of no interest.
+	// The selectors filter out, at the server, the objects that are not needed.
 	labelSelector, fieldSelector string
-	// optional: servers may be too old to know the resource.
+	// optional is true if the server may be too old to have the resource.
 	optional bool
 	// definition is the name of the CustomResourceDefinition of an optional resource; empty: it has none.
 	definition string
-	// object is an empty object of the resource.
+	// object is an empty object of the type of the resource.
 	object runtime.Object
-	// convert gives nil for an object that is of no interest.
+	// convert returns nil for an object that is not needed.
 	convert func(obj any) proto.Message
 }
 
-// kinds is THE list of what is watched. annotations are the prefixes of the annotations of pods that are kept.
+// kinds returns THE list of the watched resources. annotations are the prefixes of the pod annotations that are kept.
 func kinds(annotations []string, in *interner) []*kind {
 	const notForeign = "!" + proxyNameLabel
 	return []*kind{
@@ -63,7 +63,7 @@ type message[M any] interface {
 	proto.Message
 }
 
-// convertWith makes a conversion between two types one from any object; objects of another type are of no interest.
+// convertWith turns a conversion between two types into a conversion from any object; objects of another type give nil.
 func convertWith[O, M any, P message[M]](convert func(O) P) func(any) proto.Message {
 	return func(obj any) proto.Message {
 		o, ok := obj.(O)
@@ -77,14 +77,14 @@ func convertWith[O, M any, P message[M]](convert func(O) P) func(any) proto.Mess
 	}
 }
 
-// object is what a reflector keeps until its list is complete, and hands over: an object of the API, converted. The methods
-// of metav1.Object, by which reflectors know objects, are those of the embedded metadata.
+// object is a converted API object, which a reflector keeps until its list is complete, and then passes on. The embedded
+// metadata implements metav1.Object, which reflectors require.
 type object struct {
 	metav1.ObjectMeta
-	msg proto.Message // nil: of no interest
+	msg proto.Message // nil: the object is not needed
 }
 
-// transform converts what a reflector gets, so that even the first list does not exist as API objects.
+// transform converts an object when the reflector receives it, so that even the first list is never held as API objects.
 func (k *kind) transform(obj any) (any, error) {
 	meta, ok := obj.(metav1.Object)
 	if _, done := obj.(*object); done || !ok {

@@ -173,7 +173,7 @@ func TestLive(t *testing.T) {
 	liveRestart(t, kubeconfig)
 }
 
-// liveRestart fills a local copy, and starts from it while there is no server.
+// liveRestart fills a local copy, and starts from it without a server.
 func liveRestart(t *testing.T, kubeconfig string) {
 	path := filepath.Join(t.TempDir(), "kube.db")
 	start := func(server string, delay time.Duration, use func(*loop)) {

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// startFromLocal pushes the local copy, unless the API server has answered meanwhile.
+// startFromLocal pushes the local copy, unless the API server has answered in the meantime.
 func (s *Source) startFromLocal(ctx context.Context) error {
 	synced, missing := s.Synced()
 	if synced {
@@ -33,7 +33,7 @@ func (s *Source) startFromLocal(ctx context.Context) error {
 	return s.push(ctx, ev)
 }
 
-// loadLocal decodes the local copy. What cannot be decoded is left out.
+// loadLocal decodes the local copy. Values that cannot be decoded are left out.
 func (s *Source) loadLocal() map[string]proto.Message {
 	if s.Local == nil {
 		return nil
@@ -47,7 +47,7 @@ func (s *Source) loadLocal() map[string]proto.Message {
 	for key, data := range raw {
 		keyword := model.KeywordOf(key)
 		if model.New(keyword) == nil {
-			continue // from a later version
+			continue // written by a later version
 		}
 		value, err := decode(keyword, data, s.in)
 		if err != nil {
@@ -59,11 +59,12 @@ func (s *Source) loadLocal() map[string]proto.Message {
 	return values
 }
 
-// save keeps the local copy up to date, late and in batches: one write to the disk per interval, however much changes.
+// save keeps the local copy up to date, late and in batches: one write to the disk per interval, however many changes there
+// are.
 func (s *Source) save(ctx context.Context) error {
 	w := &writer{source: s}
 	defer w.write()
-	// The first time everything is compared. That can wait while the agent starts: what is on the disk is nearly as new.
+	// The first write compares everything. It is delayed while the agent starts: the copy on the disk is nearly up to date.
 	if err := pause(ctx, firstSave*s.SaveInterval); err != nil {
 		return err
 	}
@@ -82,12 +83,12 @@ func (s *Source) save(ctx context.Context) error {
 // writer writes the local copy.
 type writer struct {
 	source *Source
-	clean  bool // nothing is in the copy that the mirror did not put there
+	clean  bool // the copy has only values that the mirror has written
 	failed bool
 }
 
-// write writes what has changed. The first time it compares with what is there, so that after a restart with nothing changed
-// nothing is written.
+// write writes the changes. The first time it compares the mirror with the copy, so that a restart without changes writes
+// nothing.
 func (w *writer) write() {
 	s := w.source
 	values := s.mirror.takeUnsaved()
@@ -133,7 +134,7 @@ func (w *writer) changes(values map[string]proto.Message) (map[string][]byte, er
 	}
 	for key := range there {
 		if _, ok := values[key]; !ok {
-			changes[key] = nil // the first time values is everything
+			changes[key] = nil // the first time, values contains all values
 		}
 	}
 	return changes, nil

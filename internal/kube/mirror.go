@@ -9,34 +9,34 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// mirror is the state of the cluster as it is known now, and its differences from the state that the event loop has received. It does no
-// I/O and has no clock.
+// mirror holds the known state of the cluster, and its differences from the state that the event loop has received. It does no I/O and has
+// no clock.
 //
-// Until the first snapshot is taken nothing is a difference. After a local snapshot differences are only known once every kind is complete:
-// then the whole state is compared with the local one.
+// Until the first snapshot is taken there are no differences. After a local snapshot the differences are only computed when every kind is
+// complete: then the whole state is compared with the local one.
 type mirror struct {
-	limit int           // differences above which a resync is cheaper
+	limit int           // maximum number of differences; above it a resync is cheaper
 	saved bool          // there is a local copy
-	wake  chan struct{} // has a token when next may have something new
+	wake  chan struct{} // has a token when next may return a new event
 
 	mu      sync.Mutex
 	kinds   map[string]*mirrored     // by keyword; guarded by mu
 	told    bool                     // a snapshot has been taken; guarded by mu
-	base    map[string]proto.Message // what a local snapshot reported, until it can be compared; guarded by mu
+	base    map[string]proto.Message // content of a local snapshot, until it can be compared; guarded by mu
 	order   []string                 // keys of prev in the order of their first change, and gaps; guarded by mu
-	prev    map[string]proto.Message // by key of what differs: what the loop has received (nil: nothing); guarded by mu
+	prev    map[string]proto.Message // by key of each difference: the value that the loop has received (nil: none); guarded by mu
 	resync  bool                     // a snapshot is due; guarded by mu
 	unsaved map[string]bool          // keys that differ from the local copy; guarded by mu
 	counts  counts                   // guarded by mu
 }
 
-// mirrored is one kind of objects.
+// mirrored holds one kind of objects.
 type mirrored struct {
 	complete bool
 	values   map[string]proto.Message
 }
 
-// counts are totals since the start.
+// counts has totals since the start.
 type counts struct {
 	changed, same, lists uint64
 }
@@ -52,7 +52,7 @@ func newMirror(keywords []string, limit int) *mirror {
 	return m
 }
 
-// set takes the present value of one object; nil: there is none.
+// set stores the current value of one object; nil: the object does not exist.
 func (m *mirror) set(keyword, key string, value proto.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *mirror) set(keyword, key string, value proto.Message) {
 	m.signal()
 }
 
-// replace takes all objects of a kind, and the kind is complete.
+// replace stores all objects of a kind, which is complete from then on.
 func (m *mirror) replace(keyword string, values map[string]proto.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,8 +83,8 @@ func (m *mirror) replace(keyword string, values map[string]proto.Message) {
 	m.signal()
 }
 
-// setLocked changes one value and notes the difference. A change that changes nothing leaves the old message in place, since
-// others share it.
+// setLocked changes one value and records the difference. If the new value equals the old one, the old message stays, since others share
+// it.
 func (m *mirror) setLocked(k *mirrored, key string, value proto.Message) {
 	old := k.values[key]
 	if equal(old, value) {
@@ -105,19 +105,19 @@ func (m *mirror) setLocked(k *mirrored, key string, value proto.Message) {
 	}
 }
 
-// differLocked notes that the value of a key changes from old to value.
+// differLocked records that the value of a key changes from old to value.
 func (m *mirror) differLocked(key string, old, value proto.Message) {
 	told, known := m.prev[key]
 	switch {
 	case !known:
 		m.prev[key] = old
 		m.order = append(m.order, key)
-	case equal(told, value): // back to what it was
+	case equal(told, value): // the value is again the one that the loop has
 		delete(m.prev, key)
 	}
 }
 
-// compareLocked turns the difference to a local snapshot into changes.
+// compareLocked converts the difference to a local snapshot into changes.
 func (m *mirror) compareLocked() {
 	base := m.base
 	m.base = nil
@@ -134,7 +134,8 @@ func (m *mirror) compareLocked() {
 	}
 }
 
-// overflowLocked gives up single changes when there are too many of them. Gaps in order are keys, too, but old ones.
+// overflowLocked replaces single changes with a resync when there are too many. It also removes the gaps, keys that no longer differ, from
+// order when order becomes too long.
 func (m *mirror) overflowLocked() {
 	if len(m.prev) > m.limit {
 		m.resyncLocked()
@@ -166,7 +167,7 @@ func (m *mirror) requestResync() {
 	m.signal()
 }
 
-// next takes the next event for the loop; nil when there is none. The caller makes sure that the event arrives.
+// next returns the next event for the loop; nil when there is none. The caller makes sure that the event is delivered.
 func (m *mirror) next() api.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,7 +197,7 @@ func (m *mirror) next() api.Event {
 	return nil
 }
 
-// local takes a local snapshot if nothing has been reported yet.
+// local returns a local snapshot, unless a snapshot has been reported already.
 func (m *mirror) local(values map[string]proto.Message) *api.DBResync {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,7 +233,7 @@ func (m *mirror) snapshotLocked() api.KubeStateData {
 	return data
 }
 
-// missing lists the kinds that have never been complete.
+// missing returns the kinds that have never been complete.
 func (m *mirror) missing() (keywords []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -253,8 +254,8 @@ func (m *mirror) completeLocked() bool {
 	return true
 }
 
-// takeUnsaved returns the values that have changed since it was called last (nil: deleted), once everything is complete:
-// before that the local copy is better than what is known.
+// takeUnsaved returns the values that have changed since the last call (nil: deleted), once all kinds are complete: before that the local
+// copy has more than the mirror.
 func (m *mirror) takeUnsaved() map[string]proto.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -269,7 +270,7 @@ func (m *mirror) takeUnsaved() map[string]proto.Message {
 	return out
 }
 
-// notSaved takes values back that could not be saved.
+// notSaved marks values that could not be saved as unsaved again.
 func (m *mirror) notSaved(values map[string]proto.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +286,7 @@ func (m *mirror) signal() {
 	}
 }
 
-// equal compares two values of one key, each of which may be nil.
+// equal reports whether two values of one key, each of which may be nil, are equal.
 func equal(a, b proto.Message) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// follower is reported by events, and checks that they fit together.
+// follower receives events, and checks that they are consistent.
 type follower struct {
 	t       *testing.T
 	state   map[string]proto.Message
@@ -45,8 +45,8 @@ func (f *follower) take(ev api.Event) {
 
 func same(a, b map[string]proto.Message) bool { return maps.EqualFunc(a, b, equal) }
 
-// TestMirrorProperty: whatever happens in whatever order, and however slowly events are taken, in the end the follower has received exactly
-// the current state; and a copy that is saved now and then is what is.
+// TestMirrorProperty checks that, after any events in any order and at any speed, the follower has received exactly the current state; and
+// that a copy that is saved at random times has the current state in the end.
 func TestMirrorProperty(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -141,7 +141,7 @@ func save(into, values map[string]proto.Message) {
 	}
 }
 
-// TestMirrorFlapping: an object that comes and goes again and again while nothing takes events costs no memory.
+// TestMirrorFlapping checks that an object that is repeatedly added and deleted while events are not taken costs no memory.
 func TestMirrorFlapping(t *testing.T) {
 	m := newMirror([]string{model.PodKeyword}, 10)
 	m.replace(model.PodKeyword, nil)

@@ -21,8 +21,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// oracleCase is a line of testdata/services.json.gz: what kube-proxy's own code (v1.36.3) makes of a service. How it was made
-// is in testdata/oracle.
+// oracleCase is a line of testdata/services.json.gz: the result of kube-proxy's own code (v1.36.3) for a service.
+// testdata/oracle has the program that made it.
 type oracleCase struct {
 	Node, Zone string
 	Service    *corev1.Service
@@ -50,7 +50,7 @@ type oracleHealth struct{ port, local int }
 func (h *oracleHealth) Set(_ svcmodel.ID, port uint16, local int) { h.port, h.local = int(port), local }
 func (h *oracleHealth) Delete(svcmodel.ID)                        { *h = oracleHealth{} }
 
-// TestAsKubeProxy: API objects, converted and processed, are served as kube-proxy serves them.
+// TestAsKubeProxy checks that API objects, converted and processed, are served as kube-proxy serves them.
 func TestAsKubeProxy(t *testing.T) {
 	f, err := os.Open("testdata/services.json.gz")
 	if err != nil {
@@ -166,7 +166,8 @@ func checkPort(t *testing.T, value *renderer.ContivService, port string, ipv6 bo
 	for _, p := range ranges {
 		got = append(got, p.String())
 	}
-	// Restricted in another family only: here nothing may, with kube-proxy everybody (renderer.SourceRanges).
+	// If source ranges exist only for another family, no source is allowed here; kube-proxy allows all
+	// (renderer.SourceRanges).
 	if !slices.Equal(got, want.SourceRanges) || (!restricted && len(want.SourceRanges) > 0) {
 		t.Errorf("source ranges %q %t, want %q", got, restricted, want.SourceRanges)
 	}

@@ -17,9 +17,9 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// ParsePolicy reads one NetworkPolicy or ClusterNetworkPolicy from YAML or JSON, and returns the one of both that it is. A field that the API
-// does not have, or that has another type, is an error that names the field. What the API has and contiv does not understand is in the
-// policy's Problems.
+// ParsePolicy parses one NetworkPolicy or ClusterNetworkPolicy from YAML or JSON, and returns it as the result of its type. A field that the
+// API does not have, or that has another type, is an error that names the field. Elements that the API has and contiv does not understand are
+// in the policy's Problems.
 func ParsePolicy(text []byte) (*model.Policy, *model.ClusterPolicy, error) {
 	doc, err := onlyDocument(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func ParsePolicy(text []byte) (*model.Policy, *model.ClusterPolicy, error) {
 		of.APIVersion, of.Kind, npapi.GroupVersion)
 }
 
-// onlyDocument is the one document of a file that is not empty.
+// onlyDocument returns the document of a file, which must contain exactly one that is not empty.
 func onlyDocument(text []byte) (only []byte, err error) {
 	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
@@ -69,7 +69,7 @@ func onlyDocument(text []byte) (only []byte, err error) {
 		}
 		var any map[string]any
 		if yaml.Unmarshal(doc, &any) == nil && len(any) == 0 {
-			continue // comments only
+			continue // the document has only comments
 		}
 		if only != nil {
 			return nil, errors.New("there are several objects; try one policy at a time")

@@ -19,42 +19,43 @@ import (
 const (
 	// conditionAccepted is the condition of ClusterNetworkPolicies that contiv writes. Other implementations have conditions of other types.
 	conditionAccepted = "contiv.dev/Accepted"
-	// maxConditionMessage is what the API server accepts.
+	// maxConditionMessage is the longest message that the API server accepts.
 	maxConditionMessage = 32768
 
 	clusterPolicies       = "clusternetworkpolicies"
-	policyStatusDelay     = time.Second // what changes together is written together
+	policyStatusDelay     = time.Second // changes within this time are written together
 	policyStatusPageLimit = "500"
 )
 
 // PolicyStatusInterval is the usual PolicyStatusDeps.Interval.
 const PolicyStatusInterval = 30 * time.Second
 
-// PolicyStatusDeps is what a PolicyStatus needs.
+// PolicyStatusDeps are the dependencies of a PolicyStatus.
 type PolicyStatusDeps struct {
 	Client *Client
 	Log    *slog.Logger
-	// Writes: this process is the one that writes.
+	// Writes reports whether this process is the one that writes conditions.
 	Writes func() bool
-	// Large is why policies have sets over the limit, by name; nil: that is not known.
+	// Large returns, by policy name, why the policy has sets over the limit. The function is nil where that is not known.
 	Large func() map[string]string
-	// Interval is how often conditions are compared without a Touch.
+	// Interval is the time between comparisons of the conditions without a Touch.
 	Interval time.Duration
 }
 
-// PolicyStatus writes into ClusterNetworkPolicies whether all of them is understood and can be enforced as it is written. One process of the cluster does it at a time.
+// PolicyStatus writes a condition into ClusterNetworkPolicies that reports whether the whole policy is understood and can be enforced as written.
+// Only one process of the cluster does so at a time.
 type PolicyStatus struct {
 	PolicyStatusDeps
 	wake   chan struct{}
-	failed bool // was said
+	failed bool // the failure has been logged
 }
 
-// NewPolicyStatus asks nothing before Run.
+// NewPolicyStatus returns a PolicyStatus, which sends no request before Run.
 func NewPolicyStatus(deps PolicyStatusDeps) *PolicyStatus {
 	return &PolicyStatus{PolicyStatusDeps: deps, wake: make(chan struct{}, 1)}
 }
 
-// Touch says that a policy, or which process writes, has changed. From any goroutine.
+// Touch reports that a policy, or the process that writes, has changed. It may be called from any goroutine.
 func (s *PolicyStatus) Touch() {
 	select {
 	case s.wake <- struct{}{}:
@@ -62,7 +63,7 @@ func (s *PolicyStatus) Touch() {
 	}
 }
 
-// Run writes until ctx ends.
+// Run writes conditions until ctx ends.
 func (s *PolicyStatus) Run(ctx context.Context) error {
 	tick := time.NewTicker(s.Interval)
 	defer tick.Stop()
@@ -123,7 +124,7 @@ func (s *PolicyStatus) writeAll(ctx context.Context) error {
 				continue
 			}
 			err := group.Put().Resource(clusterPolicies).Name(p.Name).SubResource("status").Body(p).Do(ctx).Error()
-			// gone, or changed meanwhile: the next round has it
+			// If the policy was deleted or changed in the meantime, the next round handles it.
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				failed = append(failed, fmt.Errorf("status of ClusterNetworkPolicy %s: %w", p.Name, err))
 			}
@@ -134,7 +135,7 @@ func (s *PolicyStatus) writeAll(ctx context.Context) error {
 	}
 }
 
-// accepted is the condition that a policy should have. large is why it has sets over the limit; empty: it has none.
+// accepted returns the condition that a policy should have. large is the reason why it has sets over the limit; empty: it has none.
 func accepted(p *npapi.ClusterNetworkPolicy, large string) metav1.Condition {
 	c := metav1.Condition{Type: conditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: p.Generation,
 		Message: "all of the policy is understood"}

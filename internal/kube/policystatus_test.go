@@ -21,9 +21,9 @@ import (
 type policyAPI struct {
 	mu     sync.Mutex
 	has    map[string]*npapi.ClusterNetworkPolicy
-	absent bool // the definition
+	absent bool // the definition is missing
 	puts   int
-	code   int // of writes
+	code   int // status of the answers to writes
 }
 
 func (a *policyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +89,8 @@ func conditioned(name string, generation int64, domain ...npapi.DomainName) *npa
 	return p
 }
 
-// TestPolicyStatus: each policy has a condition that says what of it is not understood. Conditions of others stay, and what is right is not written.
+// TestPolicyStatus checks that each policy has a condition that describes the elements that are not understood. Conditions of other programs stay,
+// and a correct condition is not written again.
 func TestPolicyStatus(t *testing.T) {
 	other := metav1.Condition{Type: "other/Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "x"}
 	good, names := conditioned("good", 3), conditioned("names", 1, "example.com")
@@ -140,7 +141,7 @@ func TestPolicyStatus(t *testing.T) {
 	write(0)
 }
 
-// TestPolicyStatusOfOneWriter: a process that is not the writer asks nothing; it writes when it becomes the writer.
+// TestPolicyStatusOfOneWriter checks that a process that is not the writer sends no request, and that it writes when it becomes the writer.
 func TestPolicyStatusOfOneWriter(t *testing.T) {
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{"a": conditioned("a", 1)}}
 	asked, writer := make(chan bool), make(chan bool)
@@ -155,7 +156,7 @@ func TestPolicyStatusOfOneWriter(t *testing.T) {
 		writer <- is
 		s.Touch()
 	}
-	<-asked // the round of the writer has ended
+	<-asked // waits for the end of the writer's round
 	api.mu.Lock()
 	if api.puts != 1 {
 		t.Errorf("%d writes, want one by the writer", api.puts)
@@ -168,7 +169,7 @@ func TestPolicyStatusOfOneWriter(t *testing.T) {
 	}
 }
 
-// TestAnyPolicy: a ClusterNetworkPolicy counts, and a cluster without that API has none.
+// TestAnyPolicy checks that a ClusterNetworkPolicy counts, and that a cluster without that API has none.
 func TestAnyPolicy(t *testing.T) {
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{}}
 	c := policyClient(t, api)

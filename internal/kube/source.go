@@ -14,17 +14,17 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// The times of a Source, and the number of changes above which a resync is cheaper, by default.
+// The default times of a Source, and the default number of changes above which a resync is cheaper.
 const (
 	defaultLocalDelay   = 5 * time.Second
 	defaultSaveInterval = 100 * time.Millisecond
-	firstSave           = 10 // intervals from the start
+	firstSave           = 10 // in save intervals, from the start
 	defaultResyncAbove  = 2000
 	minRetry            = 20 * time.Millisecond
 	maxRetry            = time.Second
 )
 
-// EventSink takes events; the event loop is one, a part of a Join another.
+// EventSink receives events; the event loop and a Part of a Join are sinks.
 type EventSink interface {
 	PushEvent(event api.Event) error
 }
@@ -37,27 +37,27 @@ type LocalCopy interface {
 	Apply(changes map[string][]byte) error
 }
 
-// Deps are what a Source works with.
+// Deps are the dependencies of a Source.
 type Deps struct {
 	Client *Client
 	Events EventSink
-	// Local is the node's copy of the state; nil for none. The Source is its only user.
+	// Local is the node's copy of the state; nil: there is none. The Source is its only user.
 	Local   LocalCopy
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: none
 
-	// Annotations are the prefixes of the annotations of pods that are kept.
+	// Annotations are the prefixes of the pod annotations that are kept.
 	Annotations []string
-	// LocalDelay is how long the API server has to answer at start before the local copy is used; 5 s when zero.
+	// LocalDelay is the time within which the API server has to answer at start before the local copy is used; 5 s when zero.
 	LocalDelay time.Duration
-	// SaveInterval is how late changes may reach the local copy, ten times as much after the start; 0.1 s when zero. An agent that is
-	// killed while the API server goes away, too, has no record of changes that were not saved by then.
+	// SaveInterval is the maximum delay of changes to the local copy, ten times as long after the start; 0.1 s when zero. If an agent
+	// is killed and the API server also becomes unavailable, the changes that were not saved by then are missing.
 	SaveInterval time.Duration
-	// ResyncAbove is the number of undelivered changes that are replaced by one resync; 2000 when zero.
+	// ResyncAbove is the number of undelivered changes above which one resync replaces them; 2000 when zero.
 	ResyncAbove int
 }
 
-// Source brings the state of Kubernetes into the event loop.
+// Source delivers the state of Kubernetes to the event loop.
 type Source struct {
 	Deps
 	in     *interner
@@ -66,7 +66,7 @@ type Source struct {
 	status *status
 }
 
-// NewSource is a Source for Start.
+// NewSource returns a Source; the caller starts it with Start.
 func NewSource(deps Deps) (*Source, error) {
 	if deps.LocalDelay == 0 {
 		deps.LocalDelay = defaultLocalDelay
@@ -94,9 +94,9 @@ func NewSource(deps Deps) (*Source, error) {
 	return s, nil
 }
 
-// Start starts the jobs. They end with the group; what has not been saved by then is saved.
+// Start starts the jobs. They end with the group; at the end the changes that are not saved yet are saved.
 func (s *Source) Start(jobs *lifecycle.Group) {
-	if s.Local != nil { // first, to be stopped last
+	if s.Local != nil { // started first, to be stopped last
 		jobs.Go("kube-local-copy", s.save)
 	}
 	jobs.Go("kube-events", s.deliver)
@@ -105,19 +105,19 @@ func (s *Source) Start(jobs *lifecycle.Group) {
 	}
 }
 
-// RequestResync asks for a new DBResync. It does not wait.
+// RequestResync requests a new DBResync. It does not wait.
 func (s *Source) RequestResync() { s.mirror.requestResync() }
 
-// Synced reports whether every resource has been read from the API server, and if not, which have not.
+// Synced reports whether every resource has been read from the API server, and returns the missing ones if not.
 func (s *Source) Synced() (synced bool, missing []string) {
 	missing = s.mirror.missing()
 	return len(missing) == 0, missing
 }
 
-// Connected is nil while all watches work, or says which do not, and why.
+// Connected returns nil while all watches work; otherwise the error names the watches that fail, and the causes.
 func (s *Source) Connected() error { return s.status.err() }
 
-// deliver brings events to the loop, one by one, in the order of their first change.
+// deliver pushes events to the loop, one by one, in the order of their first change.
 func (s *Source) deliver(ctx context.Context) error {
 	late := time.NewTimer(s.LocalDelay)
 	defer late.Stop()
@@ -139,7 +139,7 @@ func (s *Source) deliver(ctx context.Context) error {
 	}
 }
 
-// ignoreClosed: a loop that takes no more events is no failure of the job.
+// ignoreClosed returns nil if the event loop is closed, because that is not a failure of the job.
 func ignoreClosed(err error) error {
 	if errors.Is(err, api.ErrClosed) {
 		return nil
@@ -147,7 +147,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// push waits while the queue is full. Meanwhile changes of one object become one.
+// push waits while the queue is full. During the wait, several changes of one object are merged into one.
 func (s *Source) push(ctx context.Context, ev api.Event) error {
 	for retry := minRetry; ; retry = min(2*retry, maxRetry) {
 		err := s.Events.PushEvent(ev)
@@ -172,5 +172,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// jitter is d or up to a half more.
+// jitter returns a random duration between d and 1.5 d.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }

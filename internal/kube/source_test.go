@@ -26,7 +26,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// loop is an event loop that remembers, and checks that changes begin where the last one ended.
+// loop is an event loop that records events, and checks that each change begins with the value at which the last one ended.
 type loop struct {
 	t *testing.T
 
@@ -81,7 +81,7 @@ func (l *loop) PushEvent(event api.Event) error {
 	return nil
 }
 
-// await waits until the condition holds of the events so far.
+// await waits until the condition holds for the events so far.
 func (l *loop) await(what string, cond func(events []string, state map[string]proto.Message) bool) {
 	l.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -115,7 +115,7 @@ func (l *loop) awaitGone(key string) {
 	l.await(key+" gone", func(_ []string, s map[string]proto.Message) bool { return s != nil && s[key] == nil })
 }
 
-// take returns the events and forgets them.
+// take returns the events and clears the record.
 func (l *loop) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *loop) setFull(full bool) {
 	l.full = full
 }
 
-// copyInMemory is a local copy.
+// copyInMemory is a local copy in memory.
 type copyInMemory struct {
 	mu     sync.Mutex
 	values map[string][]byte
@@ -261,7 +261,7 @@ func TestSnapshotThenChanges(t *testing.T) {
 	}
 }
 
-// TestMeaninglessChanges: a node's heartbeat or a pod's readiness is no event.
+// TestMeaninglessChanges checks that a node's heartbeat or a pod's readiness causes no event.
 func TestMeaninglessChanges(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
@@ -281,7 +281,7 @@ func TestMeaninglessChanges(t *testing.T) {
 	}
 }
 
-// TestBrokenWatch: after a break the watch goes on where it was, without a new list; nothing is lost and nothing repeated.
+// TestBrokenWatch checks that a broken watch continues at its last revision, without a new list; nothing is lost and nothing repeated.
 func TestBrokenWatch(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
@@ -306,8 +306,8 @@ func TestBrokenWatch(t *testing.T) {
 	}
 }
 
-// TestExpiredWatch: the history that the watch would go on from is gone (410), and with it deletions that nothing saw. A new list becomes
-// exactly the differences.
+// TestExpiredWatch checks the case that the history from which the watch would continue has been discarded (410), including deletions
+// that no watch has reported. A new list becomes exactly the differences.
 func TestExpiredWatch(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestExpiredWatch(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}
-			deadline := time.Now().Add(20 * time.Second) // the other resources come back in their own time
+			deadline := time.Now().Add(20 * time.Second) // the other resources recover at different times
 			for r.Connected() != nil && time.Now().Before(deadline) {
 				time.Sleep(5 * time.Millisecond)
 			}
@@ -345,7 +345,7 @@ func TestExpiredWatch(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneResync: changes that pile up beyond a limit are replaced by one snapshot.
+// TestManyChangesAreOneResync checks that pending changes above the limit are replaced by one snapshot.
 func TestManyChangesAreOneResync(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
@@ -362,13 +362,13 @@ func TestManyChangesAreOneResync(t *testing.T) {
 	}
 	r.loop.setFull(false)
 	r.loop.awaitKey(podKey("p49"))
-	// The job may be at work on the first changes, or be done with the resync before the last ones come.
+	// The job may have delivered some of the first changes already, or have delivered the resync before the last changes arrive.
 	if got := r.loop.take(); !slices.Contains(got, "resync local=false") || len(got) > 2+20 {
 		t.Errorf("%d events %q, want a resync in place of most", len(got), got)
 	}
 }
 
-// TestFullQueue: what cannot be delivered waits, and changes of one object become one.
+// TestFullQueue checks that changes that cannot be delivered wait, and that changes of one object become one.
 func TestFullQueue(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
@@ -376,7 +376,7 @@ func TestFullQueue(t *testing.T) {
 	r.loop.awaitKey(podKey("a"))
 	r.loop.take()
 	r.loop.setFull(true)
-	f.put(pod("first", "10.1.0.1")) // in the hands of the job that delivers
+	f.put(pod("first", "10.1.0.1")) // the delivering job holds this change
 	for i := range 10 {
 		f.put(pod("a", fmt.Sprint("10.1.1.", i)))
 		f.put(pod("shortlived", "10.1.0.1"))
@@ -391,7 +391,7 @@ func TestFullQueue(t *testing.T) {
 	r.loop.awaitKey(podKey("last"))
 	got := r.loop.take()
 	want := []string{podKey("first") + " added", podKey("a") + " changed", podKey("last") + " added"}
-	// The job may have had some of them in its hands when the queue became full.
+	// The job may have held some of these changes when the queue became full.
 	if len(got) > len(want)+2 || got[len(got)-1] != want[2] {
 		t.Errorf("events %q, want about %q", got, want)
 	}
@@ -418,7 +418,7 @@ func TestAPIAwayAtStart(t *testing.T) {
 	if got := r.loop.take(); !slices.Equal(got, []string{"resync local=true"}) {
 		t.Fatalf("events %q", got)
 	}
-	// The local copy may be used before the first watch has failed.
+	// The source may use the local copy before the first watch has failed.
 	for end := time.Now().Add(20 * time.Second); r.Connected() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("connected to a server that is not there")
@@ -447,7 +447,7 @@ func TestAPIAwayAtStart(t *testing.T) {
 	}
 }
 
-// TestBoltCopy: the local copy that the agent has is good for it, a value that cannot be read included.
+// TestBoltCopy checks that the source works with the agent's real local copy, including a value that cannot be read.
 func TestBoltCopy(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
@@ -482,7 +482,7 @@ func TestBoltCopy(t *testing.T) {
 	}
 }
 
-// TestNoCopy: without a copy the agent waits, and starts as soon as the server answers.
+// TestNoCopy checks that without a copy the agent waits, and starts as soon as the server answers.
 func TestNoCopy(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
@@ -496,8 +496,8 @@ func TestNoCopy(t *testing.T) {
 	r.loop.awaitKey(podKey("a"))
 }
 
-// TestStopWhileAway: a reflector that waits for its next attempt ends at once; of five times most do, for others use this
-// machine, too.
+// TestStopWhileAway checks that a reflector that waits for its next attempt ends at once; of five attempts most must do so, because other
+// processes use this machine, too.
 func TestStopWhileAway(t *testing.T) {
 	for _, fromStart := range []bool{true, false} {
 		var took []time.Duration
@@ -531,7 +531,7 @@ func stopWhileAway(t *testing.T, fromStart bool) time.Duration {
 	return time.Since(start)
 }
 
-// TestOldServer: a server without ServiceCIDRs is good enough; one that forbids pods is not, and it is said which.
+// TestOldServer checks that a server without ServiceCIDRs is accepted, and that a server that forbids pods is reported with the resource.
 func TestOldServer(t *testing.T) {
 	f := newFakeAPI(t)
 	f.SetAbsent("servicecidrs", true)
@@ -552,7 +552,8 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// TestCustomResource: ClusterNetworkPolicies are watched as soon as the server has them, and are gone when it has them no more.
+// TestCustomResource checks that ClusterNetworkPolicies are watched as soon as the server has them, and are removed when the server no
+// longer has them.
 func TestCustomResource(t *testing.T) {
 	const resource = "clusternetworkpolicies"
 	f := newFakeAPI(t)
@@ -567,7 +568,7 @@ func TestCustomResource(t *testing.T) {
 		t.Error(err)
 	}
 	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: resource + "." + npapi.GroupName}}
-	f.put(definition) // the definition first, as a real server has it
+	f.put(definition) // as on a real server, the definition comes first
 	time.Sleep(100 * time.Millisecond)
 	f.SetAbsent(resource, false)
 	key := model.Key(model.ClusterPolicyKeyword, "", "p")
@@ -598,7 +599,7 @@ func TestCustomResource(t *testing.T) {
 	}
 }
 
-// TestSelectors: what is of no interest does not leave the server.
+// TestSelectors checks that the server does not send objects that are not needed.
 func TestSelectors(t *testing.T) {
 	f := newFakeAPI(t)
 	r := run(t, f, nil)

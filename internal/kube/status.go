@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// status has the watches that work. It logs when that changes, and not each attempt.
+// status records which watches work. It logs changes, not each attempt.
 type status struct {
 	log  *slog.Logger
 	host string
@@ -29,7 +29,7 @@ func newStatus(log *slog.Logger, host string) *status {
 
 func (s *status) failed(resource string, err error) {
 	if errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return // a new list is all it takes
+		return // the reflector only lists again
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *status) err() error {
 	return fmt.Errorf("API server %s: %s", s.host, strings.Join(parts, "; "))
 }
 
-// advice informs the operator what to do next.
+// advice returns what the operator should do about the error.
 func advice(err error, resource string) string {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -76,7 +76,7 @@ func advice(err error, resource string) string {
 	return "check that the API server runs and can be reached from this node"
 }
 
-// collector publishes what the mirror and the status count.
+// collector publishes the counters of the mirror and the status as metrics.
 type collector struct{ s *Source }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {

@@ -46,8 +46,8 @@ func (s *Source) watch(ctx context.Context, k *kind) error {
 	}
 }
 
-// listWatch lists and watches a resource in all namespaces. It informs the status whether the server answers, and calls absent when the
-// server does not have the resource and need not.
+// listWatch lists and watches a resource in all namespaces. It updates the status with the server's answers, and calls absent when the
+// server does not have an optional resource.
 func (s *Source) listWatch(k *kind, absent func()) *cache.ListWatch {
 	lw := cache.NewFilteredListWatchFromClient(s.Client.groups[k.group], k.resource, metav1.NamespaceAll,
 		func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = k.labelSelector, k.fieldSelector })
@@ -77,13 +77,13 @@ func (s *Source) listWatch(k *kind, absent func()) *cache.ListWatch {
 	}
 }
 
-// store is where a reflector puts what it gets. It has no memory of its own: the mirror is it.
+// store receives the objects of a reflector. It holds nothing itself: it passes them to the mirror.
 type store struct {
 	source *Source
 	kind   *kind
 }
 
-// Transformer implements cache.TransformingStore: the reflector's own lists are small, too.
+// Transformer implements cache.TransformingStore, so that the reflector's own lists are small, too.
 func (st *store) Transformer() cache.TransformFunc { return st.kind.transform }
 
 // Add implements cache.ReflectorStore.
@@ -95,7 +95,7 @@ func (st *store) Update(obj any) error { return st.set(obj, false) }
 // Delete implements cache.ReflectorStore.
 func (st *store) Delete(obj any) error { return st.set(obj, true) }
 
-// Resync implements cache.ReflectorStore. The mirror needs none.
+// Resync implements cache.ReflectorStore. The mirror needs no resync.
 func (st *store) Resync() error { return nil }
 
 func (st *store) set(obj any, deleted bool) error {
@@ -111,7 +111,7 @@ func (st *store) set(obj any, deleted bool) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: after the first list, and after every one that a broken watch has led to.
+// Replace implements cache.ReflectorStore. It is called after the first list, and after every list that follows a broken watch.
 func (st *store) Replace(list []any, _ string) error {
 	values := make(map[string]proto.Message, len(list))
 	for i, item := range list {
@@ -144,14 +144,14 @@ func (st *store) object(obj any) (*object, error) {
 	return o, nil
 }
 
-// endingClock is a clock whose pauses end when ctx does: a reflector that waits for its next attempt must not hold up the end
-// of the agent.
+// endingClock is a clock whose pauses end when ctx does: a reflector that waits for its next attempt must not delay the stop of the
+// agent.
 type endingClock struct {
 	clock.RealClock
 	ctx context.Context
 }
 
-// After is as time.After.
+// After is like time.After.
 func (c endingClock) After(d time.Duration) <-chan time.Time {
 	ctx, cancel := context.WithTimeout(c.ctx, d)
 	ch := make(chan time.Time, 1)
@@ -162,7 +162,7 @@ func (c endingClock) After(d time.Duration) <-chan time.Time {
 	return ch
 }
 
-// quiet logs everything at debug level: client-go reports each attempt, status only what changes.
+// quiet logs everything at debug level: client-go reports each attempt, status only changes.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

@@ -21,7 +21,7 @@ import (
 	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// What follows are single requests, for installation and pre-flight (cmd/contiv-init). The agent itself only watches.
+// The following methods send single requests, for installation and pre-flight (cmd/contiv-init). The agent itself only watches.
 
 func (c *Client) core() rest.Interface { return c.groups[corev1.SchemeGroupVersion] }
 
@@ -33,7 +33,7 @@ type NodeCondition struct {
 	Message string
 }
 
-// SetNodeCondition sets the conditions on the node that are not so yet.
+// SetNodeCondition updates the conditions of the node that differ from want.
 func (c *Client) SetNodeCondition(ctx context.Context, name string, want ...NodeCondition) error {
 	var node corev1.Node
 	if err := c.core().Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
@@ -78,7 +78,7 @@ func (c *Client) SetNodeCondition(ctx context.Context, name string, want ...Node
 	return nil
 }
 
-// NodeEvent is something that happened on a node.
+// NodeEvent is an event of a node.
 type NodeEvent struct {
 	Node      string
 	Component string
@@ -87,12 +87,13 @@ type NodeEvent struct {
 	Warning   bool
 }
 
-// WriteEvent writes about a node what `kubectl describe node` shows. The same again is the same Event with a later time.
+// WriteEvent writes an Event about a node, which `kubectl describe node` shows. A repeated event updates the time of the existing Event.
 func (c *Client) WriteEvent(ctx context.Context, e NodeEvent) error {
 	now := metav1.NewTime(time.Now())
 	sum := sha256.Sum256([]byte(e.Reason + "\x00" + e.Message))
 	ev := &corev1.Event{
-		// Where events about objects without a namespace are; the node's name is its UID there, as the kubelet has it.
+		// Events about objects without a namespace belong to the default namespace; they use the node's name as its UID, as the kubelet
+		// does.
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%x", e.Node, sum[:6])},
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: e.Node, UID: types.UID(e.Node), APIVersion: "v1"},
 		Reason:         e.Reason, Message: e.Message, Type: corev1.EventTypeNormal,
@@ -116,21 +117,21 @@ func (c *Client) WriteEvent(ctx context.Context, e NodeEvent) error {
 	return nil
 }
 
-// ObjectEvent is something about an object of the API.
+// ObjectEvent is an event of an API object.
 type ObjectEvent struct {
 	APIVersion, Kind, Namespace, Name, UID string
 
 	Component string
-	Node      string // that reports it
+	Node      string // the node that reports the event
 	Reason    string // one word in CamelCase
 	Message   string
 }
 
-// maxEventMessage is what the API server accepts.
+// maxEventMessage is the longest message that the API server accepts.
 const maxEventMessage = 1024
 
-// WriteObjectEvent reports a Warning about an object, which `kubectl describe` shows. The same again, from this node or another one, is the
-// Event that is there.
+// WriteObjectEvent writes a Warning about an object, which `kubectl describe` shows. A repeated event, from this node or another one,
+// updates the existing Event.
 func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
 	now := metav1.NewTime(time.Now())
 	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxEventMessage)], "")
@@ -152,12 +153,12 @@ func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsNotFound(err), apierrors.IsBadRequest(err),
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // the object's namespace has gone, or it cannot have an Event: trying again would not help
+		return nil // the object's namespace was deleted, or the object cannot have an Event: a retry would not help
 	}
 	return fmt.Errorf("write event %s about %s %s/%s: %w", e.Reason, e.Kind, e.Namespace, e.Name, err)
 }
 
-// AnyPolicy reports whether there is a NetworkPolicy or a ClusterNetworkPolicy in the cluster.
+// AnyPolicy reports whether a NetworkPolicy or a ClusterNetworkPolicy exists in the cluster.
 func (c *Client) AnyPolicy(ctx context.Context) (bool, error) {
 	var list networkingv1.NetworkPolicyList
 	err := c.groups[networkingv1.SchemeGroupVersion].Get().Resource("networkpolicies").Param("limit", "1").Do(ctx).Into(&list)
@@ -178,7 +179,7 @@ func (c *Client) AnyPolicy(ctx context.Context) (bool, error) {
 	return len(cluster.Items) > 0, nil
 }
 
-// Secret reads a Secret's data; ok is false when there is no such Secret.
+// Secret returns the data of a Secret; ok is false when it does not exist.
 func (c *Client) Secret(ctx context.Context, namespace, name string) (data map[string][]byte, ok bool, err error) {
 	var s corev1.Secret
 	err = c.core().Get().Namespace(namespace).Resource("secrets").Name(name).Do(ctx).Into(&s)
@@ -191,7 +192,7 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (data map[s
 	return s.Data, true, nil
 }
 
-// CreateSecret makes a Secret of type Opaque that nothing can change afterwards; created is false when there is one already.
+// CreateSecret creates an immutable Secret of type Opaque; created is false when one exists already.
 func (c *Client) CreateSecret(ctx context.Context, namespace, name string, labels map[string]string, data map[string][]byte) (
 	created bool, err error,
 ) {
@@ -209,13 +210,13 @@ func (c *Client) CreateSecret(ctx context.Context, namespace, name string, label
 	return true, nil
 }
 
-// Endpoint is where a pod of a service is.
+// Endpoint is the address of a pod of a service.
 type Endpoint struct {
 	Pod  string
 	Addr netip.Addr
 }
 
-// Endpoints are the pods of a service, ready or not; of a pod with several addresses there are several entries.
+// Endpoints returns the pods of a service, ready or not; a pod with several addresses has several entries.
 func (c *Client) Endpoints(ctx context.Context, namespace, service string) ([]Endpoint, error) {
 	var slices discoveryv1.EndpointSliceList
 	err := c.groups[discoveryv1.SchemeGroupVersion].Get().Namespace(namespace).Resource("endpointslices").

@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// eventAPI is an API server that takes Events: the first of a name.
+// eventAPI is an API server that accepts the first Event of each name.
 type eventAPI struct {
 	mu   sync.Mutex
 	has  map[string]*corev1.Event
 	asks []string
-	code int // instead
+	code int // returned instead
 }
 
 func (a *eventAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,8 @@ func (a *eventAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestWriteObjectEvent: a Warning about the object, in its namespace; the same again is one Event, and its namespace's end no error.
+// TestWriteObjectEvent checks that a Warning about an object is in its namespace, that a repeated one stays one Event, and that a
+// deleted namespace causes no error.
 func TestWriteObjectEvent(t *testing.T) {
 	api := &eventAPI{has: map[string]*corev1.Event{}}
 	server := httptest.NewServer(api)

@@ -38,7 +38,7 @@ func (j *job) ended() bool {
 	}
 }
 
-// NewGroup is an empty group whose jobs' contexts derive from ctx.
+// NewGroup returns an empty group whose jobs' contexts derive from ctx.
 func NewGroup(ctx context.Context, log *slog.Logger) *Group {
 	return &Group{log: log, parent: ctx, failed: make(chan error, 1)}
 }
@@ -53,7 +53,7 @@ func (g *Group) Go(name string, run func(ctx context.Context) error) {
 	}
 	ctx, cancel := context.WithCancel(g.parent)
 	j := &job{name: name, cancel: cancel, done: make(chan struct{})}
-	if len(g.jobs) == cap(g.jobs) { // before it grows: programs start jobs for as long as they run
+	if len(g.jobs) == cap(g.jobs) { // before append grows the slice, because programs start jobs as long as they run
 		g.jobs = slices.DeleteFunc(g.jobs, (*job).ended)
 	}
 	g.jobs = append(g.jobs, j)
@@ -86,12 +86,12 @@ func (g *Group) report(name string, err error) {
 	}
 }
 
-// Failed delivers the first error of a job.
+// Failed returns the channel that delivers the first error of a job.
 func (g *Group) Failed() <-chan error { return g.failed }
 
-// Stop cancels the jobs in reverse order of start, waiting for each; jobs started afterwards do not run. A job that is late is logged with the
-// functions in which it is, and may have a quarter of timeout; those that were started before it are cancelled then. Stop returns an error that
-// names the jobs which were still running when timeout (for all of them together) was over.
+// Stop cancels the jobs in reverse order of start, and waits for each; jobs started afterwards do not run. A job that does not end in time is
+// logged with the functions in which it is, and may take a quarter of timeout; then the jobs that were started before it are cancelled. Stop
+// returns an error that names the jobs that were still running when timeout (for all of them together) was over.
 func (g *Group) Stop(timeout time.Duration) error {
 	g.mu.Lock()
 	g.stopped = true
@@ -104,7 +104,7 @@ func (g *Group) Stop(timeout time.Duration) error {
 	var late []*job
 	for _, j := range slices.Backward(jobs) {
 		j.cancel()
-		// When the time is over, a job still has a moment to notice.
+		// Even when the time is over, a job has a short time to notice its cancellation.
 		if !j.within(max(leastStep/10, min(timeout/shares, time.Until(end)))) {
 			g.log.Warn("a job does not stop; going on without it", "job", j.name, "at", where(j.name))
 			late = append(late, j)
@@ -119,7 +119,7 @@ func (g *Group) Stop(timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// within waits for the job's end, but no longer than d.
+// within waits for the job's end, at most for d, and reports whether it has ended.
 func (j *job) within(d time.Duration) bool {
 	if j.ended() {
 		return true

@@ -54,8 +54,8 @@ func TestStopNamesJobsThatHang(t *testing.T) {
 	})
 }
 
-// TestStopGoesOnBehindAHungJob: those that were started before it are stopped in their order, within the time limit, and only what hangs is
-// named, with the place.
+// TestStopGoesOnBehindAHungJob checks that the jobs that were started before a hung one are stopped in their order, within the time limit,
+// and that only the hung job is named, with its functions.
 func TestStopGoesOnBehindAHungJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -95,7 +95,8 @@ func TestStopGoesOnBehindAHungJob(t *testing.T) {
 // stuckHere returns when release is closed.
 func stuckHere(release <-chan struct{}) { <-release }
 
-// TestSteps: steps that hang are reported and left behind, and the whole has a limit that no step exceeds by more than its least time.
+// TestSteps checks that steps that hang are reported and abandoned, and that the whole has a limit that no step exceeds by more than its
+// minimum time.
 func TestSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -143,7 +144,7 @@ func TestFailureAndPanicAreReported(t *testing.T) {
 	})
 }
 
-// TestEndedJobsAreForgotten: a program that starts a job for each call does not grow.
+// TestEndedJobsAreForgotten checks that a program that starts a job for each call does not grow.
 func TestEndedJobsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGroup(t.Context(), quiet())

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// leastStep is what a step of a stop has at least, also if those before it took all the time.
+// leastStep is the minimum time of a step of a stop, even if the steps before it have used all the time.
 const leastStep = 100 * time.Millisecond
 
 // Steps is an orderly stop: functions that run one after the other, with a time limit for all of them together. A function that does not return in
-// time is reported by name and left behind, and the next one runs.
+// time is reported by name and abandoned, and the next one runs.
 type Steps struct {
 	log      *slog.Logger
 	group    *Group
@@ -20,14 +20,14 @@ type Steps struct {
 	errs     []error
 }
 
-// NewSteps begins a stop that takes no longer than limit.
+// NewSteps starts a stop that takes at most limit.
 func NewSteps(log *slog.Logger, limit time.Duration) *Steps {
 	return &Steps{
 		log: log, group: NewGroup(context.Background(), slog.New(slog.DiscardHandler)), deadline: time.Now().Add(limit),
 	}
 }
 
-// Do runs a step, which is given how long it may take: most, or what is left of the whole.
+// Do runs a step and passes it its time limit: most, or the rest of the whole limit if that is less.
 func (s *Steps) Do(name string, most time.Duration, step func(limit time.Duration) error) {
 	limit := max(leastStep, min(most, time.Until(s.deadline)))
 	done := make(chan error, 1)
@@ -37,7 +37,7 @@ func (s *Steps) Do(name string, most time.Duration, step func(limit time.Duratio
 		done <- guard(ctx, func(context.Context) error { return step(limit) })
 		return nil
 	})
-	// A step that watches its own limit has a moment to report what is late in it.
+	// A step that watches its own limit has a short extra time to report which part of it is late.
 	timer := time.NewTimer(limit + leastStep)
 	defer timer.Stop()
 	select {
@@ -52,5 +52,5 @@ func (s *Steps) Do(name string, most time.Duration, step func(limit time.Duratio
 	}
 }
 
-// Err has the errors of all steps so far, and names those that did not return in time.
+// Err returns the errors of all steps so far, and names the steps that did not return in time.
 func (s *Steps) Err() error { return errors.Join(s.errs...) }

@@ -11,7 +11,7 @@ import (
 // jobLabel is the label of a job's goroutines in profiles; goroutines that they start inherit it.
 const jobLabel = "job"
 
-// where reports the functions in which the goroutines of a job are, the innermost first, for the log.
+// where returns the functions in which the goroutines of a job are, the innermost first, for the log.
 func where(job string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
@@ -20,7 +20,8 @@ func where(job string) string {
 	return framesOf(profile.String(), job)
 }
 
-// framesOf finds a job's goroutines in a profile of text: of each the four innermost functions that are not the runtime's, of three at most.
+// framesOf returns the functions of a job's goroutines from a text profile: the innermost four of each goroutine, without those of the
+// runtime, for at most three goroutines.
 func framesOf(profile, job string) string {
 	const goroutines, depth = 3, 4
 	label := fmt.Sprintf("%q:%q", jobLabel, job)
@@ -42,7 +43,7 @@ func framesOf(profile, job string) string {
 		}
 		out = append(out, strings.Join(frames[:min(len(frames), depth)], " < "))
 	}
-	slices.Sort(out) // a profile has no order
+	slices.Sort(out) // the order of a profile is random
 	out = slices.Compact(out)
 	return strings.Join(out[:min(len(out), goroutines)], "; ")
 }

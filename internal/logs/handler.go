@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxLine bounds a line, without its end.
+	// maxLine bounds a line, without the newline.
 	maxLine = 1000
 	// maxValue bounds the value of an attribute.
 	maxValue = 400
 )
 
-// New logs to w, and to the ring if there is one.
+// New returns a logger that writes to w, and to the ring if there is one.
 func New(w io.Writer, level slog.Leveler, ring *Ring) *slog.Logger {
 	if ring != nil {
 		w = io.MultiWriter(ring, w)
@@ -24,11 +24,11 @@ func New(w io.Writer, level slog.Leveler, ring *Ring) *slog.Logger {
 	return slog.New(&handler{text: text})
 }
 
-// handler orders the attributes of a record: the cause, then what the record is about, then which part of the program logs.
+// handler orders the attributes of a record: the cause, then the details, then the part of the program that logs.
 type handler struct {
 	text  slog.Handler
-	attrs []slog.Attr // of the logger
-	group string      // of the attributes to come, with a dot at its end
+	attrs []slog.Attr // attributes of the logger
+	group string      // prefix of the attributes that follow, with a dot at its end
 }
 
 // Enabled implements slog.Handler.
@@ -52,7 +52,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.text.Handle(ctx, out)
 }
 
-// isCause: attributes that say why something happened.
+// isCause reports whether the attribute gives the cause of an event.
 func isCause(key string) bool { return key == "error" || key == "reason" || key == "cause" }
 
 // WithAttrs implements slog.Handler.
@@ -90,7 +90,7 @@ func cut(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Short is text, or its beginning with an ellipsis, in at most limit bytes.
+// Short returns text, or its beginning with an ellipsis, in at most limit bytes.
 func Short(text string, limit int) string {
 	const ellipsis = "…"
 	if len(text) <= limit {
@@ -103,7 +103,7 @@ func Short(text string, limit int) string {
 	return text[:n] + ellipsis
 }
 
-// lines bounds lines; a text handler writes one with each call.
+// lines bounds the length of lines; a text handler writes one line with each call.
 type lines struct{ w io.Writer }
 
 // Write implements io.Writer.

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestCauseFirst: whatever the order of the attributes, the cause is the first one, and the part that logs the last.
+// TestCauseFirst checks that, for any order of the attributes, the cause comes first, and the part that logs comes
+// last.
 func TestCauseFirst(t *testing.T) {
 	var b bytes.Buffer
 	log := New(&b, slog.LevelInfo, nil).With("plugin", "podmanager")
@@ -26,7 +27,7 @@ func TestCauseFirst(t *testing.T) {
 	}
 }
 
-// TestLinesAreBounded: no line is longer than maxLine, and none is cut within a character.
+// TestLinesAreBounded checks that no line is longer than maxLine, and that no character is cut.
 func TestLinesAreBounded(t *testing.T) {
 	var b bytes.Buffer
 	log := New(&b, slog.LevelInfo, nil)
@@ -43,7 +44,7 @@ func TestLinesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRing: the newest lines in their order, as text and by number.
+// TestRing checks that the newest lines are returned in their order, as text and by number.
 func TestRing(t *testing.T) {
 	r := NewRing(3)
 	log := New(new(bytes.Buffer), slog.LevelInfo, r)

@@ -10,21 +10,21 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// Path is where programs serve their newest lines.
+// Path is the path at which programs serve their newest lines.
 const Path = "/contiv/v1/logs"
 
-// DefaultLines is how many lines a ring keeps.
+// DefaultLines is the default capacity of a ring.
 const DefaultLines = 2000
 
 // Ring keeps the newest lines. It is an io.Writer to which each line is written with one call.
 type Ring struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu
-	next  int      // guarded by mu: where the next line goes
+	next  int      // guarded by mu: index of the next line
 	full  bool     // guarded by mu
 }
 
-// NewRing keeps size lines.
+// NewRing returns a ring that keeps size lines.
 func NewRing(size int) *Ring { return &Ring{lines: make([]string, max(size, 1))} }
 
 // Write implements io.Writer.
@@ -38,7 +38,7 @@ func (r *Ring) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Last are the newest lines, the oldest of them first; n of 0 or less: all.
+// Last returns the newest n lines, the oldest of them first; n of 0 or less: all.
 func (r *Ring) Last(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *Ring) Last(n int) []string {
 	return all
 }
 
-// Register publishes the lines.
+// Register publishes the lines at Path.
 func (r *Ring) Register(h rest.HTTPHandlers) { h.RegisterHTTPHandler(Path, r.ServeHTTP) }
 
 // ServeHTTP answers GET Path?last=N as text.
@@ -67,5 +67,5 @@ func (r *Ring) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(strings.Join(r.Last(n), ""))) // the client is gone
+	_, _ = w.Write([]byte(strings.Join(r.Last(n), ""))) // the client may have disconnected
 }

@@ -1,3 +1,3 @@
-// Package nsdo runs functions inside a network namespace. What belongs to the namespace of the calling thread needs it: new
-// sockets, child processes and /proc/sys/net.
+// Package nsdo runs functions inside a network namespace. Operations that act on the namespace of the calling thread need
+// it: new sockets, child processes and /proc/sys/net.
 package nsdo

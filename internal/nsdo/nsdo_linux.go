@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrGone says that a network namespace does not exist (any more). Retrying does not help.
+// ErrGone reports that a network namespace does not exist (any more). A retry does not help.
 var ErrGone = errors.New("network namespace is gone")
 
 // Namespace is an open network namespace. The nil Namespace is the process's own. Safe for concurrent use.
@@ -18,18 +18,19 @@ type Namespace struct {
 	id   ID
 }
 
-// ID identifies a network namespace, whatever path leads to it.
+// ID identifies a network namespace independently of its path.
 type ID struct {
 	dev, ino uint64
 }
 
-// Open opens the namespace that path (/run/netns/…, /proc/…/ns/net) stands for; "" gives the process's own, nil. The error is ErrGone where
-// no namespace is (any more): a file without one is what remains after its namespace was unmounted.
+// Open opens the namespace at path (/run/netns/…, /proc/…/ns/net); "" returns nil, the process's own. The error is ErrGone if no namespace
+// exists there (any more): when a namespace is unmounted, an ordinary file remains.
 func Open(path string) (*Namespace, error) {
 	if path == "" {
 		return nil, nil
 	}
-	// Other files are not opened: that could wait, for the other end of a FIFO, or have an effect on a device.
+	// Files that are not namespaces are not opened: opening a FIFO could block until its other end is opened, and opening a device could
+	// have side effects.
 	var fs unix.Statfs_t
 	err := unix.Statfs(path, &fs)
 	if err == nil && fs.Type != unix.NSFS_MAGIC {
@@ -59,14 +60,14 @@ func Current() (*Namespace, error) {
 
 const threadNS = "/proc/thread-self/ns/net"
 
-// identified is n with its identity. It closes n if that is not a namespace.
+// identified returns n with its identity. It closes n if n is not a namespace.
 func (n *Namespace) identified() (*Namespace, error) {
 	var (
 		fs unix.Statfs_t
 		st unix.Stat_t
 	)
 	err := errors.Join(unix.Fstatfs(n.fd, &fs), unix.Fstat(n.fd, &st))
-	if err == nil && fs.Type != unix.NSFS_MAGIC { // unmounted after Statfs
+	if err == nil && fs.Type != unix.NSFS_MAGIC { // it was unmounted after Statfs
 		err = fmt.Errorf("not a namespace: %w", ErrGone)
 	}
 	if err != nil {
@@ -85,13 +86,13 @@ func (n *Namespace) Close() error {
 	return unix.Close(n.fd)
 }
 
-// ID is the identity of an open namespace. The nil Namespace has none.
+// ID returns the identity of an open namespace. The nil Namespace has none.
 func (n *Namespace) ID() ID { return n.id }
 
-// FD is the file descriptor of an open namespace, for requests that name a namespace by it. The nil Namespace has none.
+// FD returns the file descriptor of an open namespace, for requests that refer to a namespace by descriptor. The nil Namespace has none.
 func (n *Namespace) FD() int { return n.fd }
 
-// String names the namespace in messages.
+// String returns the name of the namespace in messages.
 func (n *Namespace) String() string {
 	if n == nil || n.path == "" {
 		return "the agent's network namespace"
@@ -99,15 +100,15 @@ func (n *Namespace) String() string {
 	return "network namespace " + n.path
 }
 
-// Do runs f on a thread inside the namespace and waits for it. f must not start goroutines that need the namespace. A child
-// process that f starts lives in the namespace.
+// Do runs f on a thread inside the namespace and waits for it. f must not start goroutines that need the namespace. A child process that f
+// starts runs in the namespace.
 func (n *Namespace) Do(f func() error) error {
 	if n == nil {
 		return f()
 	}
 	err := errors.New("the function ended its goroutine")
 	done := make(chan struct{})
-	// A thread that cannot leave the namespace ends with this goroutine. The caller's thread is never in the wrong namespace.
+	// A thread that cannot leave the namespace ends with this goroutine, so that the caller's thread is never in the wrong namespace.
 	go func() {
 		defer close(done)
 		err = n.onThread(f)

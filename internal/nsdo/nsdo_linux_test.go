@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unshared is a new network namespace, open.
+// unshared returns a new network namespace, opened.
 func unshared(t *testing.T) *Namespace {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a network namespace")
 	}
 	made := make(chan *Namespace, 1)
-	go func() { // its thread ends with it
+	go func() { // the goroutine's thread ends with it
 		defer close(made)
 		runtime.LockOSThread()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

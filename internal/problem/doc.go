@@ -1,3 +1,3 @@
-// Package problem informs users of objects of Kubernetes that are not served as they say: as an Event on the object and as a metric. Who
-// finds a problem reports it with Set, from the event loop; a job writes the Events.
+// Package problem informs users about Kubernetes objects that are not served as specified: by an Event on the object and by a metric.
+// The part that finds a problem reports it with Set, from the event loop; a job writes the Events.
 package problem

@@ -13,44 +13,44 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Object is an object of Kubernetes.
+// Object is a Kubernetes object.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// key distinguishes objects from each other, be they made again or not.
+// key returns the object without its UID, so that an object that was deleted and created again has the same key.
 func (o Object) key() Object {
 	o.UID = ""
 	return o
 }
 
-// Problem is what of an object is not served as it says.
+// Problem is a part of an object that is not served as specified.
 type Problem struct {
 	Reason  string // one word in CamelCase
 	Message string
 }
 
-// Write writes an Event. The same Event again, by this node or another one, is no error.
+// Write writes an Event. If this node or another one has written the same Event already, Write returns no error.
 type Write func(ctx context.Context, o Object, p Problem) error
 
 const (
-	// spread is over how long the first Events are spread: all nodes find a problem at the same time.
+	// spread is the time over which the first Events are spread: all nodes find a problem at the same time.
 	spread = 5 * time.Second
-	// mostDue is how many Events wait at most; of more than that the oldest are not written.
+	// mostDue is the maximum number of Events that wait; when there are more, the oldest are not written.
 	mostDue = 1000
 
 	firstRetry, longestRetry = time.Second, time.Minute
 	writeTimeout             = 15 * time.Second
 )
 
-// Reporter has the problems of objects. Its methods may be called from any goroutine.
+// Reporter holds the problems of objects. Its methods may be called from any goroutine.
 type Reporter struct {
-	write Write // nil: there is nothing to write to
+	write Write // nil: no Events are written
 	log   *slog.Logger
 	wake  chan struct{}
 
 	mu   sync.Mutex
 	now  map[Object][]Problem // by key; guarded by mu
 	due  []event              // guarded by mu
-	lost int                  // Events that were not written; guarded by mu
+	lost int                  // number of Events that were not written; guarded by mu
 }
 
 type event struct {
@@ -58,12 +58,13 @@ type event struct {
 	problem Problem
 }
 
-// NewReporter makes a Reporter; write may be nil.
+// NewReporter returns a Reporter; write may be nil.
 func NewReporter(write Write, log *slog.Logger) *Reporter {
 	return &Reporter{write: write, log: log, wake: make(chan struct{}, 1), now: map[Object][]Problem{}}
 }
 
-// Set reports what the problems of an object are now; none: it has no problem. tell: this node writes the Events.
+// Set replaces the problems of an object; an empty list means that it has none. tell is true if this node writes
+// the Events.
 func (r *Reporter) Set(o Object, list []Problem, tell bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +118,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
-// writeDue writes the Events that wait, of problems that are still there.
+// writeDue writes the Events that wait, if their problems still exist.
 func (r *Reporter) writeDue(ctx context.Context) error {
 	for {
 		r.mu.Lock()
@@ -144,16 +145,16 @@ func (r *Reporter) writeDue(ctx context.Context) error {
 	}
 }
 
-// eventWriters is how many nodes write the Events about an object: one may be away.
+// eventWriters is the number of nodes that write the Events about an object: one of them may be down.
 const eventWriters = 3
 
-// Tells decides which nodes write the Events about an object that all nodes have.
+// Tells reports whether this node is one of those that write the Events about an object that all nodes have.
 func Tells(own string, nodes []string, o Object) bool { return before(own, nodes, o) < eventWriters }
 
-// First decides which node alone does something about an object that all nodes have.
+// First reports whether this node is the only one that acts for an object that all nodes have.
 func First(own string, nodes []string, o Object) bool { return before(own, nodes, o) == 0 }
 
-// before is how many nodes come before one in the order of an object.
+// before returns how many nodes come before this one in the order of an object.
 func before(own string, nodes []string, o Object) int {
 	object := hash(o.Kind, o.Namespace, o.Name)
 	rank := func(node string) uint64 { return mix(hash(node) ^ object) }
@@ -175,7 +176,7 @@ func hash(texts ...string) uint64 {
 	return h.Sum64()
 }
 
-// mix lets each bit depend on all others, which FNV does not for the last ones.
+// mix makes each bit depend on all others; FNV does not do this for the last bits.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

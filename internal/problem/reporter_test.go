@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// api takes Events.
+// api receives Events.
 type api struct {
 	fail error
 	got  []string
@@ -29,7 +29,7 @@ func (a *api) write(_ context.Context, o Object, p Problem) error {
 
 func service(name string) Object { return Object{"v1", "Service", "ns", name, "uid"} }
 
-// counted are the problems of services by reason, as metrics have them.
+// counted returns the problems of services by reason, as in the metrics.
 func counted(t *testing.T, r *Reporter) string {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r)
@@ -48,7 +48,8 @@ func counted(t *testing.T, r *Reporter) string {
 	return strings.Join(out, " ")
 }
 
-// TestReporter: each problem is one Event, written when the API server takes it and if it is still there; metrics count what is.
+// TestReporter checks that each problem is one Event, written when the API server accepts it and if the problem still exists;
+// metrics count the current problems.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{fail: errors.New("away")}
@@ -95,7 +96,7 @@ func TestReporter(t *testing.T) {
 	})
 }
 
-// TestFewNodesWrite: of any number of nodes a few write, and not always the same ones.
+// TestFewNodesWrite checks that, of any number of nodes, a few write, and not always the same ones.
 func TestFewNodesWrite(t *testing.T) {
 	var nodes []string
 	for i := range 50 {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// checks are what a leader looks at from time to time.
+// checks are the checks that a leader makes periodically.
 type checks struct {
 	relay  *Relay
 	next   time.Time
-	resync time.Time // when etcd is to be compared
-	fresh  time.Time // when the API server was last heard
-	quiet  time.Time // when another program's changes are long enough ago
+	resync time.Time // when all of etcd's state is to be compared
+	fresh  time.Time // when the API server was last found to be connected
+	quiet  time.Time // when enough time has passed since the last change of another program
 }
 
 func newChecks(r *Relay) *checks {
@@ -19,7 +19,7 @@ func newChecks(r *Relay) *checks {
 	return &checks{relay: r, next: now.Add(checkInterval), resync: now.Add(jitter(r.ResyncInterval)), fresh: now}
 }
 
-// due reports why not to go on.
+// due returns the reason to stop the term or the comparison, or nil to continue.
 func (c *checks) due() error {
 	now := time.Now()
 	if now.Before(c.next) {
@@ -37,13 +37,13 @@ func (c *checks) due() error {
 	return nil
 }
 
-// disturbed notes that another program has changed something.
+// disturbed records that another program has changed something.
 func (c *checks) disturbed() { c.quiet = time.Now().Add(c.relay.Settle) }
 
-// settled is true if the state may be marked as complete.
+// settled reports whether the state may be marked as complete.
 func (c *checks) settled() bool { return !time.Now().Before(c.quiet) }
 
-// pause is how long there may be nothing to do.
+// pause returns the time until the next check.
 func (c *checks) pause() time.Duration {
 	pause := time.Until(c.next)
 	if left := time.Until(c.quiet); left > 0 {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// etcd is an etcd that clients reach through lines that a test can cut, and whose data it can lose.
+// etcd is an etcd that clients reach through lines that a test can cut, and whose data a test can delete.
 type etcd struct {
 	t      testing.TB
 	server *clusterdb.Embedded
@@ -65,7 +65,7 @@ func (e *etcd) start() {
 	}
 }
 
-// loseData replaces etcd by an empty one.
+// loseData replaces etcd with an empty one.
 func (e *etcd) loseData() {
 	e.t.Helper()
 	for _, l := range e.lines {
@@ -75,7 +75,7 @@ func (e *etcd) loseData() {
 	e.start()
 }
 
-// client is a client with its own line.
+// client returns a client with its own line.
 func (e *etcd) client() (*clusterdb.DB, *line) {
 	e.t.Helper()
 	l := newLine(e.t, strings.TrimPrefix(e.server.Endpoint(), "unix://"))
@@ -95,7 +95,7 @@ func (e *etcd) client() (*clusterdb.DB, *line) {
 	return db, l
 }
 
-// line passes connections on between two unix sockets; without a target it cuts them.
+// line forwards connections between two unix sockets; without a target it closes them.
 type line struct {
 	path     string
 	listener net.Listener
@@ -141,7 +141,7 @@ func pass(from, to net.Conn) {
 	_, _ = from.Close(), to.Close()
 }
 
-// setTarget cuts all connections; new ones go to target, or nowhere.
+// setTarget closes all connections; new ones go to target, or are closed if it is empty.
 func (l *line) setTarget(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *line) close() {
 	l.work.Wait()
 }
 
-// replica is a Relay at work.
+// replica is a running Relay.
 type replica struct {
 	*Relay
 	db   *clusterdb.DB
@@ -195,7 +195,7 @@ func newReplica(t testing.TB, e *etcd, name string, change ...func(*Deps)) *repl
 	return r
 }
 
-// tell gives the replica a snapshot.
+// tell delivers a snapshot to the replica.
 func (r *replica) tell(t testing.TB, state map[string]proto.Message) {
 	t.Helper()
 	ev := api.NewDBResync()
@@ -210,7 +210,7 @@ func (r *replica) tell(t testing.TB, state map[string]proto.Message) {
 	}
 }
 
-// change gives the replica a change; nil: deleted.
+// change delivers a change to the replica; nil: deleted.
 func (r *replica) change(t testing.TB, key string, value proto.Message) {
 	t.Helper()
 	ev := &api.KubeStateChange{Resource: model.KeywordOf(key), Key: key}
@@ -222,7 +222,7 @@ func (r *replica) change(t testing.TB, key string, value proto.Message) {
 	}
 }
 
-// awaitSettled waits until the replica leads and has nothing left to write.
+// awaitSettled waits until the replica is the leader and has nothing left to write.
 func (r *replica) awaitSettled(t testing.TB) {
 	t.Helper()
 	until(t, "all is written", r.settled)
@@ -234,12 +234,12 @@ func (r *replica) settled() bool {
 	return r.Leading() && r.table.have != nil && len(r.table.dirty) == 0 && r.table.marker
 }
 
-// counts are puts, deletes and transactions so far.
+// counts returns the numbers of puts, deletes and transactions so far.
 func (r *replica) counts() [3]uint64 {
 	return [3]uint64{r.stats.puts.Load(), r.stats.deletes.Load(), r.stats.txns.Load()}
 }
 
-// node is an agent as far as the relay is concerned: a watcher and the input of the event loop.
+// node is the part of an agent that uses the relay: a watcher and the input of the event loop.
 type node struct {
 	t     testing.TB
 	watch *clusterdb.Watcher
@@ -272,7 +272,7 @@ func newNode(t testing.TB, db *clusterdb.DB, local *clusterdb.LocalCopy) *node {
 	return n
 }
 
-// PushEvent is the event loop.
+// PushEvent receives the events, in place of the event loop.
 func (n *node) PushEvent(ev api.Event) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -298,21 +298,21 @@ func (n *node) PushEvent(ev api.Event) error {
 	return nil
 }
 
-// has reports whether the event loop has received exactly this.
+// has reports whether the event loop has received exactly this state.
 func (n *node) has(want map[string]proto.Message) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.state != nil && maps.EqualFunc(n.state, want, proto.Equal)
 }
 
-// value is what the event loop has been informed of a key.
+// value returns the last value of a key that the event loop has received.
 func (n *node) value(key string) proto.Message {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.state[key]
 }
 
-// told is the number of resyncs, and the changes.
+// told returns the number of resyncs, and the changes.
 func (n *node) told() (resyncs int, changes []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -332,7 +332,7 @@ func until(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// inEtcd is what etcd has of the state, decoded, and the revision; marked says whether it is said to be complete.
+// inEtcd returns the decoded state in etcd, whether it is marked as complete, and the revision.
 func inEtcd(t testing.TB, db *clusterdb.DB) (state map[string]proto.Message, marked bool, rev int64) {
 	t.Helper()
 	values, rev, err := db.List(t.Context(), statePrefix)
@@ -358,7 +358,7 @@ func inEtcd(t testing.TB, db *clusterdb.DB) (state map[string]proto.Message, mar
 	return state, marked, rev
 }
 
-// write writes to etcd behind the relay's back; a nil value deletes.
+// write writes to etcd without the relay; a nil value deletes.
 func write(t testing.TB, db *clusterdb.DB, key string, value []byte) {
 	t.Helper()
 	_, _, err := db.CommitFirst(context.WithoutCancel(t.Context()), cas.Change{
@@ -369,7 +369,7 @@ func write(t testing.TB, db *clusterdb.DB, key string, value []byte) {
 	}
 }
 
-// wipe deletes everything below a prefix in one transaction, as far as one takes that much.
+// wipe deletes everything below a prefix, in as few transactions as etcd accepts.
 func wipe(t testing.TB, db *clusterdb.DB, prefix string) {
 	t.Helper()
 	keys, _, err := db.Keys(t.Context(), prefix, 0)
@@ -391,12 +391,12 @@ func serviceKey(i int) string {
 	return model.Key(model.ServiceKeyword, "default", fmt.Sprintf("s%d", i))
 }
 
-// service is the i-th service in a version.
+// service returns a version of the i-th service.
 func service(i, version int) proto.Message {
 	return &model.Service{Name: fmt.Sprintf("s%d", i), Namespace: "default", HealthCheckNodePort: uint32(version)}
 }
 
-// services are n services.
+// services returns n services.
 func services(n int) map[string]proto.Message {
 	out := map[string]proto.Message{}
 	for i := range n {

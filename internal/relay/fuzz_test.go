@@ -18,8 +18,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// FuzzMessage: whatever is under a key in etcd, a reader of the relay neither panics nor fails: what can be read is written the same
-// way again, and services are worked out of it.
+// FuzzMessage checks that a reader of the relay neither panics nor fails for any value in etcd: a readable value is encoded in the
+// same way again, and services are derived from it.
 func FuzzMessage(f *testing.F) {
 	slice := &model.EndpointSlice{Name: "x", Namespace: "ns", Service: "s", Ports: []*model.EndpointPort{{Name: "http", Port: 8080}}}
 	b := model.NewSliceBuilder(slice, 1)
@@ -83,7 +83,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzForeignKeys: whatever another program writes below the relay's prefix, the table puts right, and nothing outside of it.
+// FuzzForeignKeys checks that the table reverts all changes of another program below the relay's prefix, and changes nothing outside
+// of it.
 func FuzzForeignKeys(f *testing.F) {
 	f.Add("k8s/service/ns/a", "x", int64(3), false)
 	f.Add(MarkerKey, "", int64(1), true)
@@ -100,7 +101,7 @@ func FuzzForeignKeys(f *testing.F) {
 		if deleted {
 			change.Value = nil
 		}
-		// The feed is of the relay's own prefix.
+		// The feed has only keys with the relay's prefix.
 		if !strings.HasPrefix(change.Key, statePrefix) || path.Clean(change.Key) != change.Key {
 			return
 		}

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// KeyPrefix is what all that is relayed begins with, below clusterdb.KSRPrefix.
+	// KeyPrefix is the prefix of all relayed keys, below clusterdb.KSRPrefix.
 	KeyPrefix = model.KeyPrefix
-	// MarkerKey is there, below clusterdb.KSRPrefix, while the state of Kubernetes is complete. It is among the values and before
-	// all of them, so that who deletes them from the first to the last begins with it.
+	// MarkerKey exists, below clusterdb.KSRPrefix, while the state of Kubernetes is complete. It sorts before all values, so that
+	// a user that deletes the keys in order deletes the marker first.
 	MarkerKey = KeyPrefix + ".complete"
-	// statePrefix is KeyPrefix in etcd.
+	// statePrefix is the absolute key of KeyPrefix in etcd.
 	statePrefix = clusterdb.KSRPrefix + KeyPrefix
-	// markerKey is MarkerKey in etcd.
+	// markerKey is the absolute key of MarkerKey in etcd.
 	markerKey = clusterdb.KSRPrefix + MarkerKey
-	// electionPrefix is contiv-ksr's; it is not a part of the state.
+	// electionPrefix is the prefix of contiv-ksr's election keys; it is not a part of the state.
 	electionPrefix = "/contiv-ksr/election/"
 )
 
-// Resources are the kinds of values that the relay writes, for an agent's watcher.
+// Resources returns the kinds of values that the relay writes, for an agent's watcher.
 func Resources() []clusterdb.Resource {
 	var decoder kube.Decoder
 	keywords := model.Keywords()

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// stats are totals since the start.
+// stats has totals since the start.
 type stats struct {
 	puts, deletes, txns, failures, terms, compared atomic.Uint64
 }
@@ -24,7 +24,7 @@ func (s *stats) count(writes []cas.Write) {
 	}
 }
 
-// collector publishes what the relay counts.
+// collector publishes the counters of the relay as metrics.
 type collector struct{ r *Relay }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 )
 
-// TestRandomFaults: two replicas, two agents and an operator with a heavy hand. In the end etcd and agents have exactly the state, and
-// agents were never informed that a service is gone that has always been there.
+// TestRandomFaults runs two replicas, two agents and an operator that causes faults. In the end etcd and the agents have exactly the
+// state, and agents have never received the removal of a service that has always existed.
 func TestRandomFaults(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -42,9 +42,9 @@ func TestRandomFaults(t *testing.T) {
 	until(t, "agents have all", converged)
 	for range 12 {
 		fault(t, rnd, e, operator)
-		time.Sleep(time.Duration(rnd.IntN(50)) * time.Millisecond) // so that faults meet recoveries of all ages
+		time.Sleep(time.Duration(rnd.IntN(50)) * time.Millisecond) // so that faults occur in all phases of a recovery
 		for range rnd.IntN(10) {
-			i := 10 + rnd.IntN(15) // the first ten always stay
+			i := 10 + rnd.IntN(15) // the first ten are never removed
 			var value proto.Message
 			if rnd.IntN(3) > 0 {
 				value = service(i, rnd.IntN(100))
@@ -78,7 +78,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// fault does something bad, and lets it be.
+// fault causes a fault, and removes its cause.
 func fault(t *testing.T, rnd *rand.Rand, e *etcd, operator *clusterdb.DB) {
 	switch rnd.IntN(5) {
 	case 0:

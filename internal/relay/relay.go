@@ -19,34 +19,35 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// The times of a Relay, by default.
+// The default times of a Relay.
 const (
 	defaultLeaseTTL       = 10 * time.Second
 	defaultResyncInterval = 5 * time.Minute
 	defaultSettle         = 2 * time.Second
-	// checkInterval is how often the leader looks whether it is still fit to lead.
+	// checkInterval is how often the leader checks whether it may stay the leader.
 	checkInterval = 2 * time.Second
-	// maxValue is the most that one value may have; etcd takes 1.5 MiB in a transaction.
+	// maxValue is the maximum size of one value; etcd accepts 1.5 MiB in a transaction.
 	maxValue = 1 << 20
 	minRetry = 200 * time.Millisecond
 	maxRetry = 15 * time.Second
 )
 
-// Deps are what a Relay works with.
+// Deps are the dependencies of a Relay.
 type Deps struct {
 	DB      *clusterdb.DB
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: none
-	// Name shows operators who leads.
+	// Name identifies this replica as the leader to operators.
 	Name string
-	// Fresh is nil while the API server reports what changes; one that hears nothing leaves the leadership to others. nil: always.
+	// Fresh returns nil while the API server reports changes; a replica without such reports leaves the leadership to others. A nil
+	// function counts as always fresh.
 	Fresh func() error
-	// LeaseTTL is how long a leader that died keeps the others waiting; 10 s when zero.
+	// LeaseTTL is how long a leader that died blocks the others; 10 s when zero.
 	LeaseTTL time.Duration
 	// ResyncInterval is how often all of etcd's state is compared; 5 min when zero.
 	ResyncInterval time.Duration
-	// Settle is how long nothing else may have changed anything before the state is marked as complete: who deletes it piece by piece would
-	// otherwise delete the rest of it under agents that take it for complete. 2 s when zero.
+	// Settle is the time without changes of other programs after which the state may be marked as complete: otherwise a user that deletes
+	// the state piece by piece would delete the rest of it while agents take it for complete. 2 s when zero.
 	Settle time.Duration
 }
 
@@ -59,14 +60,14 @@ type Relay struct {
 	leading atomic.Bool
 }
 
-// Reasons to give the leadership up, or to read all of etcd's state again.
+// Reasons to give up the leadership, or to read all of etcd's state again.
 var (
 	errDeposed = errors.New("another one leads")
 	errStale   = errors.New("the API server does not answer this replica")
 	errResync  = errors.New("a comparison with etcd is due")
 )
 
-// New is a Relay for Run.
+// New returns a Relay; the caller starts it with Run.
 func New(deps Deps) (*Relay, error) {
 	if deps.LeaseTTL == 0 {
 		deps.LeaseTTL = defaultLeaseTTL
@@ -89,7 +90,7 @@ func New(deps Deps) (*Relay, error) {
 	return r, nil
 }
 
-// PushEvent implements kube.EventSink. Nothing waits in a queue: what has not been written yet is overtaken by what is newer.
+// PushEvent implements kube.EventSink. There is no queue: a newer value replaces one that has not been written yet.
 func (r *Relay) PushEvent(event api.Event) error {
 	switch ev := event.(type) {
 	case *api.DBResync:
@@ -126,13 +127,13 @@ func (r *Relay) resync(ev *api.DBResync) {
 	}
 }
 
-// Count is how many objects of a resource there are, with those that are not in etcd yet.
+// Count returns the number of objects of a resource, including those that are not in etcd yet.
 func (r *Relay) Count(keyword string) (n int) {
 	r.table.each(keyword, func(string, string) { n++ })
 	return n
 }
 
-// Objects are those of resources, with those that are not in etcd yet. Each call decodes them again.
+// Objects returns the objects of resources, including those that are not in etcd yet. Each call decodes them again.
 func (r *Relay) Objects(keywords ...string) api.KubeStateData {
 	out := api.KubeStateData{}
 	var decoder kube.Decoder
@@ -141,7 +142,7 @@ func (r *Relay) Objects(keywords ...string) api.KubeStateData {
 		data := map[string]string{}
 		r.table.each(keyword, func(key, value string) { data[key] = value })
 		for key, value := range data {
-			if object, err := decoder.Decode(keyword, []byte(value)); err == nil { // it was encoded here
+			if object, err := decoder.Decode(keyword, []byte(value)); err == nil { // our own encoding can be decoded
 				out[keyword][key] = object
 			}
 		}
@@ -149,8 +150,8 @@ func (r *Relay) Objects(keywords ...string) api.KubeStateData {
 	return out
 }
 
-// encode is not ok for a value that cannot be written. That is not known to happen, since Kubernetes keeps the same objects, and more of
-// them, in its own etcd.
+// encode returns false for a value that cannot be written. No case of this is known, since Kubernetes stores the same objects, with more
+// fields, in its own etcd.
 func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
 	encoded, err := kube.Encode(value)
 	if err == nil && len(encoded) > maxValue {
@@ -167,7 +168,7 @@ func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
 // Leading reports whether this replica leads.
 func (r *Relay) Leading() bool { return r.leading.Load() }
 
-// Run campaigns, leads and campaigns again until ctx ends. Who does not know the state does not campaign.
+// Run campaigns, leads and campaigns again until ctx ends. A replica without the state does not campaign.
 func (r *Relay) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -190,7 +191,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// term is one campaign, and if it is won what comes of it.
+// term campaigns once, and leads if it has won.
 func (r *Relay) term(ctx context.Context) error {
 	if err := r.Fresh(); err != nil {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -200,7 +201,7 @@ func (r *Relay) term(ctx context.Context) error {
 		return err
 	}
 	defer leadership.Resign()
-	if err := r.Fresh(); err != nil { // it may have stood by for days: its state would replace a newer one
+	if err := r.Fresh(); err != nil { // the replica may have been on standby for days: its stale state would replace a newer one
 		return fmt.Errorf("%w: %w", errStale, err)
 	}
 	ctx, cancel := leadership.Bind(ctx)
@@ -217,7 +218,7 @@ func (r *Relay) term(ctx context.Context) error {
 	return err
 }
 
-// lead keeps etcd as it should be until the leadership ends.
+// lead keeps etcd in the wanted state until the leadership ends.
 func (r *Relay) lead(ctx context.Context, fence cas.Cond) error {
 	defer r.table.forget()
 	for retry := minRetry; ; {
@@ -243,8 +244,8 @@ func (r *Relay) lead(ctx context.Context, fence cas.Cond) error {
 	}
 }
 
-// follow compares all of etcd's state with what it should be, writes what differs, and goes on with what changes on either
-// side. progress is true if something was written or heard.
+// follow compares all of etcd's state with the wanted state, writes the differences, and then handles changes on either side. progress is
+// true if something was written or received.
 func (r *Relay) follow(ctx context.Context, fence cas.Cond) (progress bool, err error) {
 	var values []cas.Value
 	feed, err := r.DB.Follow(ctx, statePrefix, func(v cas.Value) { values = append(values, v) })
@@ -279,7 +280,7 @@ func (r *Relay) follow(ctx context.Context, fence cas.Cond) (progress bool, err 
 	}
 }
 
-// write writes one batch, or the marker if that is all that is missing and settled is true.
+// write writes one batch, or the marker if only the marker is missing and settled is true.
 func (r *Relay) write(ctx context.Context, fence cas.Cond, settled bool) (wrote bool, err error) {
 	writes := r.table.next()
 	marker := false
@@ -312,10 +313,10 @@ func (r *Relay) write(ctx context.Context, fence cas.Cond, settled bool) (wrote 
 	return true, nil
 }
 
-// jitter is d or up to a half more.
+// jitter returns a random duration between d and 1.5 d.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }
 
-// pause waits for d or a little longer, or until ctx ends.
+// pause waits for between d and 1.5 d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(jitter(d))
 	defer timer.Stop()

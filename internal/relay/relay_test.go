@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// TestFill: agents hear nothing before everything is there, then all of it at once.
+// TestFill checks that agents receive nothing before the state is complete, and then all of it at once.
 func TestFill(t *testing.T) {
 	e := newEtcd(t)
 	db, _ := e.client()
@@ -37,7 +37,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestWritesPerChange: one change is one write; what is the same, or is changed back in time, is none.
+// TestWritesPerChange checks that one change causes one write, and that an equal value, or one that is changed back in time,
+// causes none.
 func TestWritesPerChange(t *testing.T) {
 	e := newEtcd(t)
 	r := newReplica(t, e, "a")
@@ -49,7 +50,7 @@ func TestWritesPerChange(t *testing.T) {
 
 	r.change(t, serviceKey(1), service(1, 7))
 	r.awaitSettled(t)
-	r.change(t, serviceKey(1), service(1, 7)) // the same
+	r.change(t, serviceKey(1), service(1, 7)) // an equal value
 	r.tell(t, maps.Collect(func(yield func(string, proto.Message) bool) {
 		yield(serviceKey(0), service(0, 0))
 		yield(serviceKey(1), service(1, 7))
@@ -66,7 +67,7 @@ func TestWritesPerChange(t *testing.T) {
 		t.Errorf("%d revisions, %d values", newRev-rev, len(after))
 	}
 
-	r.stop() // a new leader finds all as it should be
+	r.stop() // a new leader finds no differences
 	next := newReplica(t, e, "b")
 	next.tell(t, after)
 	next.awaitSettled(t)
@@ -75,7 +76,7 @@ func TestWritesPerChange(t *testing.T) {
 	}
 }
 
-// TestRepair: what another program does below the prefix is undone, at once or when the relay comes.
+// TestRepair checks that changes of another program below the prefix are reverted, at once or when the relay starts.
 func TestRepair(t *testing.T) {
 	e := newEtcd(t)
 	want := services(5)
@@ -113,7 +114,7 @@ func TestRepair(t *testing.T) {
 	until(t, "it is repaired by the next one", func() bool { return clean(db) })
 }
 
-// TestResync: the comparison that is due from time to time repairs, too; nothing is written when nothing differs.
+// TestResync checks that the periodic comparison also repairs, and writes nothing when nothing differs.
 func TestResync(t *testing.T) {
 	e := newEtcd(t)
 	r := newReplica(t, e, "a", func(d *Deps) { d.ResyncInterval = 100 * time.Millisecond })
@@ -126,7 +127,7 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestFence: a leader whose time is over cannot write, whatever it believes.
+// TestFence checks that a deposed leader cannot write, even if it has not detected this.
 func TestFence(t *testing.T) {
 	e := newEtcd(t)
 	db, _ := e.client()
@@ -154,7 +155,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFailover: when the leader is cut off the other one goes on, and nothing is reported to agents but what changed.
+// TestFailover checks that the standby takes over when the leader is cut off, and that agents receive only what changed.
 func TestFailover(t *testing.T) {
 	e := newEtcd(t)
 	db, _ := e.client()
@@ -189,7 +190,7 @@ func TestFailover(t *testing.T) {
 	if resyncs, changes := n.told(); resyncs != 1 || len(changes) != 2 {
 		t.Errorf("%d resyncs, changes %q", resyncs, changes)
 	}
-	b.stop() // it resigns: the first one need not wait for the lease
+	b.stop() // it resigns: the other replica need not wait for the end of the lease
 	want[serviceKey(5)] = nil
 	delete(want, serviceKey(5))
 	a.change(t, serviceKey(4), service(4, 1))
@@ -197,7 +198,7 @@ func TestFailover(t *testing.T) {
 	until(t, "the first one leads again", func() bool { return n.has(want) })
 }
 
-// TestStaleLeader: a leader that does not hear the API server any more leaves it to one that does.
+// TestStaleLeader checks that a leader that is cut off from the API server leaves the leadership to a replica that is not.
 func TestStaleLeader(t *testing.T) {
 	e := newEtcd(t)
 	broken := make(chan struct{})
@@ -223,8 +224,8 @@ func TestStaleLeader(t *testing.T) {
 	}
 }
 
-// TestStaleStandby: a replica that was cut off from the API server while it stood by does not put its old state in the place of
-// the newer one when the leader goes.
+// TestStaleStandby checks that a replica that was cut off from the API server during standby does not replace a newer state
+// with its old one when the leader stops.
 func TestStaleStandby(t *testing.T) {
 	e := newEtcd(t)
 	db, _ := e.client()
@@ -254,7 +255,7 @@ func TestStaleStandby(t *testing.T) {
 	a.awaitSettled(t)
 	want, _, _ := inEtcd(t, db)
 	a.stop()
-	for range 3 { // it has had its turn, and stays away from then on
+	for range 3 { // it had its turn, and does not campaign from then on
 		select {
 		case <-asked:
 		case <-time.After(20 * time.Second):
@@ -266,7 +267,8 @@ func TestStaleStandby(t *testing.T) {
 	}
 }
 
-// TestWipe: a user that deletes the state, in part or all of it, or the data of etcd itself: no agent takes a service away.
+// TestWipe checks that agents remove no service when a user deletes the state, in part or completely, or when etcd loses its
+// data.
 func TestWipe(t *testing.T) {
 	for name, how := range map[string]func(t *testing.T, e *etcd, db *clusterdb.DB){
 		"the state": func(t *testing.T, _ *etcd, db *clusterdb.DB) { wipe(t, db, statePrefix) },
@@ -296,7 +298,8 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-// TestWipeWithoutRelay: nothing refills etcd, and the agent even restarts: it keeps what it knew last.
+// TestWipeWithoutRelay checks that an agent keeps the last known state when nothing refills etcd, even across a restart of the
+// agent.
 func TestWipeWithoutRelay(t *testing.T) {
 	e := newEtcd(t)
 	want := services(10)
@@ -330,7 +333,7 @@ func TestWipeWithoutRelay(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a value that etcd would not take holds nothing else up, and what is there stays.
+// TestTooLarge checks that a value that is too large for etcd does not block other values, and that the old value stays.
 func TestTooLarge(t *testing.T) {
 	e := newEtcd(t)
 	r := newReplica(t, e, "a")
@@ -338,7 +341,7 @@ func TestTooLarge(t *testing.T) {
 	r.awaitSettled(t)
 	r.change(t, serviceKey(0), &model.Service{Name: strings.Repeat("x", maxValue)})
 	r.change(t, serviceKey(1), service(1, 5))
-	bad := &model.Service{Name: "\xff"} // no text
+	bad := &model.Service{Name: "\xff"} // invalid UTF-8
 	r.change(t, serviceKey(2), bad)
 	want := map[string]proto.Message{serviceKey(0): service(0, 0), serviceKey(1): service(1, 5)}
 	until(t, "the other value is written", func() bool {

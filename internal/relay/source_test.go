@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// apiServer is the double of an API server, and a client of it.
+// apiServer returns a test double of an API server, and a client of it.
 func apiServer(t testing.TB) (*kubeapi.Server, *kube.Client) {
 	t.Helper()
 	server := kubeapi.New()
@@ -59,7 +59,7 @@ func source(t testing.TB, client *kube.Client, events kube.EventSink) *kube.Sour
 	return s
 }
 
-// directNode is an agent that watches the API server.
+// directNode returns an agent that watches the API server.
 func directNode(t testing.TB, client *kube.Client) *node {
 	t.Helper()
 	n := &node{t: t, news: make(chan struct{}, 1)}
@@ -74,7 +74,7 @@ func put(t testing.TB, server *kubeapi.Server, objs ...kubeapi.Object) {
 	}
 }
 
-// slice is the slice of the i-th service, with n endpoints.
+// slice returns the slice of the i-th service, with n endpoints.
 func slice(i, n int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	s.Namespace, s.Name = "default", fmt.Sprintf("s%d-x", i)
@@ -98,7 +98,8 @@ func sliceKey(i int) string {
 	return model.Key(model.EndpointSliceKeyword, "default", fmt.Sprintf("s%d-x", i))
 }
 
-// TestSameAsDirect: an agent has the same data by the relay as from the API server, also after that was away.
+// TestSameAsDirect checks that an agent has the same data through the relay as from the API server, also after an outage of
+// the API server.
 func TestSameAsDirect(t *testing.T) {
 	server, client := apiServer(t)
 	for i := range 120 {
@@ -146,8 +147,8 @@ func TestSameAsDirect(t *testing.T) {
 	})
 }
 
-// BenchmarkOneEndpoint is the time from a change at the API server to the event loop of an agent, among 1000 services of 100
-// endpoints, and what the relay writes for it.
+// BenchmarkOneEndpoint measures the time from a change at the API server to the event loop of an agent, among 1000 services
+// of 100 endpoints, and the writes of the relay for the change.
 func BenchmarkOneEndpoint(b *testing.B) {
 	const n = 1000
 	fill := func(b *testing.B) (*kubeapi.Server, *kube.Client) {
@@ -191,7 +192,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	})
 }
 
-// BenchmarkAgentStart is the time until an agent has 10 000 services with 25 endpoints each.
+// BenchmarkAgentStart measures the time until an agent has 10 000 services with 25 endpoints each.
 func BenchmarkAgentStart(b *testing.B) {
 	const n = 10_000
 	server, client := apiServer(b)
@@ -221,7 +222,7 @@ func BenchmarkAgentStart(b *testing.B) {
 	})
 }
 
-// BenchmarkFill is the time in which an empty etcd gets 10 000 services with 25 endpoints each.
+// BenchmarkFill measures the time to fill an empty etcd with 10 000 services with 25 endpoints each.
 func BenchmarkFill(b *testing.B) {
 	state := map[string]proto.Message{}
 	template := sliceMessage(25)
@@ -251,7 +252,8 @@ func sliceMessage(n int) *model.EndpointSlice {
 	return s
 }
 
-// BenchmarkDecode is why values are not JSON as the rest of the cluster's state is: a slice of 100 endpoints in either form.
+// BenchmarkDecode shows why values are not stored as JSON like the rest of the cluster's state: it decodes a slice of 100
+// endpoints in both formats.
 func BenchmarkDecode(b *testing.B) {
 	s := sliceMessage(100)
 	binary, err := kube.Encode(s)

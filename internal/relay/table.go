@@ -10,29 +10,29 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// Limits of one write: etcd takes 128 operations and 1.5 MiB.
+// Limits of one write: etcd accepts 128 operations and 1.5 MiB.
 const (
 	maxOps   = 100
 	maxBytes = 512 << 10
 )
 
-// table is what the state is to be and what etcd has of it. Keys are etcd's. It does no I/O and has no clock.
+// table holds the wanted state and the state in etcd. Keys are absolute keys of etcd. It does no I/O and has no clock.
 type table struct {
-	wake chan struct{} // has a token when next or markerDue may have something new
+	wake chan struct{} // has a token when next or markerDue may return something new
 
 	mu     sync.Mutex
 	want   map[string]string // guarded by mu; nil: not known yet
 	have   map[string]stored // guarded by mu; nil: not known
 	marker bool              // guarded by mu; etcd has the marker
-	// dirty are the keys that differ, with their place in the order of first differences.
+	// dirty maps the keys that differ to their place in the order of first differences.
 	dirty   map[string]uint64 // guarded by mu
-	order   []place           // guarded by mu; with gaps: places that dirty does not know any more
-	places  uint64            // guarded by mu; so many there have been
+	order   []place           // guarded by mu; with gaps: places that are no longer in dirty
+	places  uint64            // guarded by mu; number of places so far
 	refused map[string]bool   // guarded by mu; keys whose values cannot be written
-	foreign uint64            // guarded by mu; changes that another program made
+	foreign uint64            // guarded by mu; number of changes that another program made
 }
 
-// stored is a value in etcd. gone is one that we have deleted at rev, until etcd has confirmed it in its feed.
+// stored is a value in etcd. gone is true for a value that we have deleted at rev, until the feed of etcd has confirmed this.
 type stored struct {
 	data string
 	rev  int64
@@ -48,7 +48,7 @@ func newTable() *table {
 	return &table{wake: make(chan struct{}, 1), dirty: map[string]uint64{}, refused: map[string]bool{}}
 }
 
-// setAll takes the complete state, except for the values of the keys in refused, which cannot be written.
+// setAll sets the complete wanted state, except for the values of the keys in refused, which cannot be written.
 func (t *table) setAll(want map[string]string, refused map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,25 +56,25 @@ func (t *table) setAll(want map[string]string, refused map[string]bool) {
 	t.compareLocked()
 }
 
-// set takes the value of one key.
+// set sets the wanted value of one key.
 func (t *table) set(key, data string) {
 	t.change(key, func() { t.want[key] = data })
 }
 
-// remove says that a key is to be gone.
+// remove marks a key as to be deleted.
 func (t *table) remove(key string) { t.change(key, func() {}) }
 
-// refuse says that a key has a value that cannot be written.
+// refuse records that the value of a key cannot be written.
 func (t *table) refuse(key string) {
 	t.change(key, func() { t.refused[key] = true })
 }
 
-// change replaces what a key is to be.
+// change changes the wanted value of a key by calling to.
 func (t *table) change(key string, to func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.want == nil {
-		return // in the snapshot that is to come
+		return // the first complete state contains the change
 	}
 	delete(t.refused, key)
 	delete(t.want, key)
@@ -83,7 +83,7 @@ func (t *table) change(key string, to func()) {
 	t.signalLocked()
 }
 
-// each visits what the values of a resource are to be, by the keys of events.
+// each visits the wanted values of a resource, with their keys in events.
 func (t *table) each(keyword string, visit func(key, data string)) {
 	prefix := clusterdb.KSRPrefix + model.Prefix(keyword)
 	t.mu.Lock()
@@ -95,7 +95,8 @@ func (t *table) each(keyword string, visit func(key, data string)) {
 	}
 }
 
-// load takes what etcd has. It is suspicious if there is something, but not the marker: a user may be deleting it just now.
+// load sets the state in etcd. It returns true if there are values but not the marker: a user may be deleting the values at
+// this moment.
 func (t *table) load(values []cas.Value) (suspicious bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +109,7 @@ func (t *table) load(values []cas.Value) (suspicious bool) {
 	return len(values) > 0 && !t.marker
 }
 
-// forget is for what etcd has not being known any more.
+// forget discards the state in etcd, which is no longer known.
 func (t *table) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +117,7 @@ func (t *table) forget() {
 	t.compareLocked()
 }
 
-// observe takes changes in etcd, our own among them. It says whether another program's are, too.
+// observe applies changes in etcd, including our own. It reports whether some of them come from another program.
 func (t *table) observe(changes []cas.Value) (foreign bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +132,7 @@ func (t *table) observe(changes []cas.Value) (foreign bool) {
 			foreign = foreign || !t.marker
 			continue
 		case c.Rev < had.rev:
-			continue // we have changed it since
+			continue // we have changed the key since
 		case c.Rev == had.rev:
 			if had.gone {
 				delete(t.have, c.Key)
@@ -150,7 +151,7 @@ func (t *table) observe(changes []cas.Value) (foreign bool) {
 	return foreign
 }
 
-// next is what is to be written now, as much as goes at once; nil: nothing is.
+// next returns the writes that are due, up to the limits of one transaction; nil: none is due.
 func (t *table) next() []cas.Write {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +174,7 @@ func (t *table) next() []cas.Write {
 	return out
 }
 
-// written says that etcd has taken what next gave, at a revision.
+// written records that etcd has accepted the writes of next, at a revision.
 func (t *table) written(writes []cas.Write, rev int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +190,7 @@ func (t *table) written(writes []cas.Write, rev int64) {
 	t.signalLocked()
 }
 
-// markerDue is true if everything is written but the marker.
+// markerDue reports whether only the marker is missing in etcd.
 func (t *table) markerDue() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,21 +201,21 @@ func (t *table) markerDueLocked() bool {
 	return t.want != nil && t.have != nil && !t.marker && len(t.dirty) == 0 && len(t.refused) == 0
 }
 
-// marked says that the marker is written.
+// marked records that the marker is written.
 func (t *table) marked() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.marker = true
 }
 
-// known is true once the state has been reported.
+// known reports whether the wanted state is known.
 func (t *table) known() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.want != nil
 }
 
-// storeLocked notes a value of etcd. One that is as it should be shares its memory with what it should be.
+// storeLocked records a value of etcd. A value that equals the wanted one shares its memory.
 func (t *table) storeLocked(key, data string, rev int64) {
 	if key == markerKey {
 		t.marker = true
@@ -250,8 +251,8 @@ func (t *table) compareLocked() {
 	t.signalLocked()
 }
 
-// differsLocked is true if a key is to be written. A value that cannot be written leaves what is there: an old rule is better
-// than none.
+// differsLocked reports whether a key is to be written. If the wanted value cannot be written, the value in etcd stays: an
+// old rule is better than none.
 func (t *table) differsLocked(key string) bool {
 	want, wanted := t.want[key]
 	have, there := t.have[key]
@@ -262,7 +263,7 @@ func (t *table) differsLocked(key string) bool {
 	return wanted != there || want != have.data
 }
 
-// refreshLocked notes whether a key differs.
+// refreshLocked updates whether a key differs.
 func (t *table) refreshLocked(key string) {
 	if t.want == nil || t.have == nil {
 		return
@@ -279,7 +280,7 @@ func (t *table) refreshLocked(key string) {
 	}
 }
 
-// trimLocked drops the gaps at the head of the order, and all of them when they are most of it.
+// trimLocked removes the gaps at the head of the order, and all gaps when they are most of it.
 func (t *table) trimLocked() {
 	gap := func(p place) bool { return t.dirty[p.key] != p.number }
 	for len(t.order) > 0 && gap(t.order[0]) {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// etcdModel is etcd as far as table is concerned: values, a revision per change and a feed that is late.
+// etcdModel models the properties of etcd that table uses: values, a revision per change and a delayed feed.
 type etcdModel struct {
 	rev    int64
 	values map[string]cas.Value
@@ -45,7 +45,7 @@ func (m *etcdModel) list() []cas.Value {
 	return out
 }
 
-// is reports whether the values are exactly these, and the marker.
+// is reports whether etcd contains exactly these values, and the marker.
 func (m *etcdModel) is(want map[string]string) bool {
 	got := map[string]string{}
 	for key, v := range m.values {
@@ -55,7 +55,7 @@ func (m *etcdModel) is(want map[string]string) bool {
 	return maps.Equal(got, want) && m.values[markerKey].Rev != 0
 }
 
-// settle writes and observes until nothing is left.
+// settle writes and observes until no work is left.
 func (m *etcdModel) settle(t *testing.T, tab *table) {
 	t.Helper()
 	for range 1000 {
@@ -92,7 +92,8 @@ func checkBatch(t *testing.T, writes []cas.Write) {
 	}
 }
 
-// TestRandomTable: whatever happens in whatever order, in the end etcd is as it should be and nothing more is written.
+// TestRandomTable checks that after random operations etcd reaches the wanted state, and that nothing more is written
+// then.
 func TestRandomTable(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -149,7 +150,8 @@ func TestRandomTable(t *testing.T) {
 	}
 }
 
-// TestBatches: by number and by size; one value that is larger than a batch goes alone.
+// TestBatches checks that batches are limited by number and by size; a value that is larger than a batch is written
+// alone.
 func TestBatches(t *testing.T) {
 	tab := newTable()
 	want := map[string]string{}
@@ -172,7 +174,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestCoalesce: of changes that meet a slow etcd only the last one is written, at the place of the first.
+// TestCoalesce checks that only the last of several changes during a slow write is written, at the place of the first.
 func TestCoalesce(t *testing.T) {
 	tab := newTable()
 	a, b := clusterdb.KSRPrefix+serviceKey(2), clusterdb.KSRPrefix+serviceKey(1)
@@ -187,7 +189,7 @@ func TestCoalesce(t *testing.T) {
 	if len(writes) != 1 || writes[0].Key != a || string(writes[0].Value) != "999" {
 		t.Fatalf("writes %v", writes)
 	}
-	tab.set(a, "newer") // while it is being written
+	tab.set(a, "newer") // during the write
 	tab.written(writes, 1)
 	if writes = tab.next(); len(writes) != 1 || string(writes[0].Value) != "newer" {
 		t.Errorf("writes %v", writes)

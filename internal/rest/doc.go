@@ -1,2 +1,3 @@
-// Package rest is the door through which plugins publish REST handlers without knowing the server (internal/httpapi).
+// Package rest is the interface by which plugins publish REST handlers without a dependency on the server
+// (internal/httpapi).
 package rest

@@ -8,8 +8,9 @@ import (
 	"net/http"
 )
 
-// WriteArray answers with a JSON array of what items yields, which it encodes one by one: the answer is never in memory as a
-// whole. One that breaks off, because the client has gone or an item cannot be encoded, lacks its end and is no JSON.
+// WriteArray answers with a JSON array of the items, which it encodes one by one: the whole answer is never in memory. An
+// answer that is interrupted, because the client has disconnected or an item cannot be encoded, lacks its end and is not
+// valid JSON.
 func WriteArray[T any](w http.ResponseWriter, items iter.Seq[T]) error {
 	w.Header().Set("Content-Type", "application/json")
 	separator, end := "[\n  ", "[]\n"

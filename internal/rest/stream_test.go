@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestWriteArray: the text is that of the encoder, whatever the number of items.
+// TestWriteArray checks that the text equals that of the encoder, for any number of items.
 func TestWriteArray(t *testing.T) {
 	for n := range 4 {
 		list := []map[string]any{}
@@ -29,7 +29,7 @@ func TestWriteArray(t *testing.T) {
 	}
 }
 
-// TestWriteArrayThatFails: what breaks off is no JSON.
+// TestWriteArrayThatFails checks that an interrupted answer is not valid JSON.
 func TestWriteArrayThatFails(t *testing.T) {
 	w := httptest.NewRecorder()
 	if err := WriteArray(w, slices.Values([]any{1, func() {}})); err == nil || json.Valid(w.Body.Bytes()) {

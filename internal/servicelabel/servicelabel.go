@@ -1,8 +1,8 @@
 package servicelabel
 
-// ReaderAPI gives the node's name.
+// ReaderAPI returns the node's name.
 type ReaderAPI interface {
-	// GetAgentLabel is the node's name.
+	// GetAgentLabel returns the node's name.
 	GetAgentLabel() string
 }
 

@@ -22,7 +22,7 @@ func makeNamespace(jobs *lifecycle.Group, path string) error {
 	_ = f.Close() // nothing was written
 	done := make(chan error, 1)
 	jobs.Go("namespace "+path, func(context.Context) error {
-		// Never unlocked: the thread ends with the job.
+		// The thread is not unlocked, so that it ends with the job.
 		runtime.LockOSThread()
 		done <- mountNew(path)
 		return nil
@@ -33,7 +33,7 @@ func makeNamespace(jobs *lifecycle.Group, path string) error {
 	return nil
 }
 
-// mountNew moves the calling thread into a new namespace and mounts that.
+// mountNew moves the calling thread into a new namespace and mounts the namespace at path.
 func mountNew(path string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return err
@@ -51,7 +51,7 @@ func mountNew(path string) error {
 	return nil
 }
 
-// removeNamespace unmounts and removes it; one that is not there is removed already.
+// removeNamespace unmounts and removes the namespace at path; it returns nil if there is none.
 func removeNamespace(path string) error {
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmount %s: %w", path, err)

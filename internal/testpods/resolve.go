@@ -14,12 +14,12 @@ import (
 
 // ResolveRequest is the body of POST ResolvePath.
 type ResolveRequest struct {
-	Name     string         `json:"name"` // of the pod that asks
+	Name     string         `json:"name"` // name of the pod that sends the query
 	Server   netip.AddrPort `json:"server"`
 	Question string         `json:"question"`
 }
 
-// ResolveResult is the answer.
+// ResolveResult is the answer to a ResolveRequest.
 type ResolveResult struct {
 	Code      string       `json:"code"`
 	Addresses []netip.Addr `json:"addresses"`
@@ -60,7 +60,7 @@ func (s *Service) resolve(req *ResolveRequest) (*ResolveResult, error) {
 	return exchange(c, packed, query.ID)
 }
 
-// exchange asks three times, because UDP may lose packets.
+// exchange sends the query up to three times, because UDP may lose packets.
 func exchange(c net.Conn, packed []byte, id uint16) (*ResolveResult, error) {
 	var failed error
 	buf := make([]byte, 4096)

@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// The paths.
+// The paths of the requests.
 const (
 	Path         = "/contiv/v1/testpods"
 	DeletePath   = "/contiv/v1/testpods/delete"
@@ -30,41 +30,41 @@ const (
 )
 
 const (
-	// Port is where a test pod answers, by TCP and UDP.
+	// Port is the port on which a test pod answers, by TCP and UDP.
 	Port = 8080
-	// lifetime is after which a pod is removed that the test has not removed.
+	// lifetime is the time after which a pod is removed that the test has not removed.
 	lifetime = 5 * time.Minute
-	// maxPods bounds the pods of a node.
+	// maxPods is the maximum number of test pods on a node.
 	maxPods = 8
-	// maxBody bounds requests.
+	// maxBody bounds the size of requests.
 	maxBody = 4 << 10
-	// cniTimeout bounds connecting a pod.
+	// cniTimeout bounds the CNI request that connects a pod.
 	cniTimeout = 20 * time.Second
-	// prefix begins the names of namespaces and containers.
+	// prefix is the prefix of the names of namespaces and containers.
 	prefix = "contiv-test-"
 )
 
-// Deps are what the service needs.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	Log  *slog.Logger
 	HTTP rest.HTTPHandlers
 	Jobs *lifecycle.Group
 	// CNI carries out a request as if the runtime had sent it.
 	CNI func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error)
-	// Dir is where network namespaces are, such as /run/netns.
+	// Dir is the folder of the network namespaces, such as /run/netns.
 	Dir string
 }
 
 // Pod is the answer to POST Path.
 type Pod struct {
-	// Name is that of the pod, in no namespace.
+	// Name is the name of the pod, without a Kubernetes namespace.
 	Name      string       `json:"name"`
 	Addresses []netip.Addr `json:"addresses"`
 	MTU       int          `json:"mtu"`
 	Port      int          `json:"port"`
 }
 
-// testPod is a pod that exists.
+// testPod is an existing pod.
 type testPod struct {
 	Pod
 	netns   string
@@ -79,7 +79,7 @@ type Service struct {
 	pods map[string]*testPod // guarded by mu
 }
 
-// New registers the handlers and removes pods whose time is over.
+// New returns a Service and registers its handlers. Run removes pods whose lifetime is over.
 func New(deps Deps) *Service {
 	s := &Service{Deps: deps, pods: map[string]*testPod{}}
 	deps.HTTP.RegisterHTTPHandler(Path, s.serveAdd, http.MethodPost)
@@ -89,7 +89,7 @@ func New(deps Deps) *Service {
 	return s
 }
 
-// Run removes pods whose time is over, and all of them at the end.
+// Run removes pods whose lifetime is over, and all of them at the end.
 func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -120,7 +120,7 @@ func (s *Service) expire(ctx context.Context, now time.Time) {
 	}
 }
 
-// nameRequest names a pod.
+// nameRequest is a request with the name of a pod.
 type nameRequest struct {
 	Name string `json:"name"`
 }
@@ -152,7 +152,8 @@ func (s *Service) request(command cniapi.Command, p *testPod) *cniapi.Request {
 	}
 }
 
-// add makes and connects a pod. Of one that cannot be connected nothing stays.
+// add makes and connects a pod. If the pod cannot be connected, add removes everything that it
+// made.
 func (s *Service) add(ctx context.Context, name string) (*testPod, error) {
 	p := &testPod{Pod: Pod{Name: name, Port: Port}, netns: filepath.Join(s.Dir, name), ends: time.Now().Add(lifetime)}
 	s.mu.Lock()
@@ -211,7 +212,7 @@ func (s *Service) serveDelete(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]string{"removed": req.Name})
 }
 
-// remove disconnects a pod. One that does not exist is removed already.
+// remove disconnects a pod. It returns nil for a pod that does not exist.
 func (s *Service) remove(ctx context.Context, name string) error {
 	s.mu.Lock()
 	p := s.pods[name]
@@ -252,5 +253,5 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 
 func answer(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

@@ -22,7 +22,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// mux serves as httpapi does, without asking who asks.
+// mux serves as httpapi does, without authentication.
 type mux struct{ *http.ServeMux }
 
 func (m mux) RegisterHTTPHandler(path string, h http.HandlerFunc, _ ...string) { m.HandleFunc(path, h) }
@@ -103,7 +103,7 @@ func (r *rig) post(path string, body any) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// empty: no namespace and no attachment is left.
+// empty checks that no namespace and no attachment is left.
 func (r *rig) empty() {
 	r.t.Helper()
 	files, err := os.ReadDir(r.dir)
@@ -112,7 +112,7 @@ func (r *rig) empty() {
 	}
 }
 
-// TestPod: it is made, answers by TCP and UDP from inside, and goes.
+// TestPod checks that a pod is made, answers by TCP and UDP from inside, and is removed.
 func TestPod(t *testing.T) {
 	r := newRig(t)
 	status, text := r.post(Path, map[string]string{"name": "a"})
@@ -126,7 +126,7 @@ func TestPod(t *testing.T) {
 	if status, text := r.post(Path, map[string]string{"name": "a"}); status != 503 || !strings.Contains(text, "it exists") {
 		t.Errorf("the same again: %d %s", status, text)
 	}
-	for range 2 { // the second time it is gone already
+	for range 2 { // the second time it does not exist
 		if status, text := r.post(DeletePath, map[string]string{"name": "contiv-test-a"}); status != 200 {
 			t.Errorf("delete: %d %s", status, text)
 		}
@@ -134,7 +134,8 @@ func TestPod(t *testing.T) {
 	r.empty()
 }
 
-// TestPodsAreBounded, and go when their time is over.
+// TestPodsAreBounded checks the maximum number of pods, and that pods are removed after their
+// lifetime.
 func TestPodsAreBounded(t *testing.T) {
 	r := newRig(t)
 	for i := range maxPods + 1 {
@@ -151,7 +152,7 @@ func TestPodsAreBounded(t *testing.T) {
 	r.empty()
 }
 
-// TestPodThatCannotBeConnected leaves nothing.
+// TestPodThatCannotBeConnected checks that such a pod leaves nothing behind.
 func TestPodThatCannotBeConnected(t *testing.T) {
 	r := newRig(t)
 	r.cni.fails = errors.New("no free address")
@@ -180,7 +181,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// flipping changes one byte on the way.
+// flipping changes one byte in transit.
 type flipping struct {
 	net.Conn
 	at, seen int
@@ -195,7 +196,7 @@ func (f *flipping) Write(p []byte) (int, error) {
 	return f.Conn.Write(p)
 }
 
-// TestCorruptDataIsNoticed: one changed bit fails a transfer.
+// TestCorruptDataIsNoticed checks that one changed bit fails a transfer.
 func TestCorruptDataIsNoticed(t *testing.T) {
 	for _, at := range []int{-1, 8, 100_000} {
 		a, b := net.Pipe()

@@ -18,8 +18,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// The transfer protocol: the client sends how many bytes follow (8 bytes), then these; the server answers with how many it has got (8 bytes)
-// and their checksum (CRC-32, 4 bytes).
+// The transfer protocol: the client sends the number of bytes (8 bytes), then the bytes; the server answers with the number of bytes that it
+// has received (8 bytes) and their checksum (CRC-32, 4 bytes).
 
 const (
 	maxBytes     = 1 << 30
@@ -27,13 +27,13 @@ const (
 	chunk        = 64 << 10
 )
 
-// servers are those of one pod.
+// servers are the servers of one pod.
 type servers struct {
 	tcp net.Listener
 	udp net.PacketConn
 }
 
-// serve listens in the namespace.
+// serve starts the servers in the namespace.
 func serve(jobs *lifecycle.Group, ns *nsdo.Namespace, name string) (*servers, error) {
 	s := &servers{}
 	address := fmt.Sprintf(":%d", Port)
@@ -69,11 +69,11 @@ func (s *servers) serveTCP(jobs *lifecycle.Group, name string) {
 	for {
 		c, err := s.tcp.Accept()
 		if err != nil {
-			return // closed
+			return // the listener is closed
 		}
 		jobs.Go(name+" connection", func(context.Context) error {
 			defer c.Close()
-			_ = receive(c) // the client reports it
+			_ = receive(c) // the client reports a failure
 			return nil
 		})
 	}
@@ -100,27 +100,27 @@ func receive(c net.Conn) error {
 	return err
 }
 
-// serveUDP returns what it gets.
+// serveUDP returns each datagram to its sender.
 func (s *servers) serveUDP() {
 	buf := make([]byte, chunk)
 	for {
 		n, from, err := s.udp.ReadFrom(buf)
 		if err != nil {
-			return // closed
+			return // the socket is closed
 		}
-		_, _ = s.udp.WriteTo(buf[:n], from) // the client repeats
+		_, _ = s.udp.WriteTo(buf[:n], from) // the client repeats a lost datagram
 	}
 }
 
 // TransferRequest is the body of POST TransferPath.
 type TransferRequest struct {
-	Name  string     `json:"name"` // of the pod that sends
+	Name  string     `json:"name"` // name of the pod that sends
 	To    netip.Addr `json:"to"`
 	Port  uint16     `json:"port"`
 	Bytes int64      `json:"bytes"`
 }
 
-// TransferResult is the answer: the bytes have arrived, unchanged.
+// TransferResult is the answer to a TransferRequest: the bytes have arrived, unchanged.
 type TransferResult struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
@@ -164,7 +164,7 @@ func (s *Service) dial(name, network string, to netip.AddrPort) (c net.Conn, err
 	return c, err
 }
 
-// send sends bytes and compares what has arrived.
+// send sends bytes and compares the server's count and checksum.
 func send(c net.Conn, total int64) error {
 	if err := c.SetDeadline(time.Now().Add(transferTime)); err != nil {
 		return err
@@ -180,7 +180,7 @@ func send(c net.Conn, total int64) error {
 		block[i] = byte(i * 31)
 	}
 	for left, n := total, uint64(0); left > 0; n++ {
-		binary.BigEndian.PutUint64(block, n) // no two blocks are the same
+		binary.BigEndian.PutUint64(block, n) // so that no two blocks are the same
 		part := block[:min(left, chunk)]
 		if _, err := c.Write(part); err != nil {
 			return err

@@ -11,23 +11,24 @@ import (
 // release and commit are set by the linker.
 var release, commit string
 
-// devel is the version of a program without a stamp.
+// devel is the version of a program whose version the linker has not set.
 const devel = "devel"
 
-// Info reports which program runs.
+// Info describes the running program.
 type Info struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
 	Go      string `json:"go"`
 }
 
-// Get is the version of this program.
+// Get returns the version of this program.
 func Get() Info {
 	build, _ := debug.ReadBuildInfo()
 	return stamped(release, commit, build)
 }
 
-// stamped completes what the linker has set by what the Go toolchain has recorded.
+// stamped returns the values that the linker has set, completed with those that the Go toolchain
+// has recorded.
 func stamped(release, commit string, build *debug.BuildInfo) Info {
 	i := Info{Version: release, Commit: commit, Go: runtime.Version()}
 	if i.Version == "" {
@@ -51,7 +52,7 @@ func stamped(release, commit string, build *debug.BuildInfo) Info {
 	return i
 }
 
-// String is the version with the commit, such as "0.1.0 (4f3a2b1c0d9e)".
+// String returns the version with the commit, such as "0.1.0 (4f3a2b1c0d9e)".
 func (i Info) String() string {
 	if i.Commit == "" {
 		return i.Version
@@ -59,15 +60,15 @@ func (i Info) String() string {
 	return i.Version + " (" + i.Commit + ")"
 }
 
-// Template is what --version prints, for cobra: the program and its version.
+// Template is the output of --version, as a template for cobra: the program and its version.
 const Template = "{{.Name}} {{.Version}}\n"
 
-// Attrs are the version for the first line of a log.
+// Attrs returns the version as attributes for the first line of a log.
 func (i Info) Attrs() []any {
 	return []any{slog.String("version", i.Version), slog.String("commit", i.Commit), slog.String("go", i.Go)}
 }
 
-// Metric is contiv_build_info, which is always 1.
+// Metric returns contiv_build_info, which is always 1.
 func (i Info) Metric() prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "contiv_build_info", Help: "Always 1; the labels say which version runs.",

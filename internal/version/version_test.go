@@ -31,7 +31,8 @@ func TestStamped(t *testing.T) {
 	}
 }
 
-// TestEveryBinaryIsStamped: what `make build` gives to the linker is in every program of ours, contiv-cni too.
+// TestEveryBinaryIsStamped checks that the version that `make build` passes to the linker is in all our
+// programs, including contiv-cni.
 func TestEveryBinaryIsStamped(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// tolerance is how wrong a clock may be: 0.05 is 5 %.
+// tolerance is the permitted error of a clock: 0.05 is 5 %.
 const tolerance = 0.05
 
-// Rate is how many seconds VPP counts in one: it is between the two.
+// Rate is the number of seconds that VPP counts in one second: it is between Low and High.
 type Rate struct{ Low, High float64 }
 
-// Right and Wrong say whether the clock certainly is; neither where the machine was too busy to tell.
+// Right reports whether the clock is certainly right. If the machine was too busy to decide, neither Right nor Wrong is true.
 func (r Rate) Right() bool { return r.Low >= 1-tolerance && r.High <= 1+tolerance }
 
-// Wrong is the contrary of Right.
+// Wrong reports whether the clock is certainly wrong.
 func (r Rate) Wrong() bool { return r.High < 1-tolerance || r.Low > 1+tolerance }
 
 func (r Rate) String() string { return fmt.Sprintf("%.2f", (r.Low+r.High)/2) }
 
-// reading is what VPP's clock showed at a moment between the two.
+// reading is a value of VPP's clock, read at a time between the two kernel times.
 type reading struct {
 	vpp           float64 // seconds
 	before, after time.Time
@@ -41,8 +41,8 @@ func (r reading) until(later reading) Rate {
 	return rate
 }
 
-// Measure compares the clocks for a first pause, and for longer ones until it is certain. cli is VPP's CLI socket, normally
-// /run/vpp/cli.sock. An error says that VPP does not answer, or that ctx has ended first.
+// Measure compares the clocks over a first pause, and over longer ones until the result is certain. cli is VPP's CLI socket, normally
+// /run/vpp/cli.sock. An error means that VPP does not answer, or that ctx has ended first.
 func Measure(ctx context.Context, cli string, pause time.Duration) (Rate, error) {
 	first, err := readSoon(ctx, cli)
 	if err != nil {
@@ -65,15 +65,15 @@ func Measure(ctx context.Context, cli string, pause time.Duration) (Rate, error)
 	}
 }
 
-// timeNow: VPP writes no zero before the point.
+// timeNow matches VPP's time; VPP writes no zero before the decimal point.
 var timeNow = regexp.MustCompile(`Time now (\d*\.\d+),`)
 
-// firstTimeout is the timeout of the first answer, and that of each later one is twice as long. VPP leaves some unanswered that are asked for while it
-// starts. With workers, a VPP whose clock is 2,500 times too slow answers within 2.5 seconds: it keeps its workers running for a millisecond of its own
-// time between two commands.
+// firstTimeout is the timeout of the first query; each later timeout is twice as long. VPP leaves some queries unanswered that arrive during its
+// start. With workers, a VPP whose clock is 2,500 times too slow answers within 2.5 seconds: it keeps its workers running for a millisecond of its
+// own time between two commands.
 const firstTimeout = 500 * time.Millisecond
 
-// readSoon asks until there is an answer.
+// readSoon repeats the query until VPP answers.
 func readSoon(ctx context.Context, cli string) (reading, error) {
 	for timeout := firstTimeout; ; timeout *= 2 {
 		r, err := read(ctx, cli, timeout)
@@ -83,7 +83,7 @@ func readSoon(ctx context.Context, cli string) (reading, error) {
 	}
 }
 
-// read asks "show clock". The answer begins with what a terminal would want to know, and ends with a prompt.
+// read runs "show clock". The answer begins with terminal control sequences, and ends with a prompt.
 func read(ctx context.Context, cli string, timeout time.Duration) (reading, error) {
 	fail := func(err error) (reading, error) {
 		if ctx.Err() != nil {

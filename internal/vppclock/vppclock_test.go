@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// clock answers like VPP's CLI, in two pieces; text "" does not answer.
+// clock answers like VPP's CLI, in two pieces; for the text "" it does not answer.
 func clock(t *testing.T, text func() string) (socket string) {
 	return lateClock(t, time.Millisecond, text)
 }
 
-// lateClock answers so late.
+// lateClock is like clock, but each answer is delayed by late.
 func lateClock(t *testing.T, late time.Duration, text func() string) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "cli.sock")
@@ -50,7 +50,7 @@ func lateClock(t *testing.T, late time.Duration, text func() string) (socket str
 func running(rate float64) func() string {
 	began := time.Now()
 	return func() string {
-		now := strings.TrimPrefix(fmt.Sprintf("%f", time.Since(began).Seconds()*rate), "0") // as VPP writes it
+		now := strings.TrimPrefix(fmt.Sprintf("%f", time.Since(began).Seconds()*rate), "0") // in VPP's format
 		return "\xff\xfdshow clock\r\nTime now " + now + ", Sun, 22 Nov 2026 00:23:15 GMT\r\nTime last barrier release 0.000000000\r\n"
 	}
 }
@@ -67,7 +67,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A question that VPP leaves unanswered is asked again.
+// TestUnanswered checks that a query that VPP leaves unanswered is repeated.
 func TestUnanswered(t *testing.T) {
 	var asked atomic.Int32
 	tell := running(1)
@@ -82,7 +82,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestSlowAnswer: with workers, a VPP answers the later the slower its clock is.
+// TestSlowAnswer checks the timeouts: a VPP with workers answers the later the slower its clock is.
 func TestSlowAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -107,7 +107,7 @@ func TestNoClock(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	// Between right and wrong: it is measured for as long as it may.
+	// Between right and wrong, the measurement continues until ctx ends.
 	if _, err := Measure(ctx, clock(t, running(1-tolerance)), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a clock at the limit: %v", err)
 	}

@@ -3,7 +3,7 @@
 //
 //	go run . [-values file.yaml] [-namespace kube-system] [-kubeconfig FILE] CHART > contiv-vpp.yaml
 //
-// With a kubeconfig templates see what is in the cluster, as with `helm upgrade`; without, nothing.
+// With a kubeconfig, templates can look up objects in the cluster, as with `helm upgrade`; without one, lookups return nothing.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes, test
 			return fmt.Errorf("values: %w", err)
 		}
 	}
-	// This checks the values by the chart's schema, too.
+	// This also checks the values against the chart's schema.
 	all, err := chartutil.ToRenderValues(loaded, values, chartutil.ReleaseOptions{
 		Name: "contiv", Namespace: namespace, IsInstall: true,
 	}, chartutil.DefaultCapabilities)
@@ -66,7 +66,7 @@ func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes, test
 		return err
 	}
 	for name := range files {
-		// Hooks of Helm are no part of what is installed.
+		// Hooks of Helm are not part of the installed manifests.
 		if strings.Contains(name, "/templates/tests/") != tests {
 			delete(files, name)
 		}
@@ -85,7 +85,7 @@ func render(c *chart.Chart, values chartutil.Values, kubeconfig string) (map[str
 	return engine.RenderWithClient(c, values, config)
 }
 
-// write puts the files in order: what others need first.
+// write writes the files in order: dependencies first.
 func write(w io.Writer, files map[string]string) error {
 	order := []string{"rbac.yaml", "config.yaml", "remote.yaml", "etcd.yaml", "ksr.yaml", "vpp.yaml", "agent.yaml", "windows.yaml", "metrics.yaml",
 		"connectivity.yaml"}

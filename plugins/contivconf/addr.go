@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// parsePrefixes reads a list of networks, at most one per family. With hosts they are addresses with a prefix length that
-// must not be the network's own address; without, they must be. ok is false when any is faulty.
+// parsePrefixes parses a list of networks, at most one per family. If hosts is true, the elements are addresses with a prefix length, which
+// must differ from the network's own address; otherwise they must be equal to it. ok is false if any element is invalid.
 func parsePrefixes(field, text string, hosts bool, bad *faults) (list []netip.Prefix, ok bool) {
 	ok = true
 	seen := map[IPVersion]bool{}
@@ -52,7 +52,7 @@ func parsePrefix(text string, host bool) (netip.Prefix, error) {
 	return p, nil
 }
 
-// parseAddrs reads a list of addresses, at most one per family.
+// parseAddrs parses a list of addresses, at most one per family.
 func parseAddrs(field, text string, bad *faults) []netip.Addr {
 	var list []netip.Addr
 	for _, part := range elements(text) {
@@ -83,8 +83,8 @@ func checkUnicast(a netip.Addr) error {
 	return nil
 }
 
-// reservedBy is a network that p overlaps with and of which no host can have an address, or only one that does not leave its
-// link; invalid if there is none.
+// reservedBy returns a reserved network that overlaps with p: one in which no host can have an address, or only a link-local one. It
+// returns an invalid prefix if there is none.
 func reservedBy(p netip.Prefix) netip.Prefix {
 	reserved := []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3"}
 	if p.Addr().Is6() {
@@ -98,8 +98,8 @@ func reservedBy(p netip.Prefix) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// usable reports whether a host in network p can have the address: not the network's own nor (IPv4) its broadcast address, unless the
-// network is too small to have those.
+// usable reports whether a host in network p can have the address: it must be neither the network's own address nor (IPv4) its broadcast
+// address, unless the network is too small to have these.
 func usable(a netip.Addr, p netip.Prefix) bool {
 	hostBits := p.Addr().BitLen() - p.Bits()
 	if !p.Contains(a) {

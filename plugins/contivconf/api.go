@@ -11,7 +11,7 @@ const (
 	IPv6 IPVersion = 6
 )
 
-// String is "IPv4" or "IPv6".
+// String returns "IPv4" or "IPv6".
 func (v IPVersion) String() string {
 	if v == IPv6 {
 		return "IPv6"
@@ -19,7 +19,7 @@ func (v IPVersion) String() string {
 	return "IPv4"
 }
 
-// VersionOf is the family of addr; an IPv4-mapped address is IPv4.
+// VersionOf returns the family of addr; an IPv4-mapped address is IPv4.
 func VersionOf(addr netip.Addr) IPVersion {
 	if addr.Unmap().Is4() {
 		return IPv4
@@ -27,7 +27,7 @@ func VersionOf(addr netip.Addr) IPVersion {
 	return IPv6
 }
 
-// IPWithNetwork is an address together with the network it is in.
+// IPWithNetwork is an address together with its network.
 type IPWithNetwork struct {
 	Version IPVersion
 	Address netip.Addr
@@ -37,17 +37,17 @@ type IPWithNetwork struct {
 // IPsWithNetworks is a list of addresses.
 type IPsWithNetworks []*IPWithNetwork
 
-// API answers what the configuration of this node is: the file, the node's own section and defaults merged. Thread-safe;
-// the configuration does not change while the agent runs.
+// API returns the configuration of this node: the file, the node's own section and the defaults, merged. It is thread-safe; the
+// configuration does not change while the agent runs.
 type API interface {
-	// Interface options: MTU, TAP or VETH, rings, rx mode, GSO, checksums.
+	// Interface returns MTU, TAP or VETH, rings, rx mode, GSO, checksums.
 	Interface() InterfaceConfig
-	// Routing options: VRF IDs, transport.
+	// Routing returns VRF IDs and transport.
 	Routing() RoutingConfig
-	// IPAM options with contivCIDR already split.
+	// IPAM returns the IPAM options, with contivCIDR already split.
 	IPAM() IPAMConfig
-	// Node is what holds for this very node: main interface, gateway, other interfaces, NAT of external traffic.
+	// Node returns the options of this node: main interface, gateway, other interfaces, NAT of external traffic.
 	Node() NodeConfig
-	// NeighborScan options.
+	// NeighborScan returns the options of the neighbour scan.
 	NeighborScan() NeighborScanConfig
 }

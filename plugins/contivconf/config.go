@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Env is what New has to know about this machine.
+// Env describes this machine for New.
 type Env struct {
 	// NodeName selects the node's section.
 	NodeName string
-	// HasVhostNet reports whether the node can have TAP interfaces (VPP opens /dev/vhost-net for them). It is asked only when
+	// HasVhostNet reports whether the node can have TAP interfaces (VPP opens /dev/vhost-net for them). It is called only if
 	// useTAPInterfaces is not set; nil means no.
 	HasVhostNet func() bool
 }
@@ -28,8 +28,9 @@ type Config struct {
 
 var _ API = (*Config)(nil)
 
-// New merges the file with defaults and with the section of the node, and checks the result. The error joins all faults, each
-// a *FieldError. A faulty section of another node is an error too: the file is the same everywhere, and it is right or wrong.
+// New merges the file with the defaults and with the section of the node, and validates the result. The error joins all faults, each a
+// *FieldError. A fault in the section of another node is an error, too: the file is the same on all nodes, so it is valid on all or on
+// none.
 func New(file File, env Env) (*Config, error) {
 	var bad faults
 	c := &Config{
@@ -56,11 +57,11 @@ func New(file File, env Env) (*Config, error) {
 	return c, nil
 }
 
-// Default is the configuration of a node without contiv.conf.
+// Default returns the configuration of a node without contiv.conf.
 func Default(env Env) *Config {
 	c, err := New(File{}, env)
 	if err != nil {
-		panic(fmt.Sprintf("contivconf: the defaults are invalid: %v", err)) // a test calls it
+		panic(fmt.Sprintf("contivconf: the defaults are invalid: %v", err)) // a test verifies that this does not happen
 	}
 	return c
 }
@@ -80,7 +81,7 @@ func (c *Config) IPAM() IPAMConfig { return c.ipam.clone() }
 // Node implements API.
 func (c *Config) Node() NodeConfig { return c.node.clone() }
 
-// String is the effective configuration as one line of JSON.
+// String returns the effective configuration as one line of JSON.
 func (c *Config) String() string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -89,8 +90,8 @@ func (c *Config) String() string {
 	return string(text)
 }
 
-// MarshalJSON writes the effective configuration with contiv's option names. The result is itself a valid contiv.conf that
-// gives the same configuration on this node; contivCIDR appears as the networks that it was split into.
+// MarshalJSON writes the effective configuration with contiv's option names. The result is a valid contiv.conf that gives the same
+// configuration on this node; contivCIDR is replaced by the networks into which it was split.
 func (c *Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.file()) }
 
 // MarshalJSON writes the options of the section ipamConfig, with contivCIDR expanded.
@@ -143,7 +144,7 @@ func (c *Config) file() File {
 	}
 }
 
-// nodeSections leaves the section out when there is no node name to put it under.
+// nodeSections leaves out the section if it has no node name.
 func nodeSections(s NodeSection) []NodeSection {
 	if s.NodeName == nil {
 		return nil
@@ -162,8 +163,8 @@ func (i VPPInterface) section() InterfaceSection {
 	return s
 }
 
-// reachable leaves out the default gateways that only nodes with addresses of their own can reach: the file has this node's
-// section only, which has its gateways anyway.
+// reachable leaves out the default gateways that only nodes with addresses of their own can reach: the file contains only this node's
+// section, which has its gateways.
 func (c IPAMConfig) reachable() IPAMConfig {
 	c.DefaultGateway = slices.DeleteFunc(slices.Clone(c.DefaultGateway), func(gw netip.Addr) bool {
 		network := prefixOf(c.NodeInterconnectCIDR, VersionOf(gw))
@@ -221,7 +222,7 @@ func addrList(list []netip.Addr) *string {
 	return new(joinComma(list, netip.Addr.String))
 }
 
-// unlessDefault leaves out an option whose default is worked out on the node.
+// unlessDefault leaves out an option whose default is computed on the node.
 func unlessDefault[T any](option *T, isDefault bool) *T {
 	if isDefault {
 		return nil

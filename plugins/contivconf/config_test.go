@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// parse reads a File from JSON; lengths are written as strings.
+// parse parses a File from JSON; lengths are written as strings.
 func parse(t *testing.T, text string) File {
 	t.Helper()
 	var f File
@@ -180,7 +180,7 @@ func TestNodeSections(t *testing.T) {
 	if _, ok := c.Gateway(IPv6); ok {
 		t.Error("Gateway(IPv6) is ok")
 	}
-	// a static address beats the cluster-wide DHCP
+	// a static address has precedence over the cluster-wide DHCP
 	dhcp := mustNew(t, `{"ipamConfig":{"nodeInterconnectDHCP":true},"nodeConfig":[{"nodeName":"a",
 	  "mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`, "a").Node()
 	if dhcp.MainVPPInterface.UseDHCP {
@@ -191,7 +191,7 @@ func TestNodeSections(t *testing.T) {
 	}
 }
 
-// TestGettersGiveCopies: nothing can change the configuration through what a getter returned.
+// TestGettersGiveCopies checks that a caller cannot change the configuration through the result of a getter.
 func TestGettersGiveCopies(t *testing.T) {
 	c := mustNew(t, nodesConf, "a")
 	before := c.String()
@@ -216,7 +216,7 @@ func TestJSONOfIPAM(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAtOnce: one error per fault, each a FieldError.
+// TestAllFaultsAtOnce checks that there is one error per fault, each a FieldError.
 func TestAllFaultsAtOnce(t *testing.T) {
 	_, err := New(parse(t, `{"mtuSize":100,"podVRFID":0,"stealFirstNIC":true,"ipamConfig":{"vxlanCIDR":"x","defaultGateway":"1.2.3.4"},
 	  "nodeConfig":[{}]}`), Env{})

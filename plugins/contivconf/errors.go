@@ -9,14 +9,14 @@ import (
 type FieldError struct {
 	// Field is the option, e.g. "ipamConfig.podSubnetCIDR" or "nodeConfig[1].mainVPPInterface.ip".
 	Field string
-	// Problem reports what is wrong and what to do about it.
+	// Problem describes the fault and its fix.
 	Problem string
 }
 
 // Error implements error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// faults collects everything that is wrong, so that the operator gets it in one go.
+// faults collects all faults, so that the operator gets them together.
 type faults struct{ errs []error }
 
 func (f *faults) add(field, format string, args ...any) {

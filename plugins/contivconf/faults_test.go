@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// fault is a configuration and what its error says.
+// fault is a configuration and the text of its error.
 type fault struct{ conf, want string }
 
-// TestFaults: every fault names its option and says what to do.
+// TestFaults checks that every error names its option and the fix.
 func TestFaults(t *testing.T) {
 	for _, tc := range slices.Concat(optionFaults(), networkFaults(), nodeFaults()) {
 		_, err := New(parse(t, tc.conf), Env{})
@@ -120,7 +120,7 @@ func nodeFaults() []fault {
 	}
 }
 
-// TestGatewayOutOfReach: a gateway that suits another node's network only is a fault on this one.
+// TestGatewayOutOfReach checks that a gateway that is only in the network of another node is a fault on this node.
 func TestGatewayOutOfReach(t *testing.T) {
 	conf := parse(t, `{"ipamConfig":{"defaultGateway":"10.9.0.1"},"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`)
 	want := "ipamConfig.defaultGateway: 10.9.0.1 is out of reach for node b"
@@ -129,14 +129,14 @@ func TestGatewayOutOfReach(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarm: what is valid is accepted, also when it is unusual.
+// TestNoFalseAlarm checks that unusual but valid configurations are accepted.
 func TestNoFalseAlarm(t *testing.T) {
 	for _, conf := range []string{
 		`{"stnVersion":2,"stnSocketFile":"/var/run/contiv/stn.sock","stealFirstNIC":false,"crdNodeConfigurationDisabled":true}`,
 		`{"mtuSize":0,"tapInterfaceVersion":0,"tapv2RxRingSize":0,"vmxnet3RxRingSize":1024,"interfaceRxMode":""}`,
 		`{"ipamConfig":{"srv6":{"sfcPolicyBSIDSubnetCIDR":"8eee::/16","sfcIDLengthUsedInSidForServiceFunction":16}}}`,
 		`{"ipamConfig":{"podSubnetCIDR":"","contivCIDR":"","defaultGateway":""}}`,
-		// no overlay: nothing is in vxlanCIDR's way
+		// no overlay: no network conflicts with vxlanCIDR
 		`{"nodeToNodeTransport":"nooverlay","ipamConfig":{"nodeInterconnectCIDR":"192.168.30.0/24"}}`,
 		`{"nodeToNodeTransport":"nooverlay","nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"192.168.30.4/24"}}]}`,
 		// the gateway is in the network of a node with its own address
@@ -145,10 +145,10 @@ func TestNoFalseAlarm(t *testing.T) {
 		`{"ipamConfig":{"nodeInterconnectDHCP":true,"defaultGateway":"1.2.3.4","nodeInterconnectCIDR":"192.168.16.0/24"}}`,
 		// one slice only
 		`{"ipamConfig":{"podSubnetCIDR":"10.1.0.0/24","podSubnetOneNodePrefixLen":"24"}}`,
-		// the main interface is elsewhere
+		// the main interface is in another network
 		`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"},"otherVPPInterfaces":[{"interfaceName":"e","ip":"192.168.16.7/24"}]}]}`,
 		`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"useDHCP":true},"otherVPPInterfaces":[{"interfaceName":"e","ip":"192.168.16.7/24"}]}]}`,
-		// an interface may have a family that pods have not
+		// an interface may have a family that pods do not have
 		`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"192.168.16.4/24,fd00::5/64"},"gateway":"192.168.16.1,fd00::1"}]}`,
 	} {
 		if _, err := New(parse(t, conf), Env{NodeName: "a"}); err != nil {
@@ -157,7 +157,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestOverlapsAreReportedOnce: each pair of networks that have an address in common is one fault.
+// TestOverlapsAreReportedOnce checks that each pair of overlapping networks is one fault.
 func TestOverlapsAreReportedOnce(t *testing.T) {
 	_, err := New(parse(t, `{"ipamConfig":{"podSubnetCIDR":"fd00::/16"}}`), Env{})
 	if err == nil {

@@ -94,7 +94,7 @@ type SRv6Options struct {
 	SfcIDLengthUsedInSidForServiceFunction *uint8  `json:"sfcIDLengthUsedInSidForServiceFunction,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
 }
 
-// UplinkOptions is the section mainVPPInterface: which NIC connects a node with the others. All that is set must hold.
+// UplinkOptions is the section mainVPPInterface: the NIC that connects a node with the others. All options that are set must match.
 type UplinkOptions struct {
 	NamePattern  *string `json:"namePattern,omitempty" doc:"Kernel names of the NIC, separated by commas, with * and ?. VPP shares the NIC with the host."`
 	Network      *string `json:"network,omitempty" doc:"The NIC that has an address in this network."`
@@ -102,7 +102,7 @@ type UplinkOptions struct {
 	StandAlone   *bool   `json:"standAlone,omitempty" default:"false" doc:"There is only one node: VPP needs no NIC."`
 }
 
-// NodeSection is one element of nodeConfig: what holds for the node called NodeName only.
+// NodeSection is one element of nodeConfig: options that apply only to the node called NodeName.
 type NodeSection struct {
 	NodeName           *string            `json:"nodeName,omitempty" doc:"Name of the node, as Kubernetes has it."`
 	MainVPPInterface   *InterfaceSection  `json:"mainVPPInterface,omitempty" doc:"The NIC that connects this node with the others."`
@@ -122,7 +122,7 @@ type InterfaceSection struct {
 // Lengths is a list of prefix lengths, one per family: 24, or "24,64".
 type Lengths []int
 
-// UnmarshalText reads a list separated by commas.
+// UnmarshalText parses a list separated by commas.
 func (l *Lengths) UnmarshalText(text []byte) error {
 	var out Lengths
 	for part := range strings.SplitSeq(string(text), ",") {
@@ -136,7 +136,7 @@ func (l *Lengths) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes a number, or a string when there are several.
+// MarshalJSON writes a number, or a string if there are several.
 func (l Lengths) MarshalJSON() ([]byte, error) {
 	if len(l) == 1 {
 		return json.Marshal(l[0])

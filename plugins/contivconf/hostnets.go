@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// HostNetwork is a network that the node is in already, by an address on one of its interfaces.
+// HostNetwork is a network to which the node is already connected by an address on one of its interfaces.
 type HostNetwork struct {
 	Interface string
 	Address   netip.Prefix // with the length of the network
-	// Dummy: the interface only holds addresses, such as kube-ipvs0 and nodelocaldns, which hold those of services.
+	// Dummy means that the interface only holds addresses, such as kube-ipvs0 and nodelocaldns, which hold those of services.
 	Dummy bool
 }
 
@@ -19,8 +19,8 @@ type ownNetwork struct {
 	p      netip.Prefix
 }
 
-// CheckHost refuses a configuration whose networks overlap with one that the node is in: its neighbours there could not be
-// reached any more. NodeInterconnectCIDR may: the uplink is in it.
+// CheckHost rejects a configuration with a network that overlaps with a network of the node: the node could no longer reach its neighbours
+// there. NodeInterconnectCIDR may overlap: the uplink is in it.
 func (c *Config) CheckHost(host []HostNetwork) error {
 	var bad faults
 	for _, own := range c.ipam.routed(c.routing.NodeToNodeTransport) {
@@ -40,7 +40,7 @@ func (c *Config) CheckHost(host []HostNetwork) error {
 	return bad.err()
 }
 
-// routed lists the networks of which every node has routes that would hide others.
+// routed returns the networks to which every node has routes that would hide other networks.
 func (c IPAMConfig) routed(t Transport) []ownNetwork {
 	var out []ownNetwork
 	add := func(option string, list []netip.Prefix, split bool) {
@@ -61,7 +61,8 @@ func (c IPAMConfig) routed(t Transport) []ownNetwork {
 	return out
 }
 
-// collides: kube-proxy and node-local DNS give the node addresses of services on purpose.
+// collides reports whether n overlaps with h. kube-proxy and node-local DNS give addresses of services to the node on purpose: these do not
+// count.
 func (n ownNetwork) collides(h HostNetwork) bool {
 	if n.option == "serviceCIDR" && h.Dummy && h.Address.IsSingleIP() {
 		return false
@@ -69,7 +70,7 @@ func (n ownNetwork) collides(h HostNetwork) bool {
 	return n.p.Overlaps(h.Address.Masked())
 }
 
-// standard is the default of the option for the family.
+// standard returns the default of the option for the family.
 func (n ownNetwork) standard() netip.Prefix {
 	def := defaultNetworks(VersionOf(n.p.Addr()))
 	switch n.option {
@@ -85,9 +86,9 @@ func (n ownNetwork) standard() netip.Prefix {
 	return netip.Prefix{}
 }
 
-// InterconnectOf says in which of the host's networks other than the uplink's the nodes' own addresses on VPP are to be, which
-// works only if VPP's NIC is in the same network: the option and the interface; "" when there is none. A node whose main
-// interface has addresses of its own has none of nodeInterconnectCIDR.
+// InterconnectOf returns the network of nodeInterconnectCIDR that overlaps with a network of the host on another interface than the uplink:
+// this works only if VPP's NIC is in the same network. It returns the network and the host's interface; found is false if there is none. A
+// node whose main interface has addresses of its own has none of nodeInterconnectCIDR.
 func (c *Config) InterconnectOf(host []HostNetwork, uplink string) (cidr netip.Prefix, other HostNetwork, found bool) {
 	if len(c.node.MainVPPInterface.IPs) > 0 || c.node.MainVPPInterface.UseDHCP {
 		return netip.Prefix{}, HostNetwork{}, false

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCheckHost: a network of the configuration that overlaps with one that the node is in is refused, and both are named.
+// TestCheckHost checks that a network of the configuration that overlaps with a network of the node is rejected, with the names of both.
 func TestCheckHost(t *testing.T) {
 	for _, tc := range []struct{ conf, nic, want string }{
 		{`{}`, "10.1.7.9/24", "ipamConfig.podSubnetCIDR: 10.1.0.0/16 (its default) overlaps with 10.1.7.0/24, the network of this node's " +
@@ -44,7 +44,8 @@ func TestCheckHost(t *testing.T) {
 	}
 }
 
-// TestCheckHostDummies: kube-proxy in IPVS mode and node-local DNS hold addresses of services; pods' addresses nothing holds.
+// TestCheckHostDummies: kube-proxy in IPVS mode and node-local DNS hold addresses of services on dummy interfaces, but never addresses of
+// pods.
 func TestCheckHostDummies(t *testing.T) {
 	c := Default(Env{NodeName: "a"})
 	dummy := func(text string) []HostNetwork {
@@ -60,7 +61,7 @@ func TestCheckHostDummies(t *testing.T) {
 	}
 }
 
-// TestInterconnectOf: nodes' addresses that are in the network of a NIC that is not VPP's are remarked upon.
+// TestInterconnectOf checks that nodes' addresses in the network of a NIC that does not belong to VPP are reported.
 func TestInterconnectOf(t *testing.T) {
 	host := []HostNetwork{
 		{Interface: "lan0", Address: netip.MustParsePrefix("10.9.0.4/24")},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// defaultNetworks are contiv's for IPv4. contiv has none for IPv6: those are unique local addresses that resemble them, but
-// there is no default for the pods' network, because giving it is what switches IPv6 on.
+// defaultNetworks returns the default networks: for IPv4 those of contiv. contiv has none for IPv6: here they are unique local addresses
+// that resemble those of IPv4. There is no default for the pods' IPv6 network, because setting it switches IPv6 on.
 func defaultNetworks(v IPVersion) FamilyIPAM {
 	if v == IPv6 {
 		return FamilyIPAM{
@@ -32,7 +32,7 @@ func defaultNetworks(v IPVersion) FamilyIPAM {
 	}
 }
 
-// The least host bits: of a node's slice of the pod network (gateway, a few pods, NAT loopback), of its VPP–host link (two
+// The minimum numbers of host bits: of a node's slice of the pod network (gateway, a few pods, NAT loopback), of its VPP–host link (two
 // ends), and of the networks in which every node has one address.
 const (
 	minPodHostBits     = 3
@@ -43,20 +43,20 @@ const (
 // networks is the result of reading the section ipamConfig.
 type networks struct {
 	config IPAMConfig
-	// known is false when the families could not be made out, so that nothing can be checked against them.
+	// known is false if the families could not be determined, so that the following checks are skipped.
 	known bool
-	// useVxlan is false when there is no overlay, so that nothing needs to keep off vxlanCIDR.
+	// useVxlan is false if there is no overlay, so that overlaps with vxlanCIDR are allowed.
 	useVxlan bool
 }
 
-// ipamReader turns the section into values, one family after the other.
+// ipamReader converts the section into values, one family after the other.
 type ipamReader struct {
 	o   IPAMOptions
 	bad *faults
-	// The networks as given, in the order given.
+	// The networks as written, in the same order.
 	contiv, service, pods, vppHost, interconnect, vxlan []netip.Prefix
 	gateways                                            []netip.Addr
-	// useVxlan is false when there is no overlay, so that the default of vxlanCIDR is not in conflict with others.
+	// useVxlan is false if there is no overlay, so that the default of vxlanCIDR does not conflict with other networks.
 	useVxlan bool
 }
 
@@ -94,7 +94,7 @@ func ipamConfig(o IPAMOptions, transport Transport, bad *faults) networks {
 	return n
 }
 
-// families are those of podSubnetCIDR and contivCIDR, IPv4 before IPv6; IPv4 when neither is set.
+// families returns the families of podSubnetCIDR and contivCIDR, IPv4 before IPv6; IPv4 if neither is set.
 func (r *ipamReader) families() []IPVersion {
 	var families []IPVersion
 	for _, v := range []IPVersion{IPv4, IPv6} {
@@ -114,7 +114,7 @@ func (r *ipamReader) prefixes(name string, option *string, into *[]netip.Prefix)
 	return ok
 }
 
-// checkFamilies refuses networks of a family that pods do not have.
+// checkFamilies rejects networks of a family that pods do not have.
 func (r *ipamReader) checkFamilies(families []IPVersion) {
 	check := func(name string, v IPVersion, value string) {
 		if !slices.Contains(families, v) {
@@ -138,7 +138,7 @@ func (r *ipamReader) checkFamilies(families []IPVersion) {
 	}
 }
 
-// checkAgainstContivCIDR refuses what contivCIDR decides already.
+// checkAgainstContivCIDR rejects options that contivCIDR already determines.
 func (r *ipamReader) checkAgainstContivCIDR() {
 	for _, c := range r.contiv {
 		v := VersionOf(c.Addr())
@@ -154,8 +154,8 @@ func (r *ipamReader) checkAgainstContivCIDR() {
 	}
 }
 
-// lengths assigns the prefix lengths to families: in the order of the networks they belong to, or IPv4 before IPv6 when
-// those are left to default.
+// lengths assigns the prefix lengths to families: in the order of the corresponding networks, or IPv4 before IPv6 if the networks have
+// their defaults.
 func (r *ipamReader) lengths(name string, option *Lengths, nets []netip.Prefix, families []IPVersion) map[IPVersion]int {
 	if option == nil || len(*option) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func (r *ipamReader) lengths(name string, option *Lengths, nets []netip.Prefix, 
 	return out
 }
 
-// family puts together the values of one family.
+// family returns the values of one family.
 func (r *ipamReader) family(v IPVersion, podLen, hostLen int) (FamilyIPAM, bool) {
 	f := defaultNetworks(v)
 	set := func(to *netip.Prefix, list []netip.Prefix) {
@@ -242,7 +242,7 @@ func checkSlices(bad *faults, name string, cidr netip.Prefix, oneNode, minHost i
 	}
 }
 
-// checkOverlaps refuses networks that have an address in common.
+// checkOverlaps rejects networks that have a common address.
 func (r *ipamReader) checkOverlaps(f FamilyIPAM) {
 	type network struct {
 		name  string

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// nodeConfig checks all sections and returns what holds for the node called name.
+// nodeConfig validates all sections and returns the configuration of the node called name.
 func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 	global := NodeConfig{
 		NodeName:           name,
@@ -20,7 +20,7 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 	mine := global
 	staticNets := []netip.Prefix{}
 	seen := map[string]int{}
-	owners := map[netip.Addr]int{} // of the addresses by which nodes know each other
+	owners := map[netip.Addr]int{} // of the addresses at which nodes reach each other
 	for i, section := range file.NodeConfig {
 		field := fmt.Sprintf("nodeConfig[%d]", i)
 		nodeName := or(section.NodeName, "")
@@ -52,7 +52,7 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 	return mine
 }
 
-// checkDisjoint: VPP takes no two interfaces into overlapping networks. A main interface without addresses in the file has
+// checkDisjoint rejects interfaces in overlapping networks, which VPP does not accept. A main interface without addresses in the file has
 // those that follow from the node ID.
 func checkDisjoint(field string, node NodeConfig, nets networks, bad *faults) {
 	seen := slices.Clone(node.MainVPPInterface.IPs)
@@ -70,7 +70,7 @@ func checkDisjoint(field string, node NodeConfig, nets networks, bad *faults) {
 	}
 }
 
-// checkGatewayWithoutSection: a gateway that only nodes with addresses of their own can reach is no good for this one.
+// checkGatewayWithoutSection rejects a gateway that only nodes with addresses of their own can reach, if this node has no section.
 func checkGatewayWithoutSection(nets networks, node NodeConfig, bad *faults) {
 	for _, gw := range node.Gateways {
 		network := prefixOf(nets.config.NodeInterconnectCIDR, VersionOf(gw))
@@ -81,8 +81,8 @@ func checkGatewayWithoutSection(nets networks, node NodeConfig, bad *faults) {
 	}
 }
 
-// checkDefaultGateway: the cluster-wide gateway must be reachable by some node, that is inside the interconnect network or inside the
-// network of a node with its own address.
+// checkDefaultGateway checks that at least one node can reach the cluster-wide gateway: it must be inside the interconnect network or
+// inside the network of a node with its own address.
 func checkDefaultGateway(nets networks, staticNets []netip.Prefix, bad *faults) {
 	if !nets.known || nets.config.NodeInterconnectDHCP {
 		return
@@ -171,11 +171,11 @@ func notInNames(c rune) bool {
 	return unicode.IsSpace(c) || unicode.IsControl(c) || c == unicode.ReplacementChar
 }
 
-// checkAddress keeps the static addresses of interfaces out of the networks that belong to contiv.
+// checkAddress rejects static addresses of interfaces that are in contiv's own networks.
 func (r nodeReader) checkAddress(field string, p netip.Prefix) {
 	f, ok := r.nets.config.Family(VersionOf(p.Addr()))
 	if !ok {
-		return // an interface may have addresses of a family that pods have not
+		return // an interface may have addresses of a family that pods do not have
 	}
 	for _, n := range []struct {
 		name string
@@ -193,7 +193,7 @@ func (r nodeReader) checkAddress(field string, p netip.Prefix) {
 	}
 }
 
-// gateways are the node's own, and for families without one the cluster-wide one.
+// gateways returns the node's own gateways, and the cluster-wide ones for families without an own gateway.
 func (r nodeReader) gateways(main VPPInterface, global []netip.Addr) []netip.Addr {
 	own := parseAddrs(r.field+".gateway", or(r.section.Gateway, ""), r.bad)
 	var out []netip.Addr

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The defaults of contiv.conf which are not networks.
+// The defaults of contiv.conf that are not networks.
 const (
 	defaultMTU             = 1450
 	defaultTAPRingSize     = 256
@@ -20,7 +20,7 @@ const (
 	maxTAPRing = 32768
 )
 
-// or is the option's value, or def when it is not set.
+// or returns the option's value, or def if it is not set.
 func or[T any](option *T, def T) T {
 	if option == nil {
 		return def
@@ -28,7 +28,7 @@ func or[T any](option *T, def T) T {
 	return *option
 }
 
-// orNonZero is or for options of which contiv takes zero to mean the default.
+// orNonZero is like or, for options for which zero means the default in contiv.
 func orNonZero[T comparable](option *T, def T) T {
 	var zero T
 	if option == nil || *option == zero {
@@ -80,7 +80,7 @@ func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 	return c
 }
 
-// offloads are one decision: a kernel that computes the checksums cannot leave the splitting to a device.
+// offloads sets both offloads together: a kernel that computes the checksums cannot leave the segmentation to a device.
 func offloads(c *InterfaceConfig, o InterfaceOptions) {
 	c.EnableGSO = or(o.EnableGSO, c.UseTAPInterfaces && !or(o.TCPChecksumOffloadDisabled, false))
 	c.TCPChecksumOffloadDisabled = or(o.TCPChecksumOffloadDisabled, !c.EnableGSO)
@@ -156,7 +156,7 @@ func neighborScanConfig(o NeighborScanOptions, bad *faults) NeighborScanConfig {
 	return c
 }
 
-// checkUnsupported refuses what contiv has and we do not have yet; what is set to its default is fine.
+// checkUnsupported rejects options of contiv that are not supported yet, except for those that are set to their default.
 func checkUnsupported(f File, bad *faults) {
 	const noSTN = "give VPP an interface of its own and remove the option"
 	if or(f.StealFirstNIC, false) {

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/internal/didyoumean"
 )
 
-// MissingSection says that the file has sections for nodes, but none for this one; empty if that is not so. mistyped: a section's
-// name is so similar to this node's that it was probably meant for it.
+// MissingSection returns a message if the file has sections for nodes, but none for this one; otherwise the message is empty. mistyped is
+// true if the name of a section is so similar to this node's name that it was probably meant for this node.
 func (c *Config) MissingSection() (text string, mistyped bool) {
 	if len(c.sections) == 0 || slices.Contains(c.sections, c.node.NodeName) {
 		return "", false
@@ -26,7 +26,7 @@ func (c *Config) MissingSection() (text string, mistyped bool) {
 	return fmt.Sprintf("%s; there are sections for %s%s", text, strings.Join(listed, ", "), more), false
 }
 
-// similarNode is the section that was probably meant for the node. Nodes whose names differ in a number or in their last letter
+// similarNode returns the section that was probably meant for the node. Nodes whose names differ only in a number or in their last letter
 // are different nodes.
 func similarNode(name string, sections []string) string {
 	short := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
@@ -39,7 +39,7 @@ func similarNode(name string, sections []string) string {
 		return withoutDigits(s) == withoutDigits(name) || s != "" && name != "" && s[:len(s)-1] == name[:len(name)-1]
 	})
 	meant := didyoumean.Closest(name, likely)
-	if len(meant) > len(name)+2 { // a longer name that begins like this one is another's
+	if len(meant) > len(name)+2 { // a longer name with the same beginning belongs to another node
 		return ""
 	}
 	return meant

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// How contivCIDR is split, in host bits, so that it is the same for both families. The example is 10.128.0.0/14.
+// How contivCIDR is split, in host bits, so that the constants are valid for both families. The example is 10.128.0.0/14.
 const (
-	splitMinBits     = 18 // what contivCIDR must have at least
+	splitMinBits     = 18 // the minimum size of contivCIDR
 	splitPodBits     = 16 // pods: block 0 of this size, 10.128.0.0/16; VPP–host links: block 1, 10.129.0.0/16
 	splitOneNodeBits = 7  // a node's slice of either, /25
 	splitSharedBits  = 9  // node interconnect: block 256 of this size, 10.130.0.0/23; VXLAN: block 257, 10.130.2.0/23
@@ -28,8 +28,8 @@ func splitContivCIDR(cidr netip.Prefix, f *FamilyIPAM) error {
 	return nil
 }
 
-// block is block number n, of 2^hostBits addresses, of cidr. The caller has made sure that n<<hostBits fits into 32 bits and
-// into cidr.
+// block returns block number n, with 2^hostBits addresses, of cidr. The caller has checked that n<<hostBits fits into 32 bits and into
+// cidr.
 func block(cidr netip.Prefix, hostBits int, n uint32) netip.Prefix {
 	bytes := cidr.Addr().AsSlice()
 	offset := n << hostBits

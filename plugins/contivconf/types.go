@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// RxMode is how VPP takes packets from an interface.
+// RxMode is the way in which VPP receives packets from an interface.
 type RxMode string
 
 // The modes. RxModeDefault leaves the choice to VPP.
@@ -16,7 +16,7 @@ const (
 	RxModeAdaptive  RxMode = "adaptive"
 )
 
-// Transport is how packets get from node to node.
+// Transport is the way in which packets travel between nodes.
 type Transport string
 
 // The transports. TransportSRv6 is recognised but not supported yet, so a Config never has it.
@@ -26,7 +26,7 @@ const (
 	TransportSRv6      Transport = "srv6"
 )
 
-// Transports are what nodeToNodeTransport may be.
+// Transports returns the valid values of nodeToNodeTransport.
 func Transports() []string { return []string{string(TransportVXLAN), string(TransportNoOverlay)} }
 
 // InterfaceConfig holds the options of interfaces.
@@ -79,8 +79,8 @@ type NeighborScanConfig struct {
 	IPNeighborStaleThreshold uint8 `json:"ipNeighborStaleThreshold"`
 }
 
-// IPAMConfig holds the options of addressing, contivCIDR already split. Every list has one element per family in use, IPv4
-// before IPv6; the exceptions are said. Family gives one family's values.
+// IPAMConfig holds the options of addressing, with contivCIDR already split. Every list has one element per family in use, IPv4
+// before IPv6, unless stated otherwise. Family returns the values of one family.
 type IPAMConfig struct {
 	// UseExternalIPAM is not supported yet: always false.
 	UseExternalIPAM bool
@@ -102,7 +102,7 @@ type IPAMConfig struct {
 	DefaultGateway []netip.Addr
 }
 
-// FamilyIPAM is IPAMConfig for one family. What is not configured is the zero value.
+// FamilyIPAM is IPAMConfig for one family. Options that are not configured have the zero value.
 type FamilyIPAM struct {
 	Version                       IPVersion
 	ServiceCIDR                   netip.Prefix
@@ -115,7 +115,7 @@ type FamilyIPAM struct {
 	DefaultGateway                netip.Addr
 }
 
-// Families lists the families in use, IPv4 before IPv6; never empty.
+// Families returns the families in use, IPv4 before IPv6; it is never empty.
 func (c IPAMConfig) Families() []IPVersion {
 	families := make([]IPVersion, 0, len(c.PodSubnetCIDR))
 	for _, p := range c.PodSubnetCIDR {
@@ -124,7 +124,7 @@ func (c IPAMConfig) Families() []IPVersion {
 	return families
 }
 
-// Family gives the values of one family; ok is false when the family is not in use.
+// Family returns the values of one family; ok is false if the family is not in use.
 func (c IPAMConfig) Family(v IPVersion) (f FamilyIPAM, ok bool) {
 	i := slices.IndexFunc(c.PodSubnetCIDR, func(p netip.Prefix) bool { return VersionOf(p.Addr()) == v })
 	if i < 0 {
@@ -158,7 +158,7 @@ type VPPInterface struct {
 	UseDHCP bool
 }
 
-// NodeConfig is what holds for this very node.
+// NodeConfig is the configuration of this node.
 type NodeConfig struct {
 	NodeName string
 	// MainVPPInterface connects the node to the others. With neither IPs nor UseDHCP, its addresses are those that ipam
@@ -177,7 +177,7 @@ type NodeConfig struct {
 	StealInterface string
 }
 
-// Gateway is the default gateway of one family, if there is one.
+// Gateway returns the default gateway of one family, if there is one.
 func (c NodeConfig) Gateway(v IPVersion) (netip.Addr, bool) {
 	gw := addrOf(c.Gateways, v)
 	return gw, gw.IsValid()

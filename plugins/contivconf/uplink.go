@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Uplink says by which NIC nodes reach each other, for nodes whose section names none. What is set must hold, all of it; nothing
-// set means that the operator has not said anything.
+// Uplink selects the NIC by which nodes reach each other, for nodes whose section names none. All fields that are set must match; if no
+// field is set, the operator has made no choice.
 type Uplink struct {
 	// NamePatterns are shell patterns of the kernel's names of NICs ("eth1", "enp*s0"); one has to match.
 	NamePatterns []string
@@ -20,23 +20,23 @@ type Uplink struct {
 	StandAlone bool
 }
 
-// IsZero reports whether nothing is set.
+// IsZero reports whether no field is set.
 func (u Uplink) IsZero() bool { return !u.Selects() && !u.StandAlone }
 
-// Selects reports whether a NIC is to be looked for.
+// Selects reports whether the node has to search for a NIC.
 func (u Uplink) Selects() bool {
 	return len(u.NamePatterns) > 0 || len(u.Networks) > 0 || u.DefaultRoute
 }
 
-// MatchesName reports whether a NIC may have the name.
+// MatchesName reports whether a name matches NamePatterns.
 func (u Uplink) MatchesName(name string) bool {
 	return len(u.NamePatterns) == 0 || slices.ContainsFunc(u.NamePatterns, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name) // checked when the file was read
+		ok, _ := path.Match(pattern, name) // the pattern was validated when the file was read
 		return ok
 	})
 }
 
-// String is what the file has, for messages.
+// String returns the options as in the file, for messages.
 func (u Uplink) String() string {
 	var parts []string
 	if len(u.NamePatterns) > 0 {
@@ -54,10 +54,10 @@ func (u Uplink) String() string {
 	return "mainVPPInterface {" + strings.Join(parts, ", ") + "}"
 }
 
-// AFPacketPrefix is what VPP's name of an interface has before the kernel's name of the NIC that it shares with the host.
+// AFPacketPrefix is the prefix of VPP's name of an interface that shares a NIC with the host. The kernel's name of the NIC follows.
 const AFPacketPrefix = "host-"
 
-// uplinkField is the section of the file.
+// uplinkField is the name of the section in the file.
 const uplinkField = "mainVPPInterface"
 
 func uplinkConfig(o *UplinkOptions, nets networks, bad *faults) Uplink {
@@ -66,7 +66,7 @@ func uplinkConfig(o *UplinkOptions, nets networks, bad *faults) Uplink {
 	}
 	u := Uplink{DefaultRoute: or(o.DefaultRoute, false), StandAlone: or(o.StandAlone, false)}
 	for _, part := range elements(or(o.NamePattern, "")) {
-		// On Linux and in VPP the same NIC is meant.
+		// On Linux and in VPP the name refers to the same NIC.
 		pattern := strings.TrimPrefix(part, AFPacketPrefix)
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.ContainsFunc(pattern, notInNames) ||
 			len(pattern) > maxInterfaceName {
@@ -105,7 +105,7 @@ func (u Uplink) selectors() []string {
 	return out
 }
 
-// checkUplinkNetwork: no node can be in a network of ours.
+// checkUplinkNetwork rejects a network that overlaps with one of contiv's: no node can be in it.
 func checkUplinkNetwork(p netip.Prefix, nets networks, bad *faults) {
 	if !nets.known {
 		return

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUplink: the cluster-wide section holds for nodes whose own section names no interface.
+// TestUplink checks that the cluster-wide section applies to nodes whose own section names no interface.
 func TestUplink(t *testing.T) {
 	conf := parse(t, `{"mainVPPInterface":{"namePattern":"host-eth1, enp*s0","network":"10.20.0.0/16,fd20::/64","defaultRoute":true},
 		"nodeConfig":[{"nodeName":"named","mainVPPInterface":{"interfaceName":"host-eth7"}},
@@ -51,7 +51,7 @@ func TestUplinkFaults(t *testing.T) {
 	}
 }
 
-// TestMissingSection: a node is informed that there is no section for it, and which one was probably meant.
+// TestMissingSection checks the message for a node without a section, with the section that was probably meant.
 func TestMissingSection(t *testing.T) {
 	for _, tc := range []struct {
 		node, sections, want string

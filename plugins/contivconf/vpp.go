@@ -2,8 +2,8 @@ package contivconf
 
 import "strings"
 
-// CheckVPP refuses what VPP cannot do with the interfaces that it is to have on this node. It does not concern nodes on which
-// the kernel moves the packets, for which the same file is valid.
+// CheckVPP rejects options that VPP does not support for the interfaces of this node. It must not be called on nodes where the kernel
+// forwards packets; the same file is valid there.
 func (c *Config) CheckVPP() error {
 	var bad faults
 	if c.iface.InterfaceRxMode == RxModeAdaptive {
@@ -11,7 +11,7 @@ func (c *Config) CheckVPP() error {
 			bad.add("interfaceRxMode", "adaptive is not possible for AF_PACKET interfaces, and %s; use default, interrupt or polling", where)
 		}
 	}
-	// Of what VPP 25.10 alone does with packets that the kernel left to it to cut up or to checksum: docs/adr/0013.
+	// docs/adr/0013 describes how VPP 25.10 alone handles packets that the kernel leaves to it to segment or to checksum.
 	if c.iface.EnableGSO && !c.iface.UseTAPInterfaces {
 		bad.add("enableGSO", "is true, but only TAP interfaces can have it (useTAPInterfaces is false, or the node has no /dev/vhost-net); "+
 			"remove the option or set it to false")
@@ -26,7 +26,7 @@ func (c *Config) CheckVPP() error {
 	return bad.err()
 }
 
-// afPacket reports which of VPP's interfaces on this node are AF_PACKET ones.
+// afPacket describes VPP's AF_PACKET interfaces on this node.
 func (c *Config) afPacket() []string {
 	var out []string
 	if !c.iface.UseTAPInterfaces {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCheckVPP: what AF_PACKET cannot do is refused, by name and with what to do; TAPs can.
+// TestCheckVPP checks that options that AF_PACKET does not support are rejected, with their name and the fix, and accepted with TAPs.
 func TestCheckVPP(t *testing.T) {
 	vhost := Env{NodeName: "a", HasVhostNet: func() bool { return true }}
 	none := Env{NodeName: "a", HasVhostNet: func() bool { return false }}

@@ -30,8 +30,8 @@ type Config struct {
 	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"How long queued events may take when the agent stops, at most 5s. The whole stop takes at most 10s."`
 }
 
-// RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry (txn.Txn.NoRetry);
-// the rest is for the code that applies transactions.
+// RetryConfig has the options for values that failed and are retried one by one. The controller itself uses only EnableRetry
+// (txn.Txn.NoRetry); the code that applies transactions uses the rest.
 type RetryConfig struct {
 	EnableRetry bool `yaml:"enableRetry" json:"enableRetry" doc:"Retry values that failed."`
 	// DelayRetry is the delay before the first retry.
@@ -47,26 +47,26 @@ type HealingConfig struct {
 	// EnablePeriodicHealing turns on a downstream resync every PeriodicHealingInterval.
 	EnablePeriodicHealing   bool     `yaml:"enablePeriodicHealing" json:"enablePeriodicHealing" doc:"Run a downstream resync periodically."`
 	PeriodicHealingInterval Duration `yaml:"periodicHealingInterval" json:"periodicHealingInterval" doc:"Time between two periodic resyncs."`
-	// DelayAfterErrorHealing passes between an error and the full resync that heals it. It doubles with every healing
-	// that fails, up to MaxHealingDelay.
+	// DelayAfterErrorHealing is the delay between an error and the full resync that heals it. It doubles with every healing that fails, up
+	// to MaxHealingDelay.
 	DelayAfterErrorHealing Duration `yaml:"delayAfterErrorHealing" json:"delayAfterErrorHealing" doc:"Time between an error and the resync that heals it. It doubles with each resync that fails."`
 	MaxHealingDelay        Duration `yaml:"maxHealingDelay" json:"maxHealingDelay" doc:"Upper limit of that time."`
 }
 
-// HistoryConfig is about the event history.
+// HistoryConfig has the options of the event history.
 type HistoryConfig struct {
 	RecordEventHistory bool `yaml:"recordEventHistory" json:"recordEventHistory" doc:"Keep a history of events for GET /controller/event-history."`
 	// EventHistoryAgeLimit and PermanentlyRecordedInitPeriod are minutes when given as plain numbers, as in contiv.
 	EventHistoryAgeLimit Minutes `yaml:"eventHistoryAgeLimit" json:"eventHistoryAgeLimit" doc:"Age at which records are removed. A plain number counts minutes."`
-	// PermanentlyRecordedInitPeriod is the time after the start whose records do not age.
+	// PermanentlyRecordedInitPeriod is the time after the start whose records are not removed because of their age.
 	PermanentlyRecordedInitPeriod Minutes `yaml:"permanentlyRecordedInitPeriod" json:"permanentlyRecordedInitPeriod" doc:"Records of this time after the start are not removed. A plain number counts minutes."`
 	// EventHistoryLimit bounds the number of records; up to half of them are of the initial period.
 	EventHistoryLimit int `yaml:"eventHistoryLimit" json:"eventHistoryLimit" doc:"Number of records."`
 }
 
-// WatchConfig is for the watcher of the cluster's database; the controller does not look at it.
+// WatchConfig is for the watcher of the cluster's database; the controller does not use it.
 type WatchConfig struct {
-	// DelayLocalResync is how long the database has to answer at start before the node's own copy is used.
+	// DelayLocalResync is how long the database may take to answer at start before the node's local copy is used.
 	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync" doc:"How long etcd may take to answer at start before the local copy is used."`
 	// RemoteDBProbingInterval is how often the connection to the database is checked.
 	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval" doc:"Time between two checks of the connection to etcd."`
@@ -103,10 +103,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// maxShutdown leaves the rest of the agent's stop its time.
+// maxShutdown leaves time for the rest of the agent's stop.
 const maxShutdown = 5 * time.Second
 
-// Validate reports every field that cannot be worked with, by its name in the file.
+// Validate reports every invalid field, by its name in the file.
 func (c *Config) Validate() error {
 	var errs []error
 	positive := func(name string, d time.Duration) {
@@ -152,10 +152,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Duration is a time.Duration that reads "1m30s" as well as a plain number of nanoseconds (what contiv's files have).
+// Duration is a time.Duration that is read from "1m30s" or from a plain number of nanoseconds (as in contiv's files).
 type Duration time.Duration
 
-// Minutes is a time.Duration that reads "1m30s" as well as a plain number of minutes.
+// Minutes is a time.Duration that is read from "1m30s" or from a plain number of minutes.
 type Minutes time.Duration
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -163,12 +163,12 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return parseDuration((*time.Duration)(d), time.Nanosecond, func(v any) error { return json.Unmarshal(b, v) })
 }
 
-// UnmarshalYAML is the unmarshaler that all YAML libraries in use support.
+// UnmarshalYAML implements the unmarshaler interface that all YAML libraries in use support.
 func (d *Duration) UnmarshalYAML(unmarshal func(any) error) error {
 	return parseDuration((*time.Duration)(d), time.Nanosecond, unmarshal)
 }
 
-// MarshalText prints the duration the way it is read.
+// MarshalText prints the duration in the format in which it is read.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -176,12 +176,12 @@ func (m *Minutes) UnmarshalJSON(b []byte) error {
 	return parseDuration((*time.Duration)(m), time.Minute, func(v any) error { return json.Unmarshal(b, v) })
 }
 
-// UnmarshalYAML is the unmarshaler that all YAML libraries in use support.
+// UnmarshalYAML implements the unmarshaler interface that all YAML libraries in use support.
 func (m *Minutes) UnmarshalYAML(unmarshal func(any) error) error {
 	return parseDuration((*time.Duration)(m), time.Minute, unmarshal)
 }
 
-// MarshalText prints the duration the way it is read.
+// MarshalText prints the duration in the format in which it is read.
 func (m Minutes) MarshalText() ([]byte, error) { return []byte(time.Duration(m).String()), nil }
 
 func parseDuration(to *time.Duration, unit time.Duration, unmarshal func(any) error) error {

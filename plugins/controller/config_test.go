@@ -80,7 +80,7 @@ func TestConfigValidateNamesEveryField(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	// An error must name each field, except switches, as the file does.
+	// An error must name each field, except switches, as in the file.
 	typ := reflect.TypeFor[Config]()
 	for _, f := range reflect.VisibleFields(typ) {
 		name := f.Tag.Get("yaml")

@@ -28,15 +28,15 @@ type core struct {
 	// dirty is set while plugins and store may disagree (a handler failed); verification makes no sense then.
 	dirty     bool
 	healer    healer
-	verify    uint64 // sequence number of the event to be verified, 0 if none
-	verifying bool   // the event, or the event that it follows, is a verification
+	verify    uint64 // sequence number of the event to verify, 0 if none
+	verifying bool   // the event, or the event whose follow-up it is, is a verification
 }
 
-// startup is where the node is on its way to its first complete configuration.
+// startup is the progress towards the node's first complete configuration.
 type startup struct {
 	phase    phase
-	deadline time.Time // zero once it is over or no longer matters
-	late     bool      // the deadline is over
+	deadline time.Time // zero once the deadline has passed or is no longer needed
+	late     bool      // the deadline has passed
 	err      error     // why the start-up resync has failed
 }
 
@@ -65,7 +65,7 @@ func (c *core) start(now time.Time) {
 	c.startup.deadline = now.Add(time.Duration(c.cfg.StartupResyncDeadline))
 }
 
-// admits is false for events that have to wait for the start-up resync.
+// admits reports whether ev may be handled now; most events have to wait for the start-up resync.
 func (c *core) admits(ev api.Event) bool {
 	if c.startup.phase == running {
 		return true
@@ -73,7 +73,7 @@ func (c *core) admits(ev api.Event) bool {
 	switch ev := ev.(type) {
 	case *api.DBResync, *Shutdown:
 		return true
-	case *ResyncRequest: // after a fatal error it is the operator's to repeat
+	case *ResyncRequest: // after a fatal error, the operator has to repeat it
 		return ev.method == api.FullResync && c.startup.phase == startupIncomplete && c.fatal != nil
 	}
 	return false
@@ -100,10 +100,10 @@ func (c *core) due(now time.Time) api.Event {
 	if ev := c.healer.take(now); ev != nil {
 		return ev
 	}
-	return nil // and not a nil *HealingResync
+	return nil // an untyped nil, not a nil *HealingResync
 }
 
-// deadline is when due must be called again; zero when there is no such time.
+// deadline returns the time at which due must be called again, or zero if there is none.
 func (c *core) deadline() time.Time {
 	if c.fatal != nil {
 		return c.startup.deadline
@@ -122,8 +122,8 @@ type turn struct {
 
 	firstErr    error
 	handlerErrs []error
-	external    api.KeyValuePairs // the changes that the event itself makes to the external configuration
-	externalErr error             // external configuration that cannot be merged: not the agent's fault
+	external    api.KeyValuePairs // the changes to the external configuration that the event itself makes
+	externalErr error             // external configuration that cannot be merged; this is not a fault of the agent
 	stopped     bool              // by an AbortEventError or a FatalError: not committed
 	fatal       error
 	repair      error          // why the dataplane must be compared with the desired state
@@ -160,7 +160,7 @@ func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *turn {
 	return t
 }
 
-// refuse rejects every event that needs consistent plugins after a fatal error, and the shutdown of a controller that never ran.
+// refuse rejects every event that needs consistent plugins after a fatal error, and the shutdown of a controller that has never run.
 func (c *core) refuse(t *turn) bool {
 	_, shutdown := t.ev.(*Shutdown)
 	repairs := t.ev.Method() == api.FullResync || t.ev.Method() == api.DownstreamResync
@@ -175,8 +175,8 @@ func (c *core) refuse(t *turn) bool {
 	return false
 }
 
-// refresh updates the controller's copy of the cluster's state. These are facts: they stay even if the event fails. It returns the external
-// configuration that the event touches.
+// refresh updates the controller's copy of the cluster's state. The copy describes the cluster, so it stays updated even if the event
+// fails. refresh returns the external configuration that the event affects.
 func (c *core) refresh(ev api.Event) (touched api.KeyValuePairs) {
 	switch ev := ev.(type) {
 	case *api.DBResync:

@@ -10,18 +10,18 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// outcome is what the loop needs after an event.
+// outcome is the result of an event for the loop.
 type outcome struct {
 	err error
 	// result is one of the result… constants.
 	result string
-	// dropFollowUps is true when the follow-ups that were pushed for the event have lost their cause.
+	// dropFollowUps is true when the follow-ups of the event must be dropped because the event was reverted or the start-up resync failed.
 	dropFollowUps bool
 	// verificationErr is set when a verification has failed.
 	verificationErr error
 }
 
-// The results of an event, as in the metrics.
+// The results of an event, as they appear in the metrics.
 const (
 	resultOK       = "ok"
 	resultError    = "error"
@@ -47,7 +47,7 @@ func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time
 	switch {
 	case verification:
 		out.verificationErr = c.compare(t)
-		if c.dirty { // else only internal data differed, which the resync has put right
+		if c.dirty { // else only internal data differed, which the resync has corrected
 			heal = out.verificationErr
 		}
 	case t.update != nil && t.update.TransactionType() == api.RevertOnFailure:
@@ -71,11 +71,11 @@ func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time
 	return out
 }
 
-// outcome is the error for Done and the result.
+// outcome returns the result and the error for Done.
 func (t *turn) outcome(commitErr error, out outcome) (string, error) {
 	errs := slices.Clip(t.handlerErrs)
 	if out.verificationErr != nil {
-		errs = []error{out.verificationErr} // has the former in it
+		errs = []error{out.verificationErr} // includes the handlers' errors
 	}
 	if t.update != nil && t.update.TransactionType() == api.RevertOnFailure {
 		if errs = nil; t.firstErr != nil {
@@ -98,7 +98,7 @@ func (t *turn) outcome(commitErr error, out outcome) (string, error) {
 	return resultOK, nil
 }
 
-// finishUpdate completes a best-effort update and reports whether and why it needs healing.
+// finishUpdate completes a best-effort update. It returns the error to heal, or nil.
 func (c *core) finishUpdate(t *turn, res commitResult) error {
 	handlerErr := errors.Join(t.handlerErrs...)
 	if handlerErr != nil {
@@ -109,7 +109,7 @@ func (c *core) finishUpdate(t *turn, res commitResult) error {
 	}
 	switch {
 	case res.refused:
-		// Not an error of a value: the dataplane has not processed the transaction, so it will not retry it.
+		// This is not an error of a value: the dataplane has not processed the transaction, so it will not retry the transaction.
 		return res.err
 	case t.update.TransactionType() == api.BestEffortIgnoreErrors:
 		if res.escalate { // a value that could not be removed must not stay forever
@@ -140,7 +140,7 @@ func (c *core) finishRevertible(t *turn, res commitResult) (heal error, reverted
 	return heal, true
 }
 
-// finishResync completes a resync and reports whether and why it needs healing.
+// finishResync completes a resync. It returns the error to heal, or nil.
 func (c *core) finishResync(t *turn, res commitResult) error {
 	heal := errors.Join(t.handlerErrs...)
 	if heal == nil && (res.refused || res.escalate) {
@@ -170,7 +170,7 @@ func (c *core) finishResync(t *turn, res commitResult) error {
 	return heal
 }
 
-// finishRepair completes a repair. One that fails is repeated, later and later; it takes nothing else with it.
+// finishRepair completes a repair. A repair that fails is repeated with back-off; its failure has no other consequence.
 func (c *core) finishRepair(t *turn, res commitResult) {
 	if !res.refused && !res.escalate {
 		c.healer.repair.over()
@@ -180,7 +180,7 @@ func (c *core) finishRepair(t *turn, res commitResult) {
 	c.healer.repair.failed++
 }
 
-// conclude draws the consequences of an event.
+// conclude schedules healing, repair and verification after an event.
 func (c *core) conclude(t *turn, heal error, now time.Time) {
 	if t.fatal != nil {
 		c.fatal = t.fatal
@@ -209,7 +209,7 @@ func (c *core) conclude(t *turn, heal error, now time.Time) {
 	}
 }
 
-// externalOnly is true for keys that no plugin has to do with.
+// externalOnly reports whether key has external configuration only: no plugin has put or deleted it.
 func (c *core) externalOnly(t *turn, key string) bool {
 	if c.store.has(key) || (t.tx != nil && t.tx.touched(key)) {
 		return false

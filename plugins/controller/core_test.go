@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// simOf is a sim with the given handlers instead of fakes, and without verification.
+// simOf returns a sim with the given handlers instead of fakes, and without verification.
 func simOf(t *testing.T, handlers ...api.EventHandler) *sim {
 	t.Helper()
 	s := newSim(t, func(c *Config) { c.EnableVerification = false })
@@ -324,7 +324,7 @@ func TestDoneOfABadEventDoesNotEndTheLoop(t *testing.T) {
 	s.push(&ExternalConfigChange{Source: "s", UpdatedKVs: map[string]proto.Message{"k": str("v")}})
 }
 
-// gather reads all metrics, named by metric and label values; of histograms the count.
+// gather returns all metrics, keyed by metric name and label values; for histograms the count.
 func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()

@@ -18,8 +18,8 @@ const maxDifferences = 20
 // runResync calls Resync of the handlers and prepares the transaction.
 func (c *core) runResync(t *turn) {
 	if c.startup.phase == running || c.resyncCount == 0 {
-		// A start-up resync that is repeated because it failed is still the first one: handlers that it has not reached
-		// must not miss it.
+		// A start-up resync that is repeated because it failed still counts as the first one: handlers that were not called before must
+		// receive resyncCount 1.
 		c.resyncCount++
 	}
 	_, verification := t.ev.(*VerificationResync)

@@ -1,11 +1,11 @@
-// Package controller is the event loop, the heart of the agent. Everything that happens is an event (package api); events are handled
-// strictly one after another; the plugins are the handlers, and each event makes at most one transaction of northbound values (package
-// txn), which the handlers fill one after another and the dataplane applies.
+// Package controller is the event loop of the agent. Every change or request is an event (package api). Events are handled strictly one
+// after another. The plugins are the handlers, and each event makes at most one transaction of northbound values (package txn), which the
+// handlers fill one after another and the dataplane applies.
 //
 // The package has two parts. The core (core.go, dispatch.go, transaction.go, external.go, healing.go) is a state machine: begin(event)
 // calls the handlers and returns the transaction, finish(outcome of the commit) returns the next step. It has no goroutine and no clock.
-// The driver (loop.go, queue.go) is the one goroutine that takes events out of the queues, carries transactions to the dataplane, and
-// sleeps until the core's next deadline. README.md has the picture.
+// The driver (loop.go, queue.go) is the one goroutine that takes events out of the queues, passes transactions to the dataplane, and sleeps
+// until the core's next deadline. README.md has a diagram.
 //
 // # The caller's duties
 //
@@ -35,7 +35,7 @@
 //
 //  1. do not block and do no I/O; they start slow work as a job, and the job reports its result as an event;
 //  2. return true for resync events in HandlesEvent: a value that is not put in a resync is no longer desired;
-//  3. put the complete configuration in Resync without relying on follow-ups, since verification looks at just that;
+//  3. put the complete configuration in Resync without relying on follow-ups, since verification compares only this configuration;
 //  4. do not keep the KubeStateData that Resync is given, which the controller continues to change, and do not change values
 //     that they have put;
 //  5. accept resyncCount == 1 more than once: a start-up resync that has failed is repeated;
@@ -44,16 +44,16 @@
 //
 // # Failures
 //
-// RevertOnFailure undoes all: Revert of each handler that was called, the last one first and the one that failed included; the dataplane
-// undoes its part; follow-ups pushed by the event are dropped with errCauseReverted. BestEffort continues with the other handlers, commits,
-// and joins the errors. A handler that fails in a resync keeps the configuration that it had, rather than losing it; the start-up resync
-// has none to keep, so nothing is committed.
+// RevertOnFailure undoes all: Revert of each handler that was called, the last one first and the failed one included; the dataplane undoes
+// its part; follow-ups pushed by the event are dropped with errCauseReverted. BestEffort continues with the other handlers, commits, and
+// joins the errors. A handler that fails in a resync keeps its previous configuration; at the start-up resync there is no previous
+// configuration, so nothing is committed.
 //
 // The dataplane alone handles failed values that it retries. Values that BestEffortIgnoreErrors could not remove, and that are not retried,
-// are removed by a downstream resync, with backoff, while the node stays ready. All other errors are healed by a full resync after
-// DelayAfterErrorHealing; a healing that fails makes the node unready and is repeated with backoff until one succeeds. Before a start-up
-// resync is repeated, it takes in the queued changes of the cluster's state: one of them may remove the object that made it fail. After a
-// FatalError updates are refused until a full resync (from the database or POST /controller/resync) succeeds; nothing ever stops VPP or
+// are removed by a downstream resync, with back-off, while the node stays ready. All other errors are healed by a full resync after
+// DelayAfterErrorHealing; a healing that fails makes the node unready and is repeated with back-off until one succeeds. A repeated start-up
+// resync includes the queued changes of the cluster's state: one of them may remove the object that made the resync fail. After a
+// FatalError updates are rejected until a full resync (from the database or POST /controller/resync) succeeds. No error ever stops VPP or
 // ends the process.
 //
 // # Goroutines and ownership

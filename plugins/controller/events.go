@@ -14,7 +14,7 @@ import (
 type HealingType int
 
 const (
-	// Periodic healing repairs the dataplane every now and then, without asking plugins.
+	// Periodic healing repairs the dataplane at regular intervals, without calling plugins.
 	Periodic HealingType = iota
 	// AfterError healing recomputes everything after an error.
 	AfterError
@@ -22,7 +22,7 @@ const (
 	Repair
 )
 
-// String names the reason.
+// String returns the name of the reason.
 func (t HealingType) String() string {
 	switch t {
 	case AfterError:
@@ -48,7 +48,7 @@ func (ev *HealingResync) GetName() string { return "Healing Resync" }
 func (ev *HealingResync) String() string {
 	if ev.Cause != nil {
 		cause := []rune(oneLine(ev.Cause.Error()))
-		if len(cause) > 200 { // it is in the history of the event that failed in full
+		if len(cause) > 200 { // the history has the whole error, in the record of the event that failed
 			cause = append(cause[:200], '…')
 		}
 		return fmt.Sprintf("%s %s: %s", ev.GetName(), ev.Type, string(cause))
@@ -56,7 +56,7 @@ func (ev *HealingResync) String() string {
 	return fmt.Sprintf("%s (%s)", ev.GetName(), ev.Type)
 }
 
-// Method is FullResync after an error, else DownstreamResync.
+// Method returns FullResync after an error, else DownstreamResync.
 func (ev *HealingResync) Method() api.EventMethodType {
 	if ev.Type == AfterError {
 		return api.FullResync
@@ -69,7 +69,7 @@ func isRepair(ev api.Event) bool {
 	return ok && h.Type == Repair
 }
 
-// VerificationResync runs every Resync into a transaction that is compared and discarded (Config.EnableVerification).
+// VerificationResync calls Resync of all handlers into a transaction that is compared and discarded (Config.EnableVerification).
 type VerificationResync struct {
 	nonBlocking
 	// Verified is the sequence number of the event after which this verification runs.
@@ -84,7 +84,7 @@ func (ev *VerificationResync) String() string {
 	return fmt.Sprintf("%s after #%d", ev.GetName(), ev.Verified)
 }
 
-// Method is UpstreamResync.
+// Method returns UpstreamResync.
 func (ev *VerificationResync) Method() api.EventMethodType { return api.UpstreamResync }
 
 // DataplaneReconnect reports a new connection to the dataplane, whose configuration is unknown.
@@ -100,10 +100,10 @@ func (ev *DataplaneReconnect) GetName() string { return "Dataplane Reconnect" }
 // String implements api.Event.
 func (ev *DataplaneReconnect) String() string { return ev.GetName() + ": " + ev.Reason }
 
-// Method is DownstreamResync; when it fails, healing does a FullResync.
+// Method returns DownstreamResync; when it fails, healing does a FullResync.
 func (ev *DataplaneReconnect) Method() api.EventMethodType { return api.DownstreamResync }
 
-// Shutdown is the last event: plugins remove what must not stay after the agent stops.
+// Shutdown is the last event: plugins remove the configuration that must not stay after the agent stops.
 type Shutdown struct{ waiter }
 
 func newShutdown() *Shutdown { return &Shutdown{waiter: newWaiter()} }
@@ -114,16 +114,16 @@ func (ev *Shutdown) GetName() string { return "Shutdown" }
 // String implements api.Event.
 func (ev *Shutdown) String() string { return ev.GetName() }
 
-// Method is Update.
+// Method returns Update.
 func (ev *Shutdown) Method() api.EventMethodType { return api.Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *Shutdown) TransactionType() api.UpdateTransactionType { return api.BestEffort }
 
-// Direction is Forward.
+// Direction returns Forward.
 func (ev *Shutdown) Direction() api.UpdateDirectionType { return api.Forward }
 
-// IsBlocking is true: Close waits.
+// IsBlocking returns true: Close waits for the event.
 func (ev *Shutdown) IsBlocking() bool { return true }
 
 // ResyncRequest is a resync that an operator requested.
@@ -139,25 +139,26 @@ func (ev *ResyncRequest) GetName() string { return "Resync Request" }
 // String implements api.Event.
 func (ev *ResyncRequest) String() string { return fmt.Sprintf("%s (%s)", ev.GetName(), ev.method) }
 
-// Method is the requested method.
+// Method returns the requested method.
 func (ev *ResyncRequest) Method() api.EventMethodType { return ev.method }
 
-// IsBlocking is true.
+// IsBlocking returns true.
 func (ev *ResyncRequest) IsBlocking() bool { return true }
 
 func (ev *ResyncRequest) setRecord(r *EventRecord) { ev.record = r }
 
-// ExternalConfigChange changes configuration that comes from outside of the plugins and that is merged over theirs.
+// ExternalConfigChange changes configuration that comes from outside the plugins. It is merged over the configuration of the plugins.
 type ExternalConfigChange struct {
 	waiter
-	// Source names the source of the configuration; of two sources the one whose name sorts later wins.
+	// Source names the source of the configuration. Of two sources, the one whose name sorts later has precedence.
 	Source string
-	// UpdatedKVs has the new values; nil removes a value of this source.
+	// UpdatedKVs has the new values; a nil value removes the value of this source.
 	UpdatedKVs api.KeyValuePairs
 	blocking   bool
 }
 
-// NewExternalConfigChange makes the event. The caller must not change the values after this call. If blocking, Wait returns the outcome.
+// NewExternalConfigChange makes the event. The caller must not change the values after this call. If blocking is set, Wait returns the
+// outcome.
 func NewExternalConfigChange(source string, updated api.KeyValuePairs, blocking bool) *ExternalConfigChange {
 	return &ExternalConfigChange{waiter: newWaiter(), Source: source, UpdatedKVs: updated, blocking: blocking}
 }
@@ -178,16 +179,16 @@ func (ev *ExternalConfigChange) String() string {
 	return fmt.Sprintf("%s by %s: %s", ev.GetName(), ev.Source, strings.Join(keys, ", "))
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *ExternalConfigChange) Method() api.EventMethodType { return api.Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *ExternalConfigChange) TransactionType() api.UpdateTransactionType { return api.BestEffort }
 
-// Direction is Forward.
+// Direction returns Forward.
 func (ev *ExternalConfigChange) Direction() api.UpdateDirectionType { return api.Forward }
 
-// IsBlocking reports whether a caller waits.
+// IsBlocking reports whether a caller waits for the event.
 func (ev *ExternalConfigChange) IsBlocking() bool { return ev.blocking }
 
 // ExternalConfigResync replaces all configuration of one source.
@@ -211,10 +212,10 @@ func (ev *ExternalConfigResync) String() string {
 	return fmt.Sprintf("%s by %s (%d values)", ev.GetName(), ev.Source, len(ev.KVs))
 }
 
-// Method is UpstreamResync.
+// Method returns UpstreamResync.
 func (ev *ExternalConfigResync) Method() api.EventMethodType { return api.UpstreamResync }
 
-// IsBlocking reports whether a caller waits.
+// IsBlocking reports whether a caller waits for the event.
 func (ev *ExternalConfigResync) IsBlocking() bool { return ev.blocking }
 
 // cloneKVs copies the map (not the messages) without its nil values.
@@ -228,16 +229,16 @@ func cloneKVs(kvs map[string]proto.Message) map[string]proto.Message {
 	return out
 }
 
-// nonBlocking is embedded by events without a waiting caller.
+// nonBlocking is embedded by events for which no caller waits.
 type nonBlocking struct{}
 
-// IsBlocking is false.
+// IsBlocking returns false.
 func (nonBlocking) IsBlocking() bool { return false }
 
 // Done does nothing.
 func (nonBlocking) Done(error) {}
 
-// waiter is embedded by events that may be waited for.
+// waiter is embedded by events for which a caller may wait.
 type waiter struct{ result chan error }
 
 func newWaiter() waiter { return waiter{result: make(chan error, 1)} }
@@ -250,8 +251,8 @@ func (w waiter) Done(err error) {
 	}
 }
 
-// Wait returns what the event ended with. Only one caller may wait.
+// Wait returns the error with which the event ended, or nil. Only one caller may wait.
 func (w waiter) Wait() error { return <-w.result }
 
-// oneLine keeps multi-line errors out of one-line texts.
+// oneLine joins the lines of s, for texts of one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// external is configuration that does not come from plugins, by source. It is merged over theirs, source by source in the order of their
-// names, so the outcome does not depend on the order of arrival.
+// external holds, by source, the configuration that does not come from plugins. It is merged over the plugins' configuration, source by
+// source in the order of their names, so the outcome does not depend on the order of arrival.
 type external map[string]map[string]proto.Message
 
 // change applies an ExternalConfigChange.
@@ -43,7 +43,7 @@ func (x external) resync(ev *ExternalConfigResync) {
 	}
 }
 
-// keys are all keys with external configuration, sorted.
+// keys returns all keys with external configuration, sorted.
 func (x external) keys() []string {
 	all := map[string]struct{}{}
 	for _, kvs := range x {
@@ -54,8 +54,8 @@ func (x external) keys() []string {
 	return sortedKeys(all)
 }
 
-// merge returns the value to configure under key when plugins put internal (may be nil). A value that cannot be merged because it is of
-// another type is left out and reported.
+// merge returns the value to configure under key. internal is the plugins' value and may be nil. A value that cannot be merged because it
+// is of another type is left out and reported.
 func (x external) merge(key string, internal proto.Message) (proto.Message, error) {
 	merged, cloned := internal, false
 	var errs []error
@@ -78,8 +78,8 @@ func (x external) merge(key string, internal proto.Message) (proto.Message, erro
 	return merged, errors.Join(errs...)
 }
 
-// values makes the list for the dataplane: the transaction's values, merged with external configuration, and extra (sorted) keys whose
-// external configuration may have changed. current returns the plugins' values of keys that are not in the transaction.
+// values returns the list for the dataplane: the transaction's values, merged with external configuration, and the extra (sorted) keys
+// whose external configuration may have changed. current returns the plugins' values of keys that are not in the transaction.
 func (x external) values(tx *transaction, extra []string, current func(string) proto.Message) ([]txn.KV, error) {
 	out := make([]txn.KV, 0, len(tx.order)+len(extra))
 	var errs []error

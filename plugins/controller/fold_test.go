@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestRemovalHelps: an object that makes the start-up resync fail, and that is then removed, does not keep the node from starting. Changes
-// that arrived meanwhile are not lost, and a queued snapshot keeps its place among older and newer changes.
+// TestRemovalHelps checks that an object that makes the start-up resync fail, and that is then removed, does not prevent the start of the
+// node. Changes that arrived meanwhile are not lost, and a queued snapshot keeps its position among older and newer changes.
 func TestRemovalHelps(t *testing.T) {
 	has := map[string]bool{}
 	h := &hook{name: "h", resync: func(_ api.Event, kube api.KubeStateData, _ int, _ api.ResyncOperations) error {
@@ -38,7 +38,7 @@ func TestRemovalHelps(t *testing.T) {
 	}
 }
 
-// TestFoldStopsAtSnapshots: changes behind a queued snapshot are newer than the snapshot.
+// TestFoldStopsAtSnapshots checks that changes behind a queued snapshot, which are newer than the snapshot, are not folded.
 func TestFoldStopsAtSnapshots(t *testing.T) {
 	q := newQueue(10, func(api.Event) bool { return true })
 	first, second := &api.KubeStateChange{Key: "1"}, &api.KubeStateChange{Key: "2"}

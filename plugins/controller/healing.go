@@ -11,10 +11,10 @@ import (
 // healer decides when to heal. It has no timer: it receives the time and returns its next deadline.
 type healer struct {
 	cfg     HealingConfig
-	cause   error     // what must be healed; nil when there is nothing to heal
-	due     time.Time // when the pending healing runs
-	failed  int       // healings that have failed in a row
-	lastErr error     // of the last of these
+	cause   error     // the error to heal; nil when there is nothing to heal
+	due     time.Time // the time at which the pending healing runs
+	failed  int       // the number of consecutive failed healings
+	lastErr error     // the error of the last failed healing
 	repair  repair
 
 	nextPeriodic time.Time
@@ -52,7 +52,7 @@ func (h *healer) healed() {
 type repair struct {
 	cause  error // nil when there is nothing to repair
 	due    time.Time
-	failed int // repairs that have failed in a row
+	failed int // the number of consecutive failed repairs
 }
 
 // need requests a repair because of err. At most one is pending; the first cause is kept.
@@ -81,14 +81,14 @@ func (r *repair) deadline() time.Time {
 	return r.due
 }
 
-// hurry makes a pending healing run now: its condition may be met.
+// hurry makes a pending healing run now: the condition that it waits for may be met.
 func (h *healer) hurry(now time.Time) {
 	if h.cause != nil {
 		h.due = now
 	}
 }
 
-// delay doubles with each failure up to the maximum.
+// delay returns the delay before the next healing. It doubles with each failure, up to the maximum.
 func (h *healer) delay() time.Duration { return h.cfg.delay(h.failed) }
 
 func (c HealingConfig) delay(failed int) time.Duration {
@@ -109,7 +109,7 @@ func (h *healer) schedulePeriodic(now time.Time) {
 	}
 }
 
-// deadline is when healing has to run next; zero when never.
+// deadline returns the time at which healing has to run next, or zero if none is due.
 func (h *healer) deadline() time.Time {
 	return earliest(earliest(h.afterErrorDue(), h.repair.deadline()), h.nextPeriodic)
 }
@@ -136,7 +136,7 @@ func (h *healer) take(now time.Time) *HealingResync {
 	return nil
 }
 
-// earliest of two times, where zero means never.
+// earliest returns the earlier of two times, where zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -144,7 +144,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// panicError is a panic in Commit: it is unknown what was done.
+// panicError is a panic in Commit: which part of the transaction was applied is unknown.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
@@ -152,9 +152,9 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 // commitResult is the part of a commit's result that the controller uses.
 type commitResult struct {
 	err      error
-	refused  bool // the transaction was not looked at: nothing of it was done
-	escalate bool // some value failed and is not retried
-	undone   bool // for Txn.Revert: nothing of it is left in the dataplane
+	refused  bool // the transaction was not processed: no part of it was applied
+	escalate bool // at least one value failed and is not retried
+	undone   bool // for Txn.Revert: no part of it is left in the dataplane
 }
 
 // classify interprets the error of Commit. The agent does not heal failures of keys for which externalOnly is true.

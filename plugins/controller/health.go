@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// health is whether the node can be relied on, as of the last event.
+// health is the readiness and the liveness of the node, as of the last event.
 type health struct {
-	notReady  string // why; empty if ready
-	unhealthy string // why; empty if healthy
+	notReady  string // the reason; empty if ready
+	unhealthy string // the reason; empty if healthy
 }
 
-// health reports how the core is.
+// health returns the current health of the core.
 func (c *core) health() health {
 	switch {
 	case c.fatal != nil:
@@ -43,16 +43,16 @@ func errText(err error) string {
 type status struct {
 	current atomic.Pointer[health]
 	closed  atomic.Bool
-	busy    atomic.Pointer[busy] // nil: nothing is being handled
+	busy    atomic.Pointer[busy] // nil if no event is being handled
 }
 
-// busy is what the loop is doing.
+// busy is the event that the loop is handling.
 type busy struct {
 	event string
 	since time.Time
 }
 
-// stuck names the event that the loop has handled for longer than limit; empty if it moves.
+// stuck describes the event that the loop has handled for longer than limit; it returns an empty string if there is none.
 func (s *status) stuck(limit time.Duration) string {
 	b := s.busy.Load()
 	if b == nil || time.Since(b.since) <= limit {
@@ -69,7 +69,7 @@ func (s *status) set(h health) {
 
 func (s *status) close() { s.closed.Store(true) }
 
-// Ready reports whether the node's configuration is in place, and if not why.
+// Ready reports whether the node's configuration is in place, and if not, the reason.
 func (c *Controller) Ready() (bool, string) {
 	if c.status.closed.Load() {
 		return false, "event loop has ended"
@@ -81,7 +81,7 @@ func (c *Controller) Ready() (bool, string) {
 	return h.notReady == "", h.notReady
 }
 
-// Healthy is false when restarting the agent (never VPP) may help: after an api.FatalError until a full resync succeeds, and
+// Healthy returns false when a restart of the agent (never of VPP) may help: after an api.FatalError until a full resync succeeds, and
 // while the loop is stuck.
 func (c *Controller) Healthy() (bool, string) {
 	if reason := c.status.stuck(time.Duration(c.cfg.EventDeadline)); reason != "" {

@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestStuckLoopIsNotHealthy: an event that does not end makes the node not ready and the agent unhealthy, so that it is restarted; when the
-// event ends after all, both recover.
+// TestStuckLoopIsNotHealthy checks that an event that does not end makes the node not ready and the agent unhealthy, so that the agent is
+// restarted. If the event ends later, both recover.
 func TestStuckLoopIsNotHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})

@@ -22,7 +22,7 @@ type EventRecord struct {
 	Description     string
 	Method          string
 	Handlers        []HandlerRecord
-	// TxnError is the error of the commit, Error all errors (the argument of Done).
+	// TxnError is the error of the commit. Error joins all errors (the argument of Done).
 	TxnError string      `json:",omitempty"`
 	Error    string      `json:",omitempty"`
 	Txn      *txn.Record `json:",omitempty"`
@@ -57,7 +57,7 @@ func (r *EventRecord) addHandler(name string, revert bool, change string, err er
 	r.Handlers = append(r.Handlers, hr)
 }
 
-// String prints the record as an operator would read it.
+// String formats the record for an operator.
 func (r *EventRecord) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#%d %s +%s %s", r.SeqNum, r.ProcessingStart.UTC().Format("2006-01-02T15:04:05.000Z"),
@@ -65,7 +65,7 @@ func (r *EventRecord) String() string {
 	return b.String()
 }
 
-// body is the record without its number and times.
+// body returns the text of the record without its number and times.
 func (r *EventRecord) body() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s", r.Method, oneLine(r.Description))
@@ -101,7 +101,8 @@ func (r *EventRecord) body() string {
 	return b.String()
 }
 
-// history is the bounded memory of events. The records of the initial period, which is the most important one, do not age.
+// history is the bounded list of recorded events. The records of the initial period are the most important ones and are not removed because
+// of their age.
 type history struct {
 	cfg HistoryConfig
 

@@ -25,7 +25,7 @@ func TestHistoryKeepsTheInitialPeriodAndTheNewest(t *testing.T) {
 			t.Errorf("after %s: %v, want %s", after, got, want)
 		}
 	}
-	for i := range uint64(4) { // one more than the initial period may have
+	for i := range uint64(4) { // one more than the limit of the initial period
 		add(i+1, time.Duration(i)*time.Second)
 	}
 	expect(time.Minute, "[1 2 3 4]")

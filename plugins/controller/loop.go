@@ -24,11 +24,11 @@ type Deps struct {
 	Applier txn.Applier
 	// Jobs runs the loop.
 	Jobs *lifecycle.Group
-	// HTTP is where the REST handlers are registered; none if nil.
+	// HTTP is the server at which the REST handlers are registered; nil if there is none.
 	HTTP rest.HTTPHandlers
-	// Metrics is where the metrics are registered; none if nil.
+	// Metrics is the registry of the metrics; nil if there is none.
 	Metrics prometheus.Registerer
-	// Now is the clock of records and decisions; time.Now if nil. Timers are always the runtime's.
+	// Now is the clock for records and decisions; time.Now if nil. Timers always use the clock of the Go runtime.
 	Now func() time.Time
 	// OnEventHandled is called from the loop when an event has been handled and its transaction applied; err is the argument of Done.
 	OnEventHandled func(ev api.Event, start, end time.Time, err error)
@@ -49,7 +49,7 @@ type Controller struct {
 	// Only the loop uses these once it is started (except for core.store).
 	core     *core
 	shutdown bool // the Shutdown event has been handled
-	ended    bool // and all events that followed from it
+	ended    bool // all events that followed from Shutdown have been handled, too
 
 	mu       sync.Mutex
 	started  bool               // guarded by mu
@@ -58,7 +58,7 @@ type Controller struct {
 	closeErr error // guarded by closing
 }
 
-// New makes a controller. Events may be pushed right away; they are handled after Start.
+// New returns a controller. Events may be pushed immediately; they are handled after Start.
 func New(cfg Config, deps Deps) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("controller config: %w", err)
@@ -88,7 +88,7 @@ func New(cfg Config, deps Deps) (*Controller, error) {
 	return c, nil
 }
 
-// Start starts the loop. The order of handlers is the order in which they see events.
+// Start starts the loop. Handlers receive events in the order of the arguments.
 func (c *Controller) Start(handlers ...api.EventHandler) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,8 +116,8 @@ func (c *Controller) Start(handlers ...api.EventHandler) error {
 	return nil
 }
 
-// Close makes the plugins handle a Shutdown event, after all queued events, and ends the loop. When that takes longer than
-// Config.ShutdownDeadline, the loop is cancelled and Close reports it. Events that remain unhandled get Done(api.ErrClosed).
+// Close makes the plugins handle a Shutdown event, after all queued events, and ends the loop. If this takes longer than
+// Config.ShutdownDeadline, the loop is cancelled and Close returns an error. Events that remain unhandled get Done(api.ErrClosed).
 func (c *Controller) Close() error {
 	c.closing.Do(func() { c.closeErr = c.close() })
 	return c.closeErr
@@ -127,7 +127,7 @@ func (c *Controller) close() error {
 	defer c.discardAll()
 	c.mu.Lock()
 	started := c.started
-	c.started = true // and cannot be started again
+	c.started = true // from now on Start returns an error
 	c.mu.Unlock()
 	if !started {
 		c.status.close()
@@ -136,7 +136,7 @@ func (c *Controller) close() error {
 	deadline := time.NewTimer(time.Duration(c.cfg.ShutdownDeadline))
 	defer deadline.Stop()
 	shutdown := newShutdown()
-	if err := c.queue.pushLast(shutdown); err != nil { // the loop has ended by itself
+	if err := c.queue.pushLast(shutdown); err != nil { // the loop has already ended
 		return nil
 	}
 	select {
@@ -172,12 +172,12 @@ func (c *Controller) PushFollowUp(cause, event api.Event) error {
 func (c *Controller) GetConfig(key string) proto.Message { return c.core.store.get(key) }
 
 // DataplaneReconnected informs the controller that the dataplane may have lost its configuration, e.g. because VPP has restarted. It never
-// blocks and never fails for lack of room. Events that were queued before are handled afterwards.
+// blocks and never fails because of a full queue. Events that were queued before are handled after the reconnect.
 func (c *Controller) DataplaneReconnected(reason string) error {
 	return c.queue.pushReconnect(&DataplaneReconnect{Reason: reason})
 }
 
-// Resync makes the loop run a resync and waits for it. The record is nil if the resync did not run.
+// Resync requests a resync and waits until it has ended. The record is nil if the resync did not run.
 func (c *Controller) Resync(ctx context.Context, method api.EventMethodType) (*EventRecord, error) {
 	if !method.IsResync() {
 		return nil, fmt.Errorf("%s is not a resync", method)
@@ -194,10 +194,10 @@ func (c *Controller) Resync(ctx context.Context, method api.EventMethodType) (*E
 	}
 }
 
-// EventHistory returns the recorded events in ascending order. Records must not be changed.
+// EventHistory returns the recorded events in ascending order. The caller must not change the records.
 func (c *Controller) EventHistory() []*EventRecord { return c.history.snapshot(c.deps.Now()) }
 
-// run is the loop.
+// run runs the loop.
 func (c *Controller) run(ctx context.Context) error {
 	defer close(c.stopped)
 	defer c.discardAll()
@@ -234,7 +234,7 @@ func (c *Controller) step(ctx context.Context) bool {
 	return true
 }
 
-// next takes the next event that is not a follow-up, whether the controller's own or from the queue.
+// next takes the next event that is not a follow-up: an event of the controller itself, or else one from the queue.
 func (c *Controller) next() *item {
 	ev := c.core.due(c.deps.Now())
 	c.status.set(c.core.health())
@@ -266,7 +266,7 @@ func (c *Controller) fold(ev api.Event) {
 	}
 }
 
-// wait returns when there may be something to do.
+// wait returns when an event may be ready to be handled.
 func (c *Controller) wait(ctx context.Context) {
 	var timeout <-chan time.Time
 	if at := c.core.deadline(); !at.IsZero() {
@@ -305,7 +305,7 @@ func (c *Controller) handle(ctx context.Context, it *item) {
 	c.done(it.ev, out.err)
 }
 
-// done calls Done. The loop must survive an event that cannot take it.
+// done calls ev.Done. A panic in Done must not end the loop.
 func (c *Controller) done(ev api.Event, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -330,7 +330,7 @@ func (c *Controller) commit(ctx context.Context, t *txn.Txn) (rec *txn.Record, e
 	return c.deps.Applier.Commit(ctx, t)
 }
 
-// publish reports a handled event to metrics and callbacks.
+// publish reports a handled event to the history, the metrics and the callbacks, and logs it.
 func (c *Controller) publish(t *turn, out outcome) {
 	r := t.record
 	c.history.add(r)
@@ -352,7 +352,7 @@ func (c *Controller) publish(t *turn, out outcome) {
 	case out.err != nil:
 		level := slog.LevelWarn
 		if t.update != nil && t.ev.IsBlocking() {
-			level = slog.LevelDebug // its caller has the error, and logs it
+			level = slog.LevelDebug // its caller receives the error and logs it
 		}
 		c.deps.Log.Log(context.Background(), level, "event failed", "error", oneLine(out.err.Error()), "event", r.SeqNum,
 			"description", oneLine(r.Description), "method", r.Method, "result", out.result, "took", took)

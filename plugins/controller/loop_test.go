@@ -48,7 +48,7 @@ func (h *hook) Resync(ev api.Event, kube api.KubeStateData, count int, tx api.Re
 	return h.resync(ev, kube, count, tx)
 }
 
-// ping is an update event whose outcome is counted.
+// ping is an update event that counts its outcomes.
 type ping struct {
 	name     string
 	blocking bool
@@ -75,7 +75,7 @@ type rig struct {
 	applier *lockedApplier
 }
 
-// lockedApplier may be looked at while the loop runs.
+// lockedApplier may be read while the loop runs.
 type lockedApplier struct {
 	mu sync.Mutex
 	*fakeApplier
@@ -96,7 +96,7 @@ func (a *lockedApplier) kinds() (kinds []txn.Kind) {
 	return kinds
 }
 
-// newRig makes a real controller; call it inside a synctest bubble.
+// newRig returns a real controller; it must be called inside a synctest bubble.
 func newRig(t *testing.T, change func(*Config, *Deps)) *rig {
 	t.Helper()
 	r := &rig{applier: &lockedApplier{fakeApplier: newFakeApplier()}, jobs: lifecycle.NewGroup(t.Context(), discard())}
@@ -119,7 +119,7 @@ func (r *rig) start(t *testing.T, handlers ...api.EventHandler) {
 	}
 }
 
-// run starts the controller and has the start-up resync done.
+// run starts the controller and completes the start-up resync.
 func (r *rig) run(t *testing.T, handlers ...api.EventHandler) {
 	t.Helper()
 	r.start(t, handlers...)
@@ -229,7 +229,7 @@ func TestFullQueue(t *testing.T) {
 		blocking := newPing("5", true)
 		r.jobs.Go("caller", func(context.Context) error { return r.c.PushEvent(blocking) })
 		synctest.Wait()
-		push(t, r.c, dbResync(nil)) // always finds room
+		push(t, r.c, dbResync(nil)) // always has room
 		if err := <-blocking.done; err != nil {
 			t.Errorf("blocking event that waited: %v", err)
 		}

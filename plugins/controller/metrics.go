@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts events. A nil *metrics counts nothing.
+// metrics counts events. A nil *metrics is valid and counts nothing.
 type metrics struct {
 	events       *prometheus.CounterVec
 	duration     *prometheus.HistogramVec

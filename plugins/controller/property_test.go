@@ -14,9 +14,9 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestUpdatesEqualResync checks the guarantee of the controller: after any events in any order, with any failures, once everything is
-// healed, the dataplane has the result of one resync of the final state. Every sequence runs with the verification mode on, which must not
-// raise false alarms. CONTIV_SEED repeats one sequence, CONTIV_RUNS sets their number.
+// TestUpdatesEqualResync checks the guarantee of the controller: after any events in any order, with any failures, and after all healing,
+// the dataplane has the result of one resync of the final state. Every sequence runs with the verification mode on, which must not report
+// false errors. CONTIV_SEED repeats one sequence, CONTIV_RUNS sets the number of sequences.
 func TestUpdatesEqualResync(t *testing.T) {
 	runs, first := 3000, uint64(0)
 	if testing.Short() {
@@ -40,7 +40,7 @@ func TestUpdatesEqualResync(t *testing.T) {
 	}
 }
 
-// coverage makes sure that the sequences reach the cases that they must test.
+// coverage counts the cases that the sequences have reached, to make sure that all required cases are tested.
 type coverage map[string]int
 
 func (c coverage) check(t *testing.T) {
@@ -152,7 +152,7 @@ func (w *walk) event() {
 	}
 }
 
-// push queues an event and mostly lets the controller handle all there is.
+// push queues an event and usually lets the controller handle all queued events.
 func (w *walk) push(ev api.Event) {
 	w.t.Helper()
 	if err := w.c.PushEvent(ev); err != nil {
@@ -163,7 +163,7 @@ func (w *walk) push(ev api.Event) {
 	}
 }
 
-// external pushes external configuration, for values of plugins and for others.
+// external pushes external configuration, for keys of plugins and for other keys.
 func (w *walk) external(key, value string) {
 	w.t.Helper()
 	source := []string{"one", "two"}[w.rng.IntN(2)]
@@ -251,7 +251,7 @@ func (w *walk) settle() {
 	}
 }
 
-// oracle is the configuration that new handlers make for the final state.
+// oracle returns the configuration that new handlers make for the final state.
 func (w *walk) oracle() string {
 	s := newSim(w.t, nil, "alpha", "beta", "gamma")
 	s.pods = w.pods
@@ -265,7 +265,7 @@ func (w *walk) oracle() string {
 	for key, e := range tx.values {
 		want[key] = e.value
 	}
-	for _, source := range []string{"one", "two"} { // of single strings the last one wins
+	for _, source := range []string{"one", "two"} { // the last source has precedence for single strings
 		for key, value := range w.ext[source] {
 			want[key] = str(value)
 		}

@@ -13,17 +13,17 @@ import (
 
 // Errors of PushEvent and PushFollowUp besides those of the api package.
 var (
-	// errBlockingFollowUp is returned for a follow-up with a waiting caller: code inside the loop cannot wait.
+	// errBlockingFollowUp is returned for a follow-up for which a caller waits: code inside the loop cannot wait.
 	errBlockingFollowUp = errors.New("a follow-up cannot be a blocking event")
 	// errMalformedEvent is returned for events that break the contract of the api package.
 	errMalformedEvent = errors.New("malformed event")
-	// errCauseReverted is the argument of Done of a follow-up when the event that it follows was reverted.
+	// errCauseReverted is the argument of Done of a follow-up whose cause was reverted.
 	errCauseReverted = errors.New("the event that this one follows up was undone")
 )
 
 const (
-	// pushWaitLimit bounds how long a blocking event waits for room. If the queue does not move for so long, the loop hangs, for example
-	// because a handler has broken the contract and pushes from inside the loop.
+	// pushWaitLimit bounds how long a blocking event waits for room. If the queue does not move for this long, the loop hangs, for
+	// example because a handler breaks the contract and pushes from inside the loop.
 	pushWaitLimit = 30 * time.Second
 	// startupReserve is the room that is kept for the start-up resync in a queue full of events that wait for it.
 	startupReserve = 16
@@ -37,17 +37,17 @@ type item struct {
 	last       bool
 }
 
-// queue holds the events to be handled. All methods may be called from any goroutine; those of the second half of this file are for the
-// loop.
+// queue holds the events to be handled. All methods may be called from any goroutine. Only the loop calls the methods in the second half of
+// this file.
 type queue struct {
 	limit  int
-	admits func(api.Event) bool // what may leave the main queue now; called by next
-	wake   chan struct{}        // has a token when there may be something new
+	admits func(api.Event) bool // reports whether an event may leave the main queue now; called by next
+	wake   chan struct{}        // has a token when there may be a new event
 
 	mu        sync.Mutex
 	main      []*item       // guarded by mu
 	followUps []*item       // guarded by mu
-	reconnect *item         // guarded by mu; at most one, and it needs no room
+	reconnect *item         // guarded by mu; there is at most one, and the limit does not apply to it
 	current   api.Event     // guarded by mu; the event that is being handled
 	pushed    []*item       // guarded by mu; follow-ups of current, not yet queued
 	seqNum    uint64        // guarded by mu; of current
@@ -60,7 +60,7 @@ func newQueue(limit int, admits func(api.Event) bool) *queue {
 	return &queue{limit: limit, admits: admits, wake: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
-// check returns the fault of an event.
+// check returns an error if ev breaks the contract of the api package.
 func check(ev api.Event) error {
 	if ev == nil {
 		return fmt.Errorf("%w: nil", errMalformedEvent)
@@ -98,7 +98,7 @@ func (q *queue) push(ev api.Event) error {
 	}
 }
 
-// tryPush queues ev; if that is worth another try later it returns a channel to wait for.
+// tryPush queues ev. If a later attempt may succeed, it returns a channel to wait for.
 func (q *queue) tryPush(ev api.Event) (room <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,7 +124,7 @@ func (q *queue) tryPush(ev api.Event) (room <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// pushLast queues the event after which the loop ends; it always finds room.
+// pushLast queues the event after which the loop ends. The limit does not apply to it.
 func (q *queue) pushLast(ev api.Event) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,7 +136,7 @@ func (q *queue) pushLast(ev api.Event) error {
 	return nil
 }
 
-// pushReconnect replaces a reconnect that has not been handled yet.
+// pushReconnect queues ev. It replaces a reconnect that has not been handled yet.
 func (q *queue) pushReconnect(ev *DataplaneReconnect) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,7 +173,7 @@ func (q *queue) pushFollowUp(cause, ev api.Event) error {
 	return nil
 }
 
-// length is the number of events that wait.
+// length returns the number of events that wait.
 func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,7 +184,7 @@ func (q *queue) length() int {
 	return n
 }
 
-// close stops accepting and returns all that will not be handled.
+// close makes later pushes fail and returns all events that will not be handled.
 func (q *queue) close() []*item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,8 +222,8 @@ func (q *queue) nextFollowUp() *item {
 	return it
 }
 
-// next takes the next event that is admitted. Before the start-up resync events that are not stay where they are. superseded are changes
-// that a later snapshot contains, and that snapshot is now handled first.
+// next takes the next event that is admitted. Before the start-up resync, events that are not admitted keep their place. superseded are the
+// changes that the returned snapshot contains; the snapshot is handled instead of them.
 func (q *queue) next() (it *item, superseded []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -250,9 +250,9 @@ func (q *queue) next() (it *item, superseded []*item) {
 	return it, superseded
 }
 
-// supersededLocked removes from the first n events the changes of the cluster's state that a snapshot contains and passes in the queue:
-// replaying them afterwards would restore objects that the snapshot no longer has. The very first snapshot is an exception: changes from
-// before it are replayed (see doc.go on the duties of code that pushes them).
+// supersededLocked removes, from the first n events, the changes of the cluster's state that the snapshot by contains and overtakes in the
+// queue: replaying them after the snapshot would restore objects that the snapshot no longer has. The very first snapshot is an exception:
+// changes from before it are replayed (see the duties of code that pushes events in doc.go).
 func (q *queue) supersededLocked(by *item, n int) (superseded []*item) {
 	if _, dbResync := by.ev.(*api.DBResync); !dbResync || by.dbResyncs == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (q *queue) supersededLocked(by *item, n int) (superseded []*item) {
 	return superseded
 }
 
-// takeChanges takes the queued changes of the cluster's state, up to the first snapshot.
+// takeChanges removes and returns the queued changes of the cluster's state, up to the first snapshot.
 func (q *queue) takeChanges() (taken []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -292,21 +292,21 @@ func (q *queue) takeChanges() (taken []*item) {
 	return taken
 }
 
-// begin reports which event is being handled, under which number.
+// begin sets the event that is being handled, and its number.
 func (q *queue) begin(ev api.Event, seqNum uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.current, q.seqNum = ev, seqNum
 }
 
-// mark is the number of follow-ups that have been pushed for the current event so far.
+// mark returns the number of follow-ups that have been pushed for the current event so far.
 func (q *queue) mark() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.pushed)
 }
 
-// end queues the follow-ups of the current event except for the first n, which it returns.
+// end queues the follow-ups of the current event except for the first n, which it returns without queuing them.
 func (q *queue) end(n int) (dropped []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -33,7 +33,7 @@ func (c *Controller) registerREST(http rest.HTTPHandlers) {
 	http.RegisterHTTPHandler(resyncPath, c.serveResync, "POST")
 }
 
-// paramError is a query parameter that cannot be understood.
+// paramError is the error for an invalid query parameter.
 type paramError struct {
 	name, value, allowed string
 }
@@ -42,7 +42,7 @@ func (e *paramError) Error() string {
 	return fmt.Sprintf("parameter %q: %q is not allowed, must be %s", e.name, e.value, e.allowed)
 }
 
-// params is a query that has only supported parameters, each at most once.
+// params is a query that has supported parameters only, each at most once.
 type params struct{ values url.Values }
 
 func parseParams(values url.Values, known ...string) (params, error) {
@@ -70,7 +70,7 @@ func (p params) uint(name string, minimum uint64) (n uint64, ok bool, err error)
 	return n, true, nil
 }
 
-// time reads a point in time; the zero time when it is absent.
+// time reads a point in time; it returns the zero time if the parameter is absent.
 func (p params) time(name string) (time.Time, error) {
 	if !p.values.Has(name) {
 		return time.Time{}, nil
@@ -87,7 +87,7 @@ func (p params) time(name string) (time.Time, error) {
 	return at, nil
 }
 
-// oneOf reads one of some words; the first is the default.
+// oneOf reads a parameter that must be one of words; the first word is the default.
 func (p params) oneOf(name string, words ...string) (string, error) {
 	if !p.values.Has(name) {
 		return words[0], nil
@@ -98,7 +98,7 @@ func (p params) oneOf(name string, words ...string) (string, error) {
 	return p.values.Get(name), nil
 }
 
-// historyQuery selects records.
+// historyQuery selects records of the history.
 type historyQuery struct {
 	seqNum       uint64 // the only record selected; 0 = all
 	since, until time.Time
@@ -140,7 +140,7 @@ func parseHistoryQuery(values url.Values) (q historyQuery, err error) {
 	return q, q.validate(p)
 }
 
-// validate finds combinations that make no sense.
+// validate returns an error for combinations of parameters that make no sense.
 func (q *historyQuery) validate(p params) error {
 	if q.seqNum != 0 {
 		for _, other := range []string{"since", "until", "from", "to", "first", "last"} {
@@ -160,7 +160,7 @@ func (q *historyQuery) validate(p params) error {
 	return nil
 }
 
-// filter selects from records, which are in ascending order.
+// filter returns the selected records; records are in ascending order.
 func (q *historyQuery) filter(records []*EventRecord) []*EventRecord {
 	out := []*EventRecord{}
 	for _, r := range records {

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// mux is the least that can register handlers.
+// mux is the smallest server that can register handlers.
 type mux map[string]http.HandlerFunc
 
 func (m mux) RegisterHTTPHandler(path string, handler http.HandlerFunc, methods ...string) {

@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestScripts runs testdata/*.txtar: each is a list of commands with the controller's results. With -update the outcome is written back;
-// commit only differences that you understand. Commands:
+// TestScripts runs testdata/*.txtar: each is a list of commands with the controller's results. With -update the results are written to the
+// files; commit only differences that you understand. Commands:
 //
 //	handlers NAME...                      (first line)
 //	db K=V...                             DBResync
@@ -176,7 +176,7 @@ func (sc *script) faults(cmd string, args []string) {
 	}
 }
 
-// print shows the events handled since.
+// print writes the events that were handled since the last call.
 func (sc *script) print() {
 	if sc.s == nil {
 		return

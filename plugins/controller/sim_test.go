@@ -24,7 +24,7 @@ type sim struct {
 	c       *Controller
 	applier *fakeApplier
 	clock   time.Time
-	pods    map[string]string // the input of a resync from outside of the cluster's state
+	pods    map[string]string // the input of a resync that is not part of the cluster's state
 	fakes   []*fakePlugin
 	fault   func(h *fakePlugin, op string, ev api.Event) error
 	verErrs []error
@@ -57,7 +57,7 @@ func newSim(t testing.TB, change func(*Config), names ...string) *sim {
 	return s
 }
 
-// push queues an event and runs until there is no more work.
+// push queues an event and runs the controller until no event is left.
 func (s *sim) push(ev api.Event) {
 	s.t.Helper()
 	if err := s.c.PushEvent(ev); err != nil {
@@ -75,7 +75,7 @@ func (s *sim) run() {
 	}
 }
 
-// advance moves the clock, stopping wherever something is due.
+// advance moves the clock, and stops whenever an event is due.
 func (s *sim) advance(d time.Duration) {
 	s.t.Helper()
 	end := s.clock.Add(d)
@@ -249,7 +249,7 @@ func (h *fakePlugin) DescribeInternalData() string {
 	return b.String()
 }
 
-// podEvent adds or removes a pod; done has its result.
+// podEvent adds or removes a pod; done receives its result.
 type podEvent struct {
 	name, value string
 	remove      bool
@@ -298,7 +298,7 @@ func (ev *podEvent) Done(err error) {
 	}
 }
 
-// podCount is a follow-up.
+// podCount is a follow-up event.
 type podCount struct {
 	nonBlocking
 	n int
@@ -336,20 +336,20 @@ func text(m proto.Message) string {
 	return ""
 }
 
-// fakeApplier applies values to a map. It behaves like a dataplane that loses nothing, with faults on demand.
+// fakeApplier applies values to a map. It behaves like a dataplane that loses no values, with configurable faults.
 type fakeApplier struct {
 	desired, applied map[string]proto.Message
 	retry            map[string]bool // values that it will retry itself
 	txns             []*txn.Txn
-	// fault chooses what goes wrong with a transaction.
+	// fault returns the fault of a transaction.
 	fault func(t *txn.Txn) fault
 }
 
 type fault struct {
-	refuse    error  // nothing is done
+	refuse    error  // nothing is applied
 	key       string // this value fails
 	retriable bool
-	revertErr error // undoing fails as well
+	revertErr error // reverting fails, too
 	panics    bool
 }
 
@@ -440,7 +440,7 @@ func (a *fakeApplier) set(key string) {
 	}
 }
 
-// retryAll does the background retries of a dataplane.
+// retryAll runs the background retries of a dataplane.
 func (a *fakeApplier) retryAll() {
 	for key := range a.retry {
 		a.set(key)

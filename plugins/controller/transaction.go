@@ -15,7 +15,7 @@ type entry struct {
 	owner int
 }
 
-// store is the internal configuration: the values that plugins have put, as of the last committed event. Only the loop writes it; any
+// store is the internal configuration: the values that plugins have put, as of the last committed event. Only the loop writes to it; any
 // goroutine may read it.
 type store struct {
 	mu     sync.RWMutex
@@ -54,14 +54,14 @@ func (s *store) apply(tx *transaction) {
 	}
 }
 
-// transaction collects what handlers put and delete while they handle one event. It implements api.UpdateOperations.
+// transaction collects the values that handlers put and delete while they handle one event. It implements api.UpdateOperations.
 type transaction struct {
 	resync bool
-	base   *store // for updates: what Get falls back to, and for resyncs: what a failed handler keeps
-	owner  int    // the handler that is being called
+	base   *store // for updates: the store that Get falls back to; for resyncs: the store with the values that a failed handler keeps
+	owner  int    // the index of the handler that is being called
 	order  []string
 	values map[string]entry
-	errs   []error // wrong use by the handler that is being called
+	errs   []error // misuse by the handler that is being called
 }
 
 func newTransaction(base *store, resync bool) *transaction {
@@ -107,15 +107,15 @@ func (tx *transaction) set(key string, e entry) {
 // begin starts the call of a handler.
 func (tx *transaction) begin(owner int) { tx.owner = owner }
 
-// end ends the call and returns the handler's misuse.
+// end ends the call and returns the errors of the handler's misuse.
 func (tx *transaction) end() error {
 	err := errors.Join(tx.errs...)
 	tx.errs = nil
 	return err
 }
 
-// keepOld restores the values that a handler had before the resync in which it failed, and drops what it has put so far: its configuration
-// must not vanish because it could not be recomputed.
+// keepOld drops the values that a handler has put in the resync in which it failed, and restores the values that it had before: its
+// configuration must not be removed because it could not be recomputed.
 func (tx *transaction) keepOld(owner int) {
 	for key, e := range tx.values {
 		if e.owner == owner {
@@ -140,7 +140,7 @@ func (tx *transaction) keepOld(owner int) {
 	}
 }
 
-// touched is true for keys that plugins have put or deleted in this transaction.
+// touched reports whether plugins have put or deleted key in this transaction.
 func (tx *transaction) touched(key string) bool {
 	_, ok := tx.values[key]
 	return ok

@@ -11,15 +11,16 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// API is what other plugins use of idalloc. All methods are to be called from the event loop only, and none waits.
+// API is the interface of idalloc for other plugins. All methods must be called from the event loop, and none waits.
 type API interface {
-	// InitPool reports which IDs a pool has. The first node to use the pool decides for the cluster: for a node that says something else,
-	// allocations fail. Repeating it is fine.
+	// InitPool defines the IDs of a pool. The first node that uses the pool defines it for the cluster: on a node with another definition,
+	// allocations fail. InitPool is idempotent.
 	InitPool(name string, ids Range, reserved ...uint32) error
-	// GetOrAllocateID returns the ID of the label. If it is not known it returns ErrPending, and the event Allocated follows
-	// when it is; if allocating fails, it returns why, and goes on trying.
+	// GetOrAllocateID returns the ID of the label. If the ID is not known, it returns ErrPending, and the event Allocated follows when the
+	// ID is known. If the allocation fails, it returns the reason, and the allocation is retried.
 	GetOrAllocateID(pool, label string) (uint32, error)
-	// ReleaseID gives the ID of the label up: for good if this node owns it, else only this node's use of it, with ErrNotOwner.
+	// ReleaseID releases the ID of the label: permanently if this node owns it; otherwise it ends only this node's use of it, and returns
+	// ErrNotOwner.
 	ReleaseID(pool, label string) error
 }
 
@@ -28,7 +29,7 @@ type Range struct{ Min, Max uint32 }
 
 // The errors of this package.
 var (
-	// ErrPending means that the answer will come as an event.
+	// ErrPending means that the result will arrive as an event.
 	ErrPending = errors.New("the ID is being allocated")
 	// ErrExhausted means that all IDs of the pool are in use or in quarantine.
 	ErrExhausted = errors.New("the pool has no free ID")
@@ -36,27 +37,27 @@ var (
 	ErrNotOwner = errors.New("the ID is owned by another node")
 	// ErrNoPool means that InitPool has not been called.
 	ErrNoPool = errors.New("there is no such pool")
-	// ErrOtherRange means that the cluster's pool has other IDs than this node thinks.
+	// ErrOtherRange means that the pool has other IDs in the cluster than on this node.
 	ErrOtherRange = errors.New("the pool has another range in the cluster database")
 )
 
 const (
 	// Keyword is the resource of pools and allocations in events of the database.
 	Keyword = "idalloc"
-	// KeyPrefix is the beginning of their keys below the root of the shared state.
+	// KeyPrefix is the start of their keys below the root of the shared state.
 	KeyPrefix = Keyword + "/"
-	// DefaultQuarantine is how long a released ID is not given to another label.
+	// DefaultQuarantine is the time during which a released ID is not assigned to another label.
 	DefaultQuarantine = 10 * time.Minute
 )
 
 // Deps are the dependencies of IDAlloc.
 type Deps struct {
 	infra.PluginDeps
-	// ServiceLabel names this node, which owns what it allocates.
+	// ServiceLabel is the name of this node, which owns the IDs that it allocates.
 	ServiceLabel servicelabel.ReaderAPI
 	EventLoop    controller.EventLoop
 	DB           cas.Store
-	// Quarantine is how long a released ID is not given to another label, in whole seconds; DefaultQuarantine if zero, none
+	// Quarantine is the time during which a released ID is not assigned to another label, in whole seconds; DefaultQuarantine if zero, none
 	// if negative.
 	Quarantine time.Duration
 	// HTTPHandlers may be nil.

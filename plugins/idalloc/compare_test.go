@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// compare does the same at random to two databases.
+// compare runs the same random operations on two databases.
 func compare(t *testing.T, a, b cas.Store) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4))

@@ -1,14 +1,14 @@
-// Package idalloc hands out numbers that are unique in the cluster, from pools: VNIs and VRFs of networks, tunnel IDs.
+// Package idalloc allocates numbers that are unique in the cluster, from pools: VNIs and VRFs of networks, tunnel IDs.
 //
-// An allocation is a label and an ID. All nodes that ask for a label get the same ID; the one that asked first owns it, and only the owner
-// releases it. A released ID is not given to another label before a quarantine is over.
+// An allocation is a label and an ID. All nodes get the same ID for a label. The first node that requests a label owns its ID, and only the
+// owner can release it. A released ID is not assigned to another label before a quarantine has ended.
 //
-// In the cluster database an allocation is two keys, by label and by ID, which are written in one transaction and only if both are free. No
-// key is shared by different labels, so hundreds of nodes can allocate at once. The first ID to be tried follows from the label: it is
-// rarely taken, and after the loss of the database the label gets it again. The record of the pool itself is contiv's; allocations that
-// contiv has put into it are moved to their own keys.
+// In the cluster database an allocation has two keys, one for the label and one for the ID. They are written in one transaction, and only
+// if both are free. Different labels share no key, so hundreds of nodes can allocate at the same time. The first ID that is tried is
+// computed from the label: it is rarely in use, and after a loss of the database the label gets the same ID again. The record of the pool
+// itself is that of contiv; allocations that contiv has stored in it are moved to their own keys.
 //
-// The event loop never waits for the database. GetOrAllocateID answers from what is known, or returns ErrPending and lets a job do it; the
-// result comes back as the event Allocated, and what is known changes with that event, not before. If the database loses allocations that
-// this node uses, the job puts them back as they were.
+// The event loop never waits for the database. GetOrAllocateID returns a known ID, or returns ErrPending and leaves the allocation to a
+// job. The result arrives as the event Allocated; the known IDs change with that event, not before. If the database loses allocations that
+// this node uses, the job restores them.
 package idalloc

@@ -27,8 +27,8 @@ func clients(t *testing.T, etcd *castest.Cluster, n int) (out []*store) {
 	return out
 }
 
-// TestHundredsAtOnce: 400 allocators, two of which always want the same label, share a pool that has room for just the labels,
-// and one that has room for many more.
+// TestHundredsAtOnce: 400 allocators, of which two always request the same label, share a pool that has exactly enough IDs for the labels,
+// and one that has many more.
 func TestHundredsAtOnce(t *testing.T) {
 	etcd := castest.NewCluster(t, 1)
 	stores := clients(t, etcd, 20)
@@ -47,7 +47,7 @@ func TestHundredsAtOnce(t *testing.T) {
 				defer cancel()
 				var a Allocation
 				err := errors.New("not tried")
-				for err != nil && ctx.Err() == nil { // on a busy machine a call may take too long; the worker repeats it too
+				for err != nil && ctx.Err() == nil { // on a busy machine a call may take too long; the worker repeats it, too
 					a, err = stores[i%len(stores)].allocate(ctx, p, fmt.Sprintf("label-%d", i%labels), 0)
 				}
 				if err != nil {
@@ -75,7 +75,7 @@ func TestHundredsAtOnce(t *testing.T) {
 	}
 }
 
-// TestQuarantineOfEtcd: the time is etcd's own, and a restart of etcd does not shorten it.
+// TestQuarantineOfEtcd checks that etcd measures the time of the quarantine, and that a restart of etcd does not shorten it.
 func TestQuarantineOfEtcd(t *testing.T) {
 	etcd := castest.NewCluster(t, 1)
 	s := clients(t, etcd, 1)[0]
@@ -108,7 +108,7 @@ func TestQuarantineOfEtcd(t *testing.T) {
 	}
 }
 
-// TestMemoryIsLikeEtcd: the database of the other tests answers as etcd does.
+// TestMemoryIsLikeEtcd checks that the database of the other tests behaves like etcd.
 func TestMemoryIsLikeEtcd(t *testing.T) {
 	etcd := castest.NewCluster(t, 1)
 	real := clients(t, etcd, 1)[0].db.(*clusterdb.DB)

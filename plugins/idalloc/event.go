@@ -6,22 +6,22 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Allocated is the event that follows when GetOrAllocateID has returned ErrPending or another error and the label has its ID now; and when
-// the ID of a label that this node uses has changed, which only happens if the database has lost data. While it is handled GetOrAllocateID
-// has the answer for those that come after idalloc.
+// Allocated is the event that follows when the label gets its ID after GetOrAllocateID has returned ErrPending or another error. It also
+// follows when the ID of a label that this node uses has changed, which only happens if the database has lost data. While the event is
+// handled, GetOrAllocateID returns the ID to the handlers after idalloc.
 type Allocated struct {
 	Pool  string
 	Label string
 	ID    uint32
 	// PrevID is the ID that the label had; zero if it had none, the same if it was confirmed.
 	PrevID uint32
-	// Err is why there is no ID yet; then ID is zero. It is tried again.
+	// Err is the reason why there is no ID yet; then ID is zero. The allocation is retried.
 	Err error
 
 	owner string
 }
 
-// released is the event by which the job reports that the ID of a label has been released.
+// released is the event by which the job reports that it has released the ID of a label.
 type released struct {
 	Allocated
 }
@@ -45,19 +45,19 @@ func (ev *Allocated) String() string {
 	return fmt.Sprintf("%s: pool %s, %s: %d", ev.GetName(), ev.Pool, ev.Label, ev.ID)
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *Allocated) Method() controller.EventMethodType { return controller.Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *Allocated) TransactionType() controller.UpdateTransactionType { return controller.BestEffort }
 
-// Direction is Forward: idalloc before those that wait for the ID.
+// Direction returns Forward: idalloc must handle the event before the plugins that wait for the ID.
 func (ev *Allocated) Direction() controller.UpdateDirectionType { return controller.Forward }
 
 // IsBlocking returns false.
 func (ev *Allocated) IsBlocking() bool { return false }
 
-// Done is NOOP: nothing waits.
+// Done does nothing: no caller waits for the event.
 func (ev *Allocated) Done(error) {}
 
 // GetName implements controller.Event.

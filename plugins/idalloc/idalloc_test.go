@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testNode is an IDAlloc with an event loop that the test turns.
+// testNode is an IDAlloc with an event loop that the test drives.
 type testNode struct {
 	*IDAlloc
 	t  *testing.T
@@ -73,7 +73,7 @@ func (n *testNode) PushEvent(ev controller.Event) error {
 
 func (n *testNode) PushFollowUp(_, ev controller.Event) error { return n.PushEvent(ev) }
 
-// turn lets the jobs work until they wait, and handles their events.
+// turn lets the jobs run until they block, and handles their events.
 func (n *testNode) turn() {
 	n.t.Helper()
 	for {
@@ -97,7 +97,7 @@ func (n *testNode) turn() {
 	}
 }
 
-// take returns the events that were handled, and forgets them.
+// take returns the events that were handled, and clears the list.
 func (n *testNode) take() []string {
 	out := n.seen
 	n.seen = nil
@@ -128,7 +128,7 @@ func (n *testNode) obtain(pool, label string) uint32 {
 	return n.get(pool, label)
 }
 
-// resync hands over what is in the database.
+// resync runs a resync with the contents of the database.
 func (n *testNode) resync() {
 	n.t.Helper()
 	kvs := controller.KeyValuePairs{}
@@ -147,7 +147,7 @@ func (n *testNode) resync() {
 	}
 }
 
-// changed hands over the change of a label as the database has it now.
+// changed handles the change of a label with its current value in the database.
 func (n *testNode) changed(pool, label string) {
 	n.t.Helper()
 	ev := &controller.KubeStateChange{Resource: Keyword, Key: strings.TrimPrefix(labelKey(pool, label), ksrPrefix)}
@@ -167,7 +167,7 @@ func (n *testNode) changed(pool, label string) {
 	}
 }
 
-// consistent says that labels and IDs in the database agree, and returns the ID by label.
+// consistent checks that labels and IDs in the database match, and returns the ID by label.
 func consistent(t *testing.T, db cas.Store, pool string) map[string]uint32 {
 	t.Helper()
 	labels, _, err := db.List(context.Background(), labelDir(pool))
@@ -204,7 +204,8 @@ func consistent(t *testing.T, db cas.Store, pool string) map[string]uint32 {
 	return byLabel
 }
 
-// TestAllocate: the event loop does not wait; all nodes get the same ID for a label, and different ones for different labels.
+// TestAllocate checks that the event loop does not wait, and that all nodes get the same ID for a label, and different ones for different
+// labels.
 func TestAllocate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -240,7 +241,8 @@ func TestAllocate(t *testing.T) {
 	})
 }
 
-// TestOutage: nothing is known before it is in the database, and what was asked for comes when that is back.
+// TestOutage checks that an ID is not known before it is in the database, and that requested IDs arrive when the database is available
+// again.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -269,7 +271,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestLostAnswerAndFullQueue: the allocation was made, but the node does not hear of it; then its event finds no room.
+// TestLostAnswerAndFullQueue: the allocation was made, but the response to the node got lost; then the queue has no room for its event.
 func TestLostAnswerAndFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -294,7 +296,7 @@ func TestLostAnswerAndFullQueue(t *testing.T) {
 	})
 }
 
-// TestCrash: a node that dies between its steps leaves nothing that stands in the way.
+// TestCrash checks that a node that crashes between its steps leaves no state that blocks other nodes.
 func TestCrash(t *testing.T) {
 	for at := range 4 {
 		synctest.Test(t, func(t *testing.T) {
@@ -305,7 +307,7 @@ func TestCrash(t *testing.T) {
 			commits := 0
 			db.BeforeCommit(func([]cas.Change) {
 				if commits++; commits > at {
-					db.SetDown(true) // for this node it is the end
+					db.SetDown(true) // for this node this is the crash
 				}
 			})
 			first.pending("vni", "x")
@@ -336,7 +338,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestRelease: by the owner only; the ID is not reused before the quarantine is over.
+// TestRelease checks that only the owner can release an ID, and that the ID is not reused before the quarantine has ended.
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -351,7 +353,7 @@ func TestRelease(t *testing.T) {
 		if err := a.ReleaseID("small", "y"); !errors.Is(err, ErrNotOwner) {
 			t.Errorf("release by another: %v", err)
 		}
-		if err := b.ReleaseID("small", "x"); err != nil { // b does not know whose it is
+		if err := b.ReleaseID("small", "x"); err != nil { // b does not have the owner of the label
 			t.Error(err)
 		}
 		b.turn()
@@ -383,8 +385,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestReleasedWhileUsed: a label that is released by its owner and used by another keeps its ID, which is in quarantine on its
-// account only.
+// TestReleasedWhileUsed checks that a label that is released by its owner and used by another node keeps its ID, which is in quarantine
+// only because of this label.
 func TestReleasedWhileUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -409,7 +411,7 @@ func TestReleasedWhileUsed(t *testing.T) {
 	})
 }
 
-// TestWantedAgainMeanwhile: the label is asked for while its release is on the way.
+// TestWantedAgainMeanwhile checks that a label can be requested while its release is in progress.
 func TestWantedAgainMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -434,7 +436,7 @@ func TestWantedAgainMeanwhile(t *testing.T) {
 	})
 }
 
-// TestReleaseAndAllocate: the newest wish counts.
+// TestReleaseAndAllocate checks that the newest request counts.
 func TestReleaseAndAllocate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -465,7 +467,7 @@ func TestReleaseAndAllocate(t *testing.T) {
 	})
 }
 
-// TestDatabaseLost: what is used is restored by the node that uses it; until then it is still known.
+// TestDatabaseLost checks that an ID is restored by the node that uses it, and that it is known until then.
 func TestDatabaseLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -510,7 +512,7 @@ func TestDatabaseLost(t *testing.T) {
 	})
 }
 
-// TestAnotherID: the database says that a label in use has another ID.
+// TestAnotherID: the database has another ID for a label that is in use.
 func TestAnotherID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -539,7 +541,7 @@ func TestAnotherID(t *testing.T) {
 	})
 }
 
-// TestStoredBadly: values that make no sense are errors which say what to do, and nothing gets such an ID.
+// TestStoredBadly checks that invalid values are errors that contain the fix, and that no label gets such an ID.
 func TestStoredBadly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, value := range map[string]string{
@@ -586,7 +588,7 @@ func TestWrongUse(t *testing.T) {
 				t.Errorf("InitPool(%q, %v) works", bad.name, bad.ids)
 			}
 		}
-		if err := n.InitPool("vni", Range{5000, 1 << 24}, 1); err != nil { // reserved outside of the range: the same
+		if err := n.InitPool("vni", Range{5000, 1 << 24}, 1); err != nil { // reserved ID outside the range: the same pool
 			t.Error(err)
 		}
 		if _, err := n.GetOrAllocateID("none", "x"); !errors.Is(err, ErrNoPool) {
@@ -607,7 +609,7 @@ func TestWrongUse(t *testing.T) {
 	})
 }
 
-// TestCandidates: all of a pool but what is reserved or taken, and the widest ranges.
+// TestCandidates checks that all IDs of a pool except reserved and taken ones are candidates, also for the largest ranges.
 func TestCandidates(t *testing.T) {
 	p, err := newPool("p", Range{10, 19}, []uint32{12, 13, 99})
 	if err != nil {
@@ -636,7 +638,7 @@ func (m mux) RegisterHTTPHandler(path string, handler http.HandlerFunc, _ ...str
 	m.HandleFunc(path, handler)
 }
 
-// TestREST: what a node that is gone owned is released on request.
+// TestREST checks that the IDs of a deleted node are released on request.
 func TestREST(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -679,7 +681,7 @@ func TestREST(t *testing.T) {
 	})
 }
 
-// TestBrokenPool: it does not hide the others.
+// TestBrokenPool checks that an invalid pool does not hide the others.
 func TestBrokenPool(t *testing.T) {
 	db := castest.NewMemory()
 	db.Put(poolKey("bad"), []byte("garbage"))
@@ -697,7 +699,7 @@ func TestBrokenPool(t *testing.T) {
 	}
 }
 
-// TestFailureOfAReleasedLabel: what comes of a request that was taken back is not kept for who asks next.
+// TestFailureOfAReleasedLabel checks that the error of a withdrawn request is not returned to later requests.
 func TestFailureOfAReleasedLabel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()

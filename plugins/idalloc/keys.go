@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// ksrPrefix is the root of what nodes share.
+	// ksrPrefix is the root of the shared data of nodes.
 	ksrPrefix = "/vnf-agent/contiv-ksr/"
-	// guardPrefix is where IDs in quarantine have a key that the database itself deletes when it is over.
+	// guardPrefix is the prefix of the keys of IDs in quarantine. The database itself deletes such a key when the quarantine ends.
 	guardPrefix = "/contiv-quarantine/idalloc/"
 	labelPart   = "/label/"
 	idPart      = "/id/"
@@ -32,7 +32,7 @@ func guardKey(pool string, id uint32) string { return guardDir(pool) + number(id
 
 func number(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
-// idOf reads the ID at the end of a key; zero if there is none.
+// idOf returns the ID at the end of a key, or zero if there is none.
 func idOf(key string) uint32 {
 	id, err := strconv.ParseUint(key[strings.LastIndexByte(key, '/')+1:], 10, 32)
 	if err != nil {
@@ -41,7 +41,7 @@ func idOf(key string) uint32 {
 	return uint32(id)
 }
 
-// splitLabelKey reads the pool and the label from a key below the root; ok is false for keys of another kind.
+// splitLabelKey returns the pool and the label of a key below the root; ok is false for keys of another kind.
 func splitLabelKey(key string) (pool, label string, ok bool) {
 	pool, escaped, ok := strings.Cut(strings.TrimPrefix(key, KeyPrefix), labelPart)
 	if !ok {
@@ -51,14 +51,14 @@ func splitLabelKey(key string) (pool, label string, ok bool) {
 	return pool, label, err == nil
 }
 
-// Allocation is an ID that a label has.
+// Allocation is the allocation of an ID to a label.
 type Allocation struct {
 	Label string `json:"label"`
 	ID    uint32 `json:"id"`
 	Owner string `json:"owner"`
 }
 
-// encode is the stored form of an allocation.
+// encode returns the stored form of an allocation.
 func (a Allocation) encode() ([]byte, error) {
 	return encode(&idallocation.Entry{Label: a.Label, Id: a.ID, Owner: a.Owner})
 }

@@ -15,7 +15,7 @@ import (
 // stopTimeout bounds Close.
 const stopTimeout = 15 * time.Second
 
-// IDAlloc implements API and is a handler of the event loop. In the order of handlers it comes before those that use it.
+// IDAlloc implements API and is a handler of the event loop. It must come before the handlers that use it.
 type IDAlloc struct {
 	Deps
 	store  *store
@@ -24,9 +24,9 @@ type IDAlloc struct {
 
 	// used by the event loop only
 	pools map[string]*pool
-	known map[labelID]Allocation // as the database says, or has just confirmed
-	used  map[labelID]uint32     // what this node was given, and uses
-	fails map[labelID]error      // why a label has no ID yet
+	known map[labelID]Allocation // as in the database, or just confirmed by it
+	used  map[labelID]uint32     // the IDs that this node has got and uses
+	fails map[labelID]error      // the reason why a label has no ID yet
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 	_ controller.EventHandler = (*IDAlloc)(nil)
 )
 
-// NewPlugin is an IDAlloc whose job has yet to be started by Init.
+// NewPlugin returns an IDAlloc; Init starts its job.
 func NewPlugin(deps Deps) *IDAlloc {
 	if deps.PluginName == "" {
 		deps.SetName("idalloc")
@@ -48,7 +48,7 @@ func NewPlugin(deps Deps) *IDAlloc {
 	}
 }
 
-// Init starts the job that talks to the database.
+// Init starts the job that accesses the database.
 func (p *IDAlloc) Init() error {
 	if p.ServiceLabel == nil || p.EventLoop == nil || p.DB == nil {
 		return errors.New("idalloc: ServiceLabel, EventLoop or DB is missing in Deps")
@@ -64,8 +64,7 @@ func (p *IDAlloc) Init() error {
 	return nil
 }
 
-// Close ends the job. What it was asked for and has not done is forgotten, as in a crash: labels that are needed are asked for
-// again after the start.
+// Close ends the job. Unfinished requests are lost, as in a crash: labels that are needed are requested again after the start.
 func (p *IDAlloc) Close() error {
 	if p.jobs == nil {
 		return nil
@@ -129,7 +128,7 @@ func (p *IDAlloc) ReleaseID(pool, label string) error {
 	return nil
 }
 
-// HandlesEvent selects resyncs, changes of allocations, and what the job has to tell.
+// HandlesEvent selects resyncs, changes of allocations, and the events of the job.
 func (p *IDAlloc) HandlesEvent(event controller.Event) bool {
 	switch ev := event.(type) {
 	case *controller.KubeStateChange:
@@ -140,8 +139,8 @@ func (p *IDAlloc) HandlesEvent(event controller.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync reads all allocations again. Those that this node uses and that the database does not have any more stay known, and are put back;
-// those that it has with another ID are believed, and are known to the handlers that come after.
+// Resync reads all allocations again. An allocation that this node uses and that is missing in the database stays known and is restored. If
+// the database has another ID for a label, this ID is used, and it is known to the handlers that follow.
 func (p *IDAlloc) Resync(_ controller.Event, state controller.KubeStateData, _ int, _ controller.ResyncOperations) error {
 	before := p.known
 	p.known = make(map[labelID]Allocation, len(state[Keyword]))
@@ -163,7 +162,7 @@ func (p *IDAlloc) Resync(_ controller.Event, state controller.KubeStateData, _ i
 	return nil
 }
 
-// learn takes an allocation from the database; keys of another kind are of no interest.
+// learn stores an allocation from the database; keys of another kind are ignored.
 func (p *IDAlloc) learn(key string, e *idallocation.Entry) (id labelID, ok bool) {
 	pool, label, ok := splitLabelKey(key)
 	if !ok {
@@ -178,21 +177,21 @@ func (p *IDAlloc) learn(key string, e *idallocation.Entry) (id labelID, ok bool)
 	return id, true
 }
 
-// putBack has the allocation of a label restored that this node uses.
+// putBack requests that the allocation of a label that this node uses is restored.
 func (p *IDAlloc) putBack(id labelID, was uint32) {
 	if in := p.pools[id.pool]; in != nil && p.worker != nil {
 		p.worker.want(&request{pool: in, label: id.label, had: was})
 	}
 }
 
-// Update handles changes of allocations and what the job has to tell.
+// Update handles changes of allocations and the events of the job.
 func (p *IDAlloc) Update(event controller.Event, _ controller.UpdateOperations) (string, error) {
 	switch ev := event.(type) {
 	case *Allocated:
 		return p.allocated(ev), nil
 	case *released:
 		id := labelID{ev.Pool, ev.Label}
-		if _, used := p.used[id]; !used { // else it is wanted again meanwhile
+		if _, used := p.used[id]; !used { // else the ID is in use again
 			delete(p.known, id)
 		}
 		return fmt.Sprintf("release %s in pool %s", ev.Label, ev.Pool), nil
@@ -204,11 +203,11 @@ func (p *IDAlloc) Update(event controller.Event, _ controller.UpdateOperations) 
 	return "", nil
 }
 
-// allocated takes the result of a request.
+// allocated handles the result of a request.
 func (p *IDAlloc) allocated(ev *Allocated) string {
 	id := labelID{ev.Pool, ev.Label}
 	if ev.Err != nil {
-		if wanted, release := p.worker.pending(ev.Pool, ev.Label); wanted && !release { // it may have been taken back meanwhile
+		if wanted, release := p.worker.pending(ev.Pool, ev.Label); wanted && !release { // the request may have been withdrawn meanwhile
 			p.fails[id] = ev.Err
 		}
 		return ""
@@ -221,7 +220,7 @@ func (p *IDAlloc) allocated(ev *Allocated) string {
 	return fmt.Sprintf("%s in pool %s has the ID %d", ev.Label, ev.Pool, ev.ID)
 }
 
-// changed takes a change in the database.
+// changed handles a change in the database.
 func (p *IDAlloc) changed(ev *controller.KubeStateChange) (string, error) {
 	if e, ok := ev.NewValue.(*idallocation.Entry); ok && e != nil {
 		id, ok := p.learn(ev.Key, e)
@@ -251,5 +250,5 @@ func (p *IDAlloc) changed(ev *controller.KubeStateChange) (string, error) {
 	return "", nil
 }
 
-// Revert is NOOP: what an event that failed has allocated stays, and is found when the event is repeated.
+// Revert does nothing: the allocations of an event that failed remain, and are found when the event is repeated.
 func (p *IDAlloc) Revert(controller.Event) error { return nil }

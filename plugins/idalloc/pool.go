@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/idalloc/idallocation"
 )
 
-// pool is which IDs there are. It does not change.
+// pool defines the IDs of a pool. It is immutable.
 type pool struct {
 	name     string
 	ids      Range
@@ -35,24 +35,24 @@ func newPool(name string, ids Range, reserved []uint32) (*pool, error) {
 
 func (r Range) has(id uint32) bool { return id >= r.Min && id <= r.Max }
 
-// size is how many IDs are between Min and Max.
+// size returns the number of IDs from Min to Max.
 func (r Range) size() uint64 { return uint64(r.Max) - uint64(r.Min) + 1 }
 
-// entry is the stored form.
+// entry returns the stored form.
 func (p *pool) entry() *idallocation.Entry {
 	return &idallocation.Entry{Name: p.name, Range: &idallocation.Entry_Range{
 		MinId: p.ids.Min, MaxId: p.ids.Max, Reserved: slices.Sorted(maps.Keys(p.reserved)),
 	}}
 }
 
-// same compares with the stored form. The order of reserved IDs does not matter, nor do those outside of the range.
+// same reports whether the stored form is equal. The order of reserved IDs does not matter, nor do those outside the range.
 func (p *pool) same(e *idallocation.Entry) bool {
 	r := e.GetRange()
 	other, err := newPool(p.name, Range{Min: r.GetMinId(), Max: r.GetMaxId()}, r.GetReserved())
 	return err == nil && other.ids == p.ids && maps.Equal(other.reserved, p.reserved)
 }
 
-// candidates are up to n IDs which are not taken, from one that follows from the label on, and round to the beginning.
+// candidates returns up to n IDs that are not taken. It starts at an ID that is computed from the label, and wraps around.
 func (p *pool) candidates(label string, n int, taken map[uint32]bool) []uint32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(label)) // never fails
@@ -67,7 +67,7 @@ func (p *pool) candidates(label string, n int, taken map[uint32]bool) []uint32 {
 	return out
 }
 
-// mix spreads what similar labels have in common (the finalizer of MurmurHash3).
+// mix distributes the hashes of similar labels (the finalizer of MurmurHash3).
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

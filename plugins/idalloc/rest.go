@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// allocationsPath lists the pools as the cluster database has them.
+	// allocationsPath is the path of the list of pools in the cluster database.
 	allocationsPath = "/contiv/v1/idalloc"
-	// releasePath releases everything that a node owns which is gone: POST {"owner": "worker-7"}.
+	// releasePath is the path for the release of all IDs that a deleted node owns: POST {"owner": "worker-7"}.
 	releasePath = "/contiv/v1/idalloc/release"
 	restTimeout = 30 * time.Second
 	maxBody     = 4096
 )
 
-// poolReport is a pool in the answer to GET.
+// poolReport is a pool in the response to GET.
 type poolReport struct {
 	Name        string       `json:"name"`
 	Min         uint32       `json:"min"`
 	Max         uint32       `json:"max"`
 	Reserved    []uint32     `json:"reserved"`
 	Allocations []Allocation `json:"allocations"`
-	// Quarantine is the IDs that were released of late.
+	// Quarantine holds the IDs that were released recently.
 	Quarantine []uint32 `json:"quarantine"`
 	Problems   []string `json:"problems,omitempty"`
 }
 
-// ReleaseOwnedBy releases all IDs that a node owns, in all pools of the cluster: for a node that is gone for good. It returns
-// how many there were. It waits for the database, so it must not be called from the event loop.
+// ReleaseOwnedBy releases all IDs that a node owns, in all pools of the cluster, for a permanently deleted node. It returns their number.
+// It waits for the database, so it must not be called from the event loop.
 func (p *IDAlloc) ReleaseOwnedBy(ctx context.Context, node string) (int, error) {
 	if p.store == nil {
 		return 0, errors.New("idalloc: Init has not been called")
@@ -63,7 +63,7 @@ func (p *IDAlloc) ReleaseOwnedBy(ctx context.Context, node string) (int, error) 
 	return count, err
 }
 
-// pools are all pools in the database.
+// pools returns all pools in the database.
 func (s *store) pools(ctx context.Context) ([]*pool, error) {
 	keys, _, err := s.db.Keys(ctx, ksrPrefix+KeyPrefix, 0)
 	if err != nil {

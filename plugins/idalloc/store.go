@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// candidatesPerTry is how many IDs one transaction tries, each as three of the cas.MaxOps operations. What etcd has to do
-	// for them grows faster than their number.
+	// candidatesPerTry is the number of IDs that one transaction tries; each needs three of the cas.MaxOps operations. The cost in etcd
+	// grows faster than the number.
 	candidatesPerTry = 6
-	// Between transactions that found no free ID, a node pauses for a random part of a window which grows up to a limit.
+	// Between transactions that found no free ID, a node waits for a random part of a window, which grows up to a limit.
 	minWindow = 20 * time.Millisecond
 	maxWindow = time.Second
 )
 
-// store changes pools and allocations in the cluster database. Its methods wait for it, and are safe for concurrent use.
+// store changes pools and allocations in the cluster database. Its methods wait for the database, and are safe for concurrent use.
 type store struct {
 	db         cas.Store
 	owner      string
@@ -29,7 +29,7 @@ type store struct {
 	log        *slog.Logger
 }
 
-// ensure makes the database have the pool, with what contiv has allocated in it on their own keys.
+// ensure makes sure that the database has the pool, and moves contiv's allocations in it to their own keys.
 func (s *store) ensure(ctx context.Context, p *pool) error {
 	for {
 		v, err := s.db.Get(ctx, poolKey(p.name))
@@ -54,7 +54,7 @@ func (s *store) ensure(ctx context.Context, p *pool) error {
 				return err
 			}
 		}
-		// If it ends before this, the next one moves them once more, which changes nothing.
+		// If the process ends before this write, the next call moves them again, which changes nothing.
 		value, err := encode(p.entry())
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (s *store) ensure(ctx context.Context, p *pool) error {
 	}
 }
 
-// put writes an allocation if label and ID are free. If they are not, another program has them by right.
+// put writes an allocation if label and ID are free. If they are not, another program owns them.
 func (s *store) put(ctx context.Context, p *pool, a Allocation) error {
 	change, err := allocateChange(p, a, 0)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *store) put(ctx context.Context, p *pool, a Allocation) error {
 	return nil
 }
 
-// allocateChange writes both keys, if there is neither and the quarantine is as it was seen.
+// allocateChange returns the change that writes both keys, if neither exists and the quarantine key has the revision guard.
 func allocateChange(p *pool, a Allocation, guard int64) (cas.Change, error) {
 	value, err := a.encode()
 	byLabel, byID := labelKey(p.name, a.Label), idKey(p.name, a.ID)
@@ -90,7 +90,7 @@ func allocateChange(p *pool, a Allocation, guard int64) (cas.Change, error) {
 	}, err
 }
 
-// get reads the allocation of a label and its revision, zero if there is none.
+// get returns the allocation of a label and its revision; the revision is zero if there is none.
 func (s *store) get(ctx context.Context, p *pool, label string) (Allocation, int64, error) {
 	v, err := s.db.Get(ctx, labelKey(p.name, label))
 	if err != nil || v.Rev == 0 {
@@ -106,13 +106,13 @@ func (s *store) get(ctx context.Context, p *pool, label string) (Allocation, int
 	return allocationOf(e), v.Rev, nil
 }
 
-// allocate returns the allocation of a label, which it makes if there is none. If the label had an ID which the database
-// has lost, that one is tried first, and counts although it may be in quarantine on account of this label.
+// allocate returns the allocation of a label, and makes it if there is none. If the label had an ID that the database has lost, this ID is
+// tried first, even if it is in quarantine because of this label.
 func (s *store) allocate(ctx context.Context, p *pool, label string, had uint32) (Allocation, error) {
 	if err := s.ensure(ctx, p); err != nil {
 		return Allocation{}, err
 	}
-	var taken map[uint32]bool // nothing is known at first: most likely none of the candidates is
+	var taken map[uint32]bool // empty at first: most likely the candidates are free
 	for window := minWindow; ; window = min(2*window, maxWindow) {
 		a, rev, err := s.get(ctx, p, label)
 		if err != nil || rev != 0 {
@@ -138,7 +138,7 @@ func (s *store) allocate(ctx context.Context, p *pool, label string, had uint32)
 	}
 }
 
-// tries are the allocations that are tried in one transaction.
+// tries returns the allocations to try in one transaction.
 func (s *store) tries(ctx context.Context, p *pool, label string, had uint32, taken map[uint32]bool) (
 	[]Allocation, []cas.Change, error) {
 	ids := p.candidates(label, candidatesPerTry, taken)
@@ -169,7 +169,7 @@ func (s *store) tries(ctx context.Context, p *pool, label string, had uint32, ta
 	return claims, changes, nil
 }
 
-// taken are the IDs that cannot be had.
+// taken returns the IDs that are not available.
 func (s *store) taken(ctx context.Context, p *pool) (map[uint32]bool, error) {
 	out := map[uint32]bool{}
 	for _, dir := range []string{idDir(p.name), guardDir(p.name)} {
@@ -184,7 +184,7 @@ func (s *store) taken(ctx context.Context, p *pool) (map[uint32]bool, error) {
 	return out, nil
 }
 
-// release gives the ID of a label up, if owner owns it. That there is none is fine.
+// release releases the ID of a label, if owner owns it. It is not an error if there is none.
 func (s *store) release(ctx context.Context, p *pool, label, owner string) error {
 	for {
 		a, rev, err := s.get(ctx, p, label)
@@ -207,8 +207,8 @@ func (s *store) release(ctx context.Context, p *pool, label, owner string) error
 	}
 }
 
-// releaseChange deletes both keys, and starts the quarantine. The ID's key may be another label's if another program has changed it: then
-// it stays.
+// releaseChange returns the change that deletes both keys and starts the quarantine. If another program has assigned the ID's key to
+// another label, that key stays.
 func (s *store) releaseChange(ctx context.Context, p *pool, a Allocation, rev int64) (cas.Change, error) {
 	change := cas.Change{
 		If: []cas.Cond{{Key: labelKey(p.name, a.Label), Rev: rev}}, Do: []cas.Write{{Key: labelKey(p.name, a.Label)}},
@@ -233,7 +233,7 @@ func (s *store) releaseChange(ctx context.Context, p *pool, a Allocation, rev in
 	return change, nil
 }
 
-// list returns the allocations of a pool in the order of labels. Those that are broken are in err, and skipped.
+// list returns the allocations of a pool, sorted by label. Invalid ones are skipped and reported in err.
 func (s *store) list(ctx context.Context, p *pool) (list []Allocation, err error) {
 	values, _, err := s.db.List(ctx, labelDir(p.name))
 	if err != nil {

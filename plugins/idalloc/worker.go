@@ -11,8 +11,8 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// How the worker retries: after a failed attempt it waits, twice as long each time, with jitter so that the nodes of a
-// cluster do not fall upon a recovering database at once.
+// Parameters of the worker's retries: after a failed attempt it waits, twice as long each time, with jitter so that the nodes of a cluster
+// do not overload a recovering database.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 30 * time.Second
@@ -20,21 +20,21 @@ const (
 	tryTimeout = 10 * time.Second
 )
 
-// request is what is wanted of a label. Only the newest request for a label counts.
+// request is a requested allocation or release of a label. Only the newest request for a label counts.
 type request struct {
 	pool    *pool
 	label   string
 	release bool
-	had     uint32 // an ID that the label had, to be put back
+	had     uint32 // an ID that the label had, which must be restored
 
 	failed int       // attempts so far
-	due    time.Time // not before this
+	due    time.Time // the earliest time of the next attempt
 	err    string    // the last error that was reported
 }
 
 type labelID struct{ pool, label string }
 
-// worker is the job that talks to the database on behalf of the event loop, one request after the other.
+// worker is the job that accesses the database for the event loop, one request after the other.
 type worker struct {
 	store *store
 	push  func(controller.Event) error
@@ -43,14 +43,14 @@ type worker struct {
 
 	mu       sync.Mutex
 	requests map[labelID]*request
-	order    []labelID // of first arrival
+	order    []labelID // guarded by mu; in the order of arrival
 }
 
 func newWorker(s *store, push func(controller.Event) error, log *slog.Logger) *worker {
 	return &worker{store: s, push: push, log: log, wake: make(chan struct{}, 1), requests: map[labelID]*request{}}
 }
 
-// want queues a request in place of an earlier one for the same label. It does not wait.
+// want queues a request; it replaces an earlier one for the same label. It does not wait.
 func (w *worker) want(r *request) {
 	w.mu.Lock()
 	id := labelID{r.pool.name, r.label}
@@ -68,7 +68,7 @@ func (w *worker) want(r *request) {
 	}
 }
 
-// pending reports whether something is wanted of the label, and whether that is its release.
+// pending reports whether there is a request for the label, and whether it is a release.
 func (w *worker) pending(pool, label string) (pending, release bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *worker) pending(pool, label string) (pending, release bool) {
 	return r != nil, r != nil && r.release
 }
 
-// next is the first request that is due, or how long to wait for one; no wait when there is none at all.
+// next returns the first request that is due, or else the time until one is due; wait is zero if there is none.
 func (w *worker) next() (r *request, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,7 @@ func (w *worker) next() (r *request, wait time.Duration) {
 	return nil, wait
 }
 
-// done removes the request, unless another one has taken its place.
+// done removes the request, unless another one has replaced it.
 func (w *worker) done(r *request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +150,7 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// serve makes one attempt and informs the event loop what came of it. An error means that it has to be repeated.
+// serve makes one attempt and reports the result to the event loop. An error means that the attempt must be repeated.
 func (w *worker) serve(ctx context.Context, r *request) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (w *worker) serve(ctx context.Context, r *request) error {
 		ev.ID, ev.owner = a.ID, a.Owner
 		return w.push(&ev)
 	}
-	if text := err.Error(); text != r.err { // once
+	if text := err.Error(); text != r.err { // log and report each error once
 		w.log.Warn("an ID cannot be allocated yet; retrying", "pool", r.pool.name, "label", r.label, "error", err)
 		ev.Err = err
 		if w.push(&ev) == nil {

@@ -6,25 +6,25 @@ import (
 	"net/netip"
 )
 
-// maxPoolSize bounds the part of a slice that is used for pods, and so the memory of a pool (a bit per address): no cluster runs a million
-// pods on a node, but an IPv6 slice has room for many more.
+// maxPoolSize limits the part of a slice that is used for pods, and so the memory of a pool (one bit per address): no node runs a million
+// pods, but an IPv6 slice has room for many more.
 const maxPoolSize = 1 << 20
 
-// pool hands out the pod addresses of one slice, next-fit: it goes on after the address handed out last and wraps around. Not
-// for concurrent use.
+// pool allocates the pod addresses of one slice, next-fit: it continues after the last allocated address and wraps around. Not safe for
+// concurrent use.
 type pool struct {
 	subnet netip.Prefix
 	first  netip.Addr
 	size   int
 	used   int
-	next   int // index to try first
+	next   int // the index to try first
 	words  []uint64
 }
 
-// newPool is a pool for a pod slice with all addresses free.
+// newPool returns a pool for a pod slice, with all addresses free.
 func newPool(subnet netip.Prefix) *pool {
 	size := maxPoolSize
-	// gateway, NAT loopback, network and broadcast address are not for pods
+	// gateway, NAT loopback, network and broadcast address are not available to pods
 	if hostBits := subnet.Addr().BitLen() - subnet.Bits(); hostBits < 32 {
 		size = min(size, max(0, 1<<hostBits-4))
 	}
@@ -36,7 +36,7 @@ func newPool(subnet netip.Prefix) *pool {
 	}
 }
 
-// allocate takes the next free address.
+// allocate allocates the next free address.
 func (p *pool) allocate() (netip.Addr, error) {
 	if p.used >= p.size {
 		return netip.Addr{}, fmt.Errorf("%w: all %d addresses of pod subnet %s are in use; delete pods of this node, or give "+
@@ -44,14 +44,14 @@ func (p *pool) allocate() (netip.Addr, error) {
 	}
 	i := p.freeFrom(p.next)
 	if i < 0 {
-		i = p.freeFrom(0) // there is one, since used < size
+		i = p.freeFrom(0) // a free address exists, since used < size
 	}
 	p.set(i)
 	p.next = (i + 1) % p.size
 	return add(p.first, u128{lo: uint64(i)}), nil
 }
 
-// freeFrom is the first free index which is at least i, or -1.
+// freeFrom returns the first free index that is at least i, or -1.
 func (p *pool) freeFrom(i int) int {
 	for w := i / 64; w < len(p.words); w++ {
 		free := ^p.words[w]
@@ -69,7 +69,7 @@ func (p *pool) freeFrom(i int) int {
 	return -1
 }
 
-// index is the place of the address in the pool; ok is false for addresses that the pool does not hand out.
+// index returns the index of the address in the pool; ok is false for addresses that the pool does not allocate.
 func (p *pool) index(a netip.Addr) (i int, ok bool) {
 	if !p.subnet.Contains(a) || a.Less(p.first) {
 		return 0, false
@@ -81,7 +81,7 @@ func (p *pool) index(a netip.Addr) (i int, ok bool) {
 	return int(d.lo), true
 }
 
-// take marks an address as used that was handed out earlier. It reports false if the address is not the pool's or is in use.
+// take marks an address that was allocated earlier as used. It returns false if the address does not belong to the pool or is in use.
 func (p *pool) take(a netip.Addr) bool {
 	i, ok := p.index(a)
 	if !ok || p.words[i/64]&(1<<(i%64)) != 0 {
@@ -91,7 +91,7 @@ func (p *pool) take(a netip.Addr) bool {
 	return true
 }
 
-// release gives an address back; addresses that are not the pool's or not in use are ignored.
+// release releases an address; addresses that do not belong to the pool or are not in use are ignored.
 func (p *pool) release(a netip.Addr) {
 	if i, ok := p.index(a); ok && p.words[i/64]&(1<<(i%64)) != 0 {
 		p.words[i/64] &^= 1 << (i % 64)
@@ -99,7 +99,7 @@ func (p *pool) release(a netip.Addr) {
 	}
 }
 
-// goOnAfter makes a the address handed out last.
+// goOnAfter makes a the last allocated address.
 func (p *pool) goOnAfter(a netip.Addr) {
 	if i, ok := p.index(a); ok {
 		p.next = (i + 1) % p.size

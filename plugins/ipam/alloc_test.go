@@ -40,7 +40,7 @@ func TestPoolHandsOutNextFit(t *testing.T) {
 	}
 }
 
-// TestPoolNeverGivesReserved: contiv's pool handed out .254 and .255 once it was full.
+// TestPoolNeverGivesReserved checks for a bug of contiv, whose pool allocated .254 and .255 when it was full.
 func TestPoolNeverGivesReserved(t *testing.T) {
 	for _, subnet := range []string{"10.1.7.0/29", "10.1.7.0/24", "10.1.7.128/25", "fd10::/120", "fd10::/64", "10.0.0.0/15"} {
 		p := newPool(prefix(subnet))
@@ -82,7 +82,7 @@ func TestPoolIgnoresForeignAddresses(t *testing.T) {
 	}
 }
 
-// naivePool is the oracle: it walks the addresses one by one.
+// naivePool is the oracle: it iterates over the addresses one by one.
 type naivePool struct {
 	addrs []netip.Addr
 	used  map[netip.Addr]bool
@@ -110,7 +110,8 @@ func (n *naivePool) allocate() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// TestPoolAgainstOracle: random operations give the same as the naive pool, with sizes around the word size of the bitmap.
+// TestPoolAgainstOracle checks that random operations give the same results as the naive pool, with sizes around the word size of the
+// bitmap.
 func TestPoolAgainstOracle(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -119,7 +120,7 @@ func TestPoolAgainstOracle(t *testing.T) {
 		if p.size != len(oracle.addrs) {
 			t.Fatalf("%s: size %d, want %d", subnet, p.size, len(oracle.addrs))
 		}
-		fill := rnd.IntN(4) // how much the run tends to a full pool
+		fill := rnd.IntN(4) // how likely the pool becomes full in this run
 		for range 3000 {
 			a := oracle.addrs[rnd.IntN(len(oracle.addrs))]
 			switch {
@@ -145,8 +146,8 @@ func TestPoolAgainstOracle(t *testing.T) {
 	}
 }
 
-// BenchmarkAllocate: one allocation from a slice of 65 k addresses: empty, and the worst case of one free address, which is
-// the farthest from where the search starts.
+// BenchmarkAllocate measures one allocation from a slice of 65 k addresses: from an empty pool, and in the worst case of one free address
+// that is the farthest from the start of the search.
 func BenchmarkAllocate(b *testing.B) {
 	b.Run("churn", func(b *testing.B) {
 		p := newPool(prefix("10.1.0.0/16"))

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// allocations reports which attachment has which addresses: one per family, from the pools of this node. Not for concurrent use.
+// allocations maps attachments to their addresses: one per family, from the pools of this node. Not safe for concurrent use.
 type allocations struct {
 	pools []*pool // one per family, IPv4 before IPv6
 	byID  map[podmanager.AttachmentID][]netip.Addr
@@ -24,7 +24,7 @@ func newAllocations(subnets []PodSubnet) *allocations {
 	return a
 }
 
-// allocate gives the attachment an address of each family in which it has none yet, or changes nothing.
+// allocate allocates an address of each family in which the attachment has none yet; if this fails, it changes nothing.
 func (a *allocations) allocate(id podmanager.AttachmentID) ([]netip.Addr, error) {
 	have := a.byID[id]
 	addrs := make([]netip.Addr, 0, len(a.pools))
@@ -44,7 +44,7 @@ func (a *allocations) allocate(id podmanager.AttachmentID) ([]netip.Addr, error)
 		a.byIP[addr] = id
 		addrs, fresh = append(addrs, addr), append(fresh, addr)
 	}
-	for _, old := range have { // of a family that is not in use any more
+	for _, old := range have { // of a family that is no longer in use
 		if !slices.Contains(addrs, old) {
 			addrs = append(addrs, old)
 		}
@@ -53,7 +53,7 @@ func (a *allocations) allocate(id podmanager.AttachmentID) ([]netip.Addr, error)
 	return addrs, nil
 }
 
-// ofFamily is the address that has the pool's family.
+// ofFamily returns the address of the pool's family.
 func ofFamily(addrs []netip.Addr, p *pool) (netip.Addr, bool) {
 	for _, addr := range addrs {
 		if addr.Is4() == p.first.Is4() {
@@ -63,8 +63,8 @@ func ofFamily(addrs []netip.Addr, p *pool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// learn records the addresses that the attachment has had since before a restart. Addresses which this node would not give
-// out today stay with the attachment, whose pod uses them after all, and are reported.
+// learn records the addresses that the attachment had before a restart. Addresses that this node would no longer allocate stay with the
+// attachment, since its pod uses them, and are reported.
 func (a *allocations) learn(id podmanager.AttachmentID, addrs []netip.Prefix) error {
 	var errs []error
 	for _, prefix := range addrs {
@@ -111,7 +111,7 @@ func (a *allocations) free(addr netip.Addr) {
 	delete(a.byIP, addr)
 }
 
-// goOnAfter makes the addresses the ones handed out last.
+// goOnAfter makes the addresses the last allocated ones.
 func (a *allocations) goOnAfter(addrs []netip.Addr) {
 	for _, p := range a.pools {
 		for _, addr := range addrs {
@@ -120,7 +120,7 @@ func (a *allocations) goOnAfter(addrs []netip.Addr) {
 	}
 }
 
-// inherit continues where old left off, if the node's slices are the same.
+// inherit continues at the position of old, if the node's slices are the same.
 func (a *allocations) inherit(old *allocations) {
 	for i, p := range a.pools {
 		if i < len(old.pools) && old.pools[i].subnet == p.subnet {

@@ -6,27 +6,27 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// API is what other plugins use of ipam. Every method that derives an address returns one value per configured family
-// (IPv4 before IPv6), so that dual-stack is the normal case and not a second code path. Only to be called from the event
-// loop and not before the start-up resync.
+// API is the interface of ipam for other plugins. Every method that derives an address returns one value per configured family (IPv4 before
+// IPv6), so that dual-stack is the normal case and not a second code path. The methods may be called only from the event loop and not
+// before the start-up resync.
 type API interface {
 	NodeSubnets
 	PodAddresses
 }
 
-// NodeSubnets are the addresses derived from node IDs.
+// NodeSubnets returns the addresses that are derived from node IDs.
 type NodeSubnets interface {
-	// NodeIPs is the interconnect address of a node with its network, by node ID; empty with DHCP.
+	// NodeIPs returns the interconnect address of a node with its network; empty with DHCP.
 	NodeIPs(nodeID uint32) ([]netip.Prefix, error)
-	// VxlanIPs is the address of a node's VXLAN BVI with its network.
+	// VxlanIPs returns the address of a node's VXLAN BVI with its network.
 	VxlanIPs(nodeID uint32) ([]netip.Prefix, error)
-	// HostInterconnect gives the two ends of the VPP–host link of a node.
+	// HostInterconnect returns the two ends of the VPP–host link of a node.
 	HostInterconnect(nodeID uint32) ([]HostLink, error)
-	// PodSubnets is the slice of the pod network which belongs to a node.
+	// PodSubnets returns the slice of the pod network that belongs to a node.
 	PodSubnets(nodeID uint32) ([]PodSubnet, error)
-	// ClusterSubnets are the networks that span all nodes.
+	// ClusterSubnets returns the networks that span all nodes.
 	ClusterSubnets() ClusterSubnets
-	// NodeIDOf is the node to which a pod address belongs.
+	// NodeIDOf returns the ID of the node to which a pod address belongs.
 	NodeIDOf(podIP netip.Addr) (nodeID uint32, ok bool)
 }
 
@@ -44,7 +44,7 @@ type PodSubnet struct {
 	NATLoopback netip.Addr   // last unicast address, .254
 }
 
-// ClusterSubnets are the cluster-wide networks, one per family each.
+// ClusterSubnets holds the cluster-wide networks, each with one element per family.
 type ClusterSubnets struct {
 	Pods             []netip.Prefix
 	VPPHost          []netip.Prefix
@@ -55,13 +55,13 @@ type ClusterSubnets struct {
 
 // PodAddresses allocates this node's pod addresses.
 type PodAddresses interface {
-	// AllocatePodIPs gives the attachment one address of each family; the same ones if it has them already. ErrExhausted
-	// says which subnet is full.
+	// AllocatePodIPs allocates one address of each family for the attachment, or returns those that it already has. ErrExhausted contains
+	// the subnet that is full.
 	AllocatePodIPs(id podmanager.AttachmentID) ([]netip.Addr, error)
-	// ReleasePodIPs gives the addresses back; releasing what is not allocated is fine.
+	// ReleasePodIPs releases the addresses; it is not an error if none are allocated.
 	ReleasePodIPs(id podmanager.AttachmentID)
-	// PodIPs returns what is allocated to the attachment.
+	// PodIPs returns the addresses that are allocated to the attachment.
 	PodIPs(id podmanager.AttachmentID) []netip.Addr
-	// AttachmentOf finds the local attachment that has the address.
+	// AttachmentOf returns the local attachment that has the address.
 	AttachmentOf(ip netip.Addr) (podmanager.AttachmentID, bool)
 }

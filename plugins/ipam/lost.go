@@ -11,12 +11,12 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// A pod is lost if the API server has it on this node with an address of this node's, and podmanager has no record of it: the file was removed or
-// damaged, or the node was rebooted and the pod has not been added again. The resync takes the interface of such a pod away, so that nothing of it goes on
-// unknown to policies and services. Its address is held as long as the API server says that the pod has it: no other pod gets it, since services, policies
-// and other nodes still take it for the lost pod's. An ADD of the same pod frees it.
+// A pod is lost if the API server has it on this node with an address of this node, and podmanager has no record of it: the file was
+// removed or damaged, or the node was rebooted and the pod has not been added again. The resync removes the interface of such a pod, so
+// that no traffic of the pod bypasses policies and services. Its address is held while the API server reports it for the pod: no other pod
+// gets the address, since services, policies and other nodes still assign it to the lost pod. An ADD of the same pod frees it.
 
-// lostID is the attachment under which addresses of a lost pod are held. No runtime makes such an ID: it has a slash.
+// lostID returns the attachment ID under which the addresses of a lost pod are held. No runtime creates such an ID: it contains a slash.
 func lostID(pod podmanager.PodID) podmanager.AttachmentID {
 	return podmanager.AttachmentID{ContainerID: "lost:" + pod.String()}
 }
@@ -42,14 +42,14 @@ func (p *IPAM) holdLost(next *allocations, known map[podmanager.AttachmentID]pod
 			continue
 		}
 		p.lost[key] = id
-		if !pod.GetTerminating() { // such a one may have been removed from the node already
+		if !pod.GetTerminating() { // a terminating pod may have been removed from the node already
 			p.Logger().Error("a pod of this node has no record here, so it has no interface, and its addresses are held: unless the node has just been rebooted, "+
 				"delete the pod, so that it is created again", "pod", id.String(), "addresses", joinAddrs(held))
 		}
 	}
 }
 
-// lostGone frees the addresses of a lost pod that the API server does not have any more, or that has other addresses now.
+// lostGone frees the addresses of a lost pod that the API server has deleted, or that has other addresses now.
 func (p *IPAM) lostGone(change *api.KubeStateChange) string {
 	id, ok := p.lost[change.Key]
 	if !ok || samePodIPs(change.PrevValue, change.NewValue) {
@@ -78,7 +78,7 @@ func samePodIPs(before, after proto.Message) bool {
 	return ok && slices.Equal(a.GetIps(), b.GetIps())
 }
 
-// hold reserves those of the addresses that this node may hand out and that are free.
+// hold reserves those of the addresses that this node can allocate and that are free.
 func (a *allocations) hold(id podmanager.AttachmentID, ips []string) []netip.Addr {
 	for _, text := range ips {
 		addr, err := netip.ParseAddr(text)

@@ -13,7 +13,7 @@ type label string
 
 func (l label) GetAgentLabel() string { return string(l) }
 
-// lostPod is an agent that starts without the record of a pod that the API server has with an address, among others that are not lost.
+// lostPod starts an agent without the record of a pod that the API server has with an address, among other pods that are not lost.
 func lostPod(t *testing.T) (f *fixture, key string, pod *model.Pod) {
 	t.Helper()
 	f = newFixture(t, tiny())
@@ -40,7 +40,7 @@ func clonePod(p *model.Pod, name string) *model.Pod {
 	return &model.Pod{Namespace: p.Namespace, Name: name, NodeName: p.NodeName, Ips: p.Ips}
 }
 
-// allocateAll takes all addresses that are free.
+// allocateAll allocates all free addresses.
 func (f *fixture) allocateAll() (all []string) {
 	f.t.Helper()
 	for n := 10; ; n++ {
@@ -52,7 +52,7 @@ func (f *fixture) allocateAll() (all []string) {
 	}
 }
 
-// TestLostPod: no other pod gets the address of a pod whose record is lost, and it is reported.
+// TestLostPod checks that no other pod gets the address of a pod whose record is lost, and that the pod is reported.
 func TestLostPod(t *testing.T) {
 	f, _, pod := lostPod(t)
 	all := strings.Join(f.allocateAll(), " ")
@@ -64,7 +64,7 @@ func TestLostPod(t *testing.T) {
 	}
 }
 
-// TestLostPodGone: the address is free again when the pod is deleted, has another address, or is added again.
+// TestLostPodGone checks that the address is free again when the pod is deleted, has another address, or is added again.
 func TestLostPodGone(t *testing.T) {
 	for name, end := range map[string]func(f *fixture, key string, pod *model.Pod) api.Event{
 		"deleted": func(_ *fixture, key string, pod *model.Pod) api.Event {

@@ -16,13 +16,13 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// NodeSync is what ipam needs of nodesync.
+// NodeSync is the part of nodesync that ipam uses.
 type NodeSync interface {
-	// GetNodeID is this node's ID.
+	// GetNodeID returns this node's ID.
 	GetNodeID() uint32
 }
 
-// PodManager is what ipam needs of podmanager.
+// PodManager is the part of podmanager that ipam uses.
 type PodManager interface {
 	// LocalAttachments returns all attachments of this node in the order of their Seq.
 	LocalAttachments() []*podmanager.Attachment
@@ -40,19 +40,19 @@ type Deps struct {
 	HTTPHandlers rest.HTTPHandlers
 }
 
-// IPAM implements API and is a handler of the event loop. What it answers may be asked from other goroutines as well.
+// IPAM implements API and is a handler of the event loop. Its query methods may be called from other goroutines as well.
 type IPAM struct {
 	Deps
 	families []subnets
 	cluster  ClusterSubnets
 	excluded []netip.Addr
 
-	mu     sync.Mutex // guards what is below; handlers write, the REST handler reads
+	mu     sync.Mutex // guards the following fields; handlers write them, the REST handler reads them
 	alloc  *allocations
 	pods   map[podmanager.AttachmentID]podmanager.PodID
 	nodeID uint32
 
-	// adding is the attachment of the AddPod that was handled last, if it had no addresses before; only the event loop uses it
+	// adding is the attachment of the last AddPod, if it had no addresses before; only the event loop uses it
 	adding *podmanager.AttachmentID
 	lost   map[string]podmanager.PodID // lost pods by the key of their object (lost.go); only the event loop uses it
 }
@@ -63,7 +63,7 @@ var (
 	_ api.DataDescriber = (*IPAM)(nil)
 )
 
-// NewPlugin is an IPAM that has all nodes' networks but allocates addresses only after the start-up resync.
+// NewPlugin returns an IPAM that has the networks of all nodes. It allocates addresses only after the start-up resync.
 func NewPlugin(deps Deps) *IPAM {
 	if deps.PluginName == "" {
 		deps.SetName("ipam")
@@ -89,7 +89,7 @@ func NewPlugin(deps Deps) *IPAM {
 	return p
 }
 
-// HandlesEvent selects resyncs and the events of pods, and changes of their objects while there are lost ones.
+// HandlesEvent selects resyncs and the events of pods, and changes of pod objects while there are lost pods.
 func (p *IPAM) HandlesEvent(event api.Event) bool {
 	switch ev := event.(type) {
 	case *podmanager.AddPod, *podmanager.DeletePod:
@@ -100,9 +100,9 @@ func (p *IPAM) HandlesEvent(event api.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync reads the allocated addresses from the attachments that podmanager has kept. An attachment with an address that it must not have
-// (after a change of subnets) is reported, and keeps it unless another one has it too: failing would keep the whole node from starting, and
-// with it the DEL that gets rid of the attachment.
+// Resync reads the allocated addresses from the attachments that podmanager has stored. An attachment with an address that it must not have
+// (after a change of subnets) is reported, and keeps the address unless another attachment has it, too: an error would prevent the start of
+// the whole node, and so also the DEL that removes the attachment.
 func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ api.ResyncOperations) error {
 	nodeID := p.NodeSync.GetNodeID()
 	own, err := p.PodSubnets(nodeID)
@@ -120,7 +120,7 @@ func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ a
 			p.Logger().Error("the pod has an unexpected address: delete it, so that it is created again", "pod", a.Pod.String(), "error", err)
 		}
 		pods[a.ID] = a.Pod
-		next.goOnAfter(next.byID[a.ID]) // the last one counts: attachments come in the order in which they were added
+		next.goOnAfter(next.byID[a.ID]) // the last one counts: attachments are in the order in which they were added
 	}
 
 	p.holdLost(next, pods, state)
@@ -134,7 +134,7 @@ func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ a
 	return nil
 }
 
-// Update remembers whose addresses have to be given back if AddPod fails, and gives those of DeletePod back.
+// Update records the attachment whose addresses must be released if AddPod fails, and releases those of DeletePod.
 func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,8 +157,8 @@ func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 	return "", nil
 }
 
-// Revert gives back the addresses that were allocated while the failed AddPod was handled. An ADD that repeated an earlier
-// one keeps them: the pod still has them.
+// Revert releases the addresses that were allocated while the failed AddPod was handled. An ADD that repeated an earlier one keeps them:
+// the pod still uses them.
 func (p *IPAM) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
 	if !ok {
@@ -174,7 +174,7 @@ func (p *IPAM) Revert(event api.Event) error {
 	return nil
 }
 
-// Available reports which subnet has no address left for another pod. It may be called from any goroutine.
+// Available returns an error with the subnet that has no address left for another pod. It may be called from any goroutine.
 func (p *IPAM) Available() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,13 +186,13 @@ func (p *IPAM) Available() error {
 	return nil
 }
 
-// Usage is how full one of this node's pod subnets is.
+// Usage holds the numbers of used and free addresses in one of this node's pod subnets.
 type Usage struct {
 	Subnet     netip.Prefix
 	Used, Free int
 }
 
-// Usage is how full this node's pod subnets are, one for each family. It may be asked from any goroutine.
+// Usage returns the usage of this node's pod subnets, one for each family. It may be called from any goroutine.
 func (p *IPAM) Usage() []Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,7 +258,7 @@ func (p *IPAM) PodSubnets(nodeID uint32) ([]PodSubnet, error) {
 	})
 }
 
-// perFamily collects one value of each family, without those that do not have one.
+// perFamily collects one value of each family, except for families that have none.
 func perFamily[T any](families []subnets, value func(subnets) (v T, has bool, err error)) ([]T, error) {
 	out := make([]T, 0, len(families))
 	for _, s := range families {

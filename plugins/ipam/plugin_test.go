@@ -129,7 +129,7 @@ func TestAllocateAndRelease(t *testing.T) {
 	f := newFixture(t, dualStack())
 	f.mustResync(1)
 	f.want(f.allocate(1), "10.1.1.2", "fd10:1:0:1::2")
-	f.want(f.allocate(1), "10.1.1.2", "fd10:1:0:1::2") // the same again
+	f.want(f.allocate(1), "10.1.1.2", "fd10:1:0:1::2") // the same addresses again
 	f.want(f.allocate(2), "10.1.1.3", "fd10:1:0:1::3")
 	f.want(f.PodIPs(id(2)), "10.1.1.3", "fd10:1:0:1::3")
 	for _, ip := range []string{"10.1.1.3", "::ffff:10.1.1.3", "fd10:1:0:1::3"} {
@@ -209,7 +209,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestExhaustedFamilyReleasesTheOther: an attachment gets addresses of all families or none.
+// TestExhaustedFamilyReleasesTheOther checks that an attachment gets addresses of all families or none.
 func TestExhaustedFamilyReleasesTheOther(t *testing.T) {
 	f := newFixture(t, contivconf.File{IPAMConfig: contivconf.IPAMOptions{
 		PodSubnetCIDR: new("10.1.0.0/16,fd10:1::/48"), PodSubnetOneNodePrefixLen: &contivconf.Lengths{24, 125},
@@ -237,15 +237,16 @@ func TestRestart(t *testing.T) {
 	f.mustResync(1)
 	f.want(f.PodIPs(id(1)), "10.1.1.200", "fd10:1:0:1::c8")
 	f.want(f.allocate(3), "10.1.1.5", "fd10:1:0:1::5")
-	f.want(f.allocate(4), "10.1.1.6", "fd10:1:0:1::6") // goes on after the newest attachment, not after the highest address
+	f.want(f.allocate(4), "10.1.1.6", "fd10:1:0:1::6") // continues after the newest attachment, not after the highest address
 
-	// a later resync keeps the place, whatever the attachments say
+	// a later resync keeps the position, whatever attachments there are
 	f.ReleasePodIPs(id(4))
 	f.mustResync(2)
 	f.want(f.allocate(5), "10.1.1.7", "fd10:1:0:1::7")
 }
 
-// TestDualStackSwitchedOn: after the second family has been configured, running attachments get an address of it on request.
+// TestDualStackSwitchedOn checks that running attachments get an address of a second family on request, after the family has been
+// configured.
 func TestDualStackSwitchedOn(t *testing.T) {
 	f := newFixture(t, dualStack())
 	f.pods.list = []*podmanager.Attachment{attachment(1, "10.1.1.9")}
@@ -265,8 +266,8 @@ func TestDualStackSwitchedOn(t *testing.T) {
 	}
 }
 
-// TestUnexpectedAddresses: the configuration or the node ID changed under running pods, or two of them clash. That is reported
-// and does not keep the node from starting.
+// TestUnexpectedAddresses: the configuration or the node ID changed while pods were running, or two pods have the same address. This is
+// reported and does not prevent the start of the node.
 func TestUnexpectedAddresses(t *testing.T) {
 	f := newFixture(t, contivconf.File{})
 	f.pods.list = []*podmanager.Attachment{
@@ -304,7 +305,7 @@ func TestEvents(t *testing.T) {
 		t.Error("handles Kubernetes state changes")
 	}
 
-	// a failed ADD gives back
+	// a failed ADD releases the addresses
 	f.update(add)
 	f.want(f.allocate(1), "10.1.1.2")
 	if err := f.Revert(add); err != nil {
@@ -372,7 +373,7 @@ func TestREST(t *testing.T) {
 	}
 }
 
-// TestUpdatesEqualResync: after random ADDs, failed ADDs and DELs, a resync from podmanager's data gives the same state.
+// TestUpdatesEqualResync checks that, after random ADDs, failed ADDs and DELs, a resync from podmanager's data gives the same state.
 func TestUpdatesEqualResync(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// allocationsPath is documented, and so is the part of the answer that contiv has: Pods, PodID, MainIP.
+// allocationsPath is documented, as is the part of the response that contiv has: Pods, PodID, MainIP.
 const allocationsPath = "/contiv/v1/ipam/allocations"
 
 type allocationsReport struct {

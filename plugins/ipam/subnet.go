@@ -20,16 +20,16 @@ const (
 	endNATLoopback = 2
 )
 
-// errNodeID0 is returned for node ID 0, which nothing has.
+// errNodeID0 is returned for node ID 0, which no node has.
 var errNodeID0 = errors.New("node ID 0 is not allocated to any node")
 
-// subnets is the arithmetic of one address family; pure.
+// subnets computes the networks and addresses of one address family; it is pure.
 type subnets struct {
 	conf contivconf.FamilyIPAM
 }
 
-// slice is the part of cidr that belongs to the node: number nodeID of the parts of length oneNode, where the ID one above the
-// last number gets part 0.
+// slice returns the part of cidr that belongs to the node: part number nodeID, with prefix length oneNode. The ID that is one larger than
+// the last number gets part 0.
 func slice(cidr netip.Prefix, oneNode int, nodeID uint32, option string) (netip.Prefix, error) {
 	if nodeID == 0 {
 		return netip.Prefix{}, errNodeID0
@@ -47,7 +47,7 @@ func slice(cidr netip.Prefix, oneNode int, nodeID uint32, option string) (netip.
 	return netip.PrefixFrom(addr, oneNode), nil
 }
 
-// host is host number n of a network that all nodes share.
+// host returns host number n of a network that all nodes share.
 func host(cidr netip.Prefix, n uint64, nodeID uint32, option string) (netip.Prefix, error) {
 	if nodeID == 0 {
 		return netip.Prefix{}, errNodeID0
@@ -86,7 +86,7 @@ func (s subnets) vxlanIP(nodeID uint32) (netip.Prefix, error) {
 	return host(s.conf.VxlanCIDR, uint64(nodeID), nodeID, "vxlanCIDR")
 }
 
-// nodeIP is the interconnect address, pushed up by one for each excluded address that is not above it.
+// nodeIP returns the interconnect address, increased by one for each excluded address that is not above it.
 func (s subnets) nodeIP(nodeID uint32, excluded ...netip.Addr) (netip.Prefix, error) {
 	cidr := s.conf.NodeInterconnectCIDR
 	n := uint64(nodeID)
@@ -127,7 +127,7 @@ func (s subnets) nodeIDOf(ip netip.Addr) (uint32, bool) {
 type u128 struct{ hi, lo uint64 }
 
 func toU128(a netip.Addr) u128 {
-	b := a.As16() // an IPv4 address has the fixed prefix ::ffff:0:0, which differences cancel
+	b := a.As16() // an IPv4 address has the fixed prefix ::ffff:0:0, which cancels out in differences
 	return u128{be64(b[:8]), be64(b[8:])}
 }
 
@@ -138,7 +138,7 @@ func be64(b []byte) (v uint64) {
 	return v
 }
 
-// add is the address n above a; the caller has made sure that it is inside a's network.
+// add returns the address a + n; the caller has checked that it is inside a's network.
 func add(a netip.Addr, n u128) netip.Addr {
 	base := toU128(a)
 	lo, carry := bits.Add64(base.lo, n.lo, 0)
@@ -146,14 +146,14 @@ func add(a netip.Addr, n u128) netip.Addr {
 	return fromU128(u128{hi, lo}, a.Is4())
 }
 
-// sub is the address n below a.
+// sub returns the address a - n.
 func sub(a netip.Addr, n uint64) netip.Addr {
 	base := toU128(a)
 	lo, borrow := bits.Sub64(base.lo, n, 0)
 	return fromU128(u128{base.hi - borrow, lo}, a.Is4())
 }
 
-// diff is a minus b, which is not above a.
+// diff returns a - b; b must not be above a.
 func diff(a, b netip.Addr) u128 {
 	x, y := toU128(a), toU128(b)
 	lo, borrow := bits.Sub64(x.lo, y.lo, 0)
@@ -173,7 +173,7 @@ func fromU128(v u128, v4 bool) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// shift is v << n.
+// shift returns v << n.
 func shift(v u128, n int) u128 {
 	if n >= 64 {
 		return u128{hi: v.lo << (n - 64)}
@@ -181,7 +181,7 @@ func shift(v u128, n int) u128 {
 	return u128{hi: v.hi<<n | v.lo>>(64-n), lo: v.lo << n}
 }
 
-// unshift is v >> n.
+// unshift returns v >> n.
 func unshift(v u128, n int) u128 {
 	if n >= 64 {
 		return u128{lo: v.hi >> (n - 64)}

@@ -31,7 +31,7 @@ func v6Conf() subnets {
 	}}
 }
 
-// split is the family of contivCIDR 10.128.0.0/14.
+// split returns the family of contivCIDR 10.128.0.0/14.
 func split() subnets {
 	return subnets{conf: contivconf.FamilyIPAM{
 		Version:       contivconf.IPv4,
@@ -41,7 +41,7 @@ func split() subnets {
 	}}
 }
 
-// TestHandComputed: values worked out from contiv's formulas by hand.
+// TestHandComputed checks values that were computed by hand from contiv's formulas.
 func TestHandComputed(t *testing.T) {
 	for _, tc := range []struct {
 		name                          string
@@ -109,7 +109,7 @@ func TestExcludedNodeIPs(t *testing.T) {
 		{100, []string{"192.168.16.100"}, "192.168.16.101/24"},
 		{101, []string{"192.168.16.100"}, "192.168.16.102/24"},
 		{1, []string{"192.168.16.1"}, "192.168.16.2/24"},
-		{1, []string{"192.168.16.2", "192.168.16.1"}, "192.168.16.3/24"}, // 1 pushes to 2, which pushes to 3
+		{1, []string{"192.168.16.2", "192.168.16.1"}, "192.168.16.3/24"}, // 1 is excluded and moves to 2, which is excluded and moves to 3
 		{1, []string{"192.168.16.1", "192.168.16.1"}, "192.168.16.2/24"},
 		{1, []string{"10.0.0.1", "fd00::1"}, "192.168.16.1/24"},
 		{253, []string{"192.168.16.100"}, "192.168.16.254/24"},
@@ -123,7 +123,7 @@ func TestExcludedNodeIPs(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheOption: a node ID without a place says which option is too tight.
+// TestErrorsNameTheOption checks that the error for a node ID without a slice names the option that is too small.
 func TestErrorsNameTheOption(t *testing.T) {
 	s := v4Defaults()
 	_, pods := s.podSubnet(257)
@@ -221,7 +221,7 @@ func bigAddr(v *big.Int, size int) netip.Addr {
 	return a
 }
 
-// TestSlicesAreDisjoint: all nodes of the default configuration have different slices.
+// TestSlicesAreDisjoint checks that all nodes of the default configuration have different slices.
 func TestSlicesAreDisjoint(t *testing.T) {
 	seen := map[netip.Prefix]uint32{}
 	for id := uint32(1); id <= 256; id++ {

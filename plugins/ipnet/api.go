@@ -9,30 +9,29 @@ import (
 
 // The VPP - Host interconnect.
 const (
-	// HostInterconnectTAPinVPPLogicalName is the logical name of the TAP interface connecting host stack with VPP, VPP side.
+	// HostInterconnectTAPinVPPLogicalName is the logical name of the VPP side of the TAP interface that connects the host stack with VPP.
 	HostInterconnectTAPinVPPLogicalName = "tap-vpp2"
-	// HostInterconnectTAPinLinuxLogicalName is the logical name of the TAP interface connecting host stack with VPP, Linux
-	// side.
+	// HostInterconnectTAPinLinuxLogicalName is the logical name of the Linux side of the TAP interface that connects the host stack with
+	// VPP.
 	HostInterconnectTAPinLinuxLogicalName = "tap-vpp1"
-	// HostInterconnectTAPinLinuxHostName is the physical name of the TAP interface connecting host stack with VPP, the
-	// Linux side.
+	// HostInterconnectTAPinLinuxHostName is the device name of the Linux side of the TAP interface that connects the host stack with VPP.
 	HostInterconnectTAPinLinuxHostName = "vpp1"
 )
 
 // VxlanBVIInterfaceName is the name of the VXLAN BVI interface.
 const VxlanBVIInterfaceName = vxlan.BVI
 
-// API defines methods provided by IPNet plugin for use by other plugins to query IPv4 network-related information. Apart
-// from GetPodByIf, these methods should not be accessed from outside of the main event loop!
+// API defines the methods that the IPNet plugin provides to other plugins for queries about the network. Except for GetPodByIf, these
+// methods may be called only from the main event loop.
 type API interface {
-	// GetPodIfNames looks up logical interface names that correspond to the interfaces associated with the given POD name.
+	// GetPodIfNames returns the logical names of the interfaces of the given pod.
 	GetPodIfNames(podNamespace string, podName string) (vppIfName, linuxIfName, loopIfName string, exists bool)
 
-	// GetPodByIf looks up podName and podNamespace that is associated with logical interface name. The method can be
-	// called from outside of the main event loop.
+	// GetPodByIf returns the name and the namespace of the pod that has the interface with the given logical name. The method may be called
+	// from any goroutine.
 	GetPodByIf(ifname string) (podNamespace string, podName string, exists bool)
 
-	// GetNodeIP returns the IP+network address of this node.
+	// GetNodeIP returns the address of this node and its network.
 	GetNodeIP() (ip net.IP, network *net.IPNet)
 
 	// GetHostIPs returns all IP addresses of this node present in the host network namespace (Linux).
@@ -41,25 +40,25 @@ type API interface {
 	// GetHostInterconnectIfName returns the name of the TAP/AF_PACKET interface interconnecting VPP with the host stack.
 	GetHostInterconnectIfName() string
 
-	// GetVxlanBVIIfName returns the name of an BVI interface facing towards VXLAN tunnels to other hosts. Returns an empty
-	// string if VXLAN is not used (in no-overlay interconnect mode).
+	// GetVxlanBVIIfName returns the name of the BVI that faces the VXLAN tunnels to other nodes. It returns an empty string if VXLAN is not
+	// used (nooverlay).
 	GetVxlanBVIIfName() string
 }
 
-// HostLinkIPsDumpClb is callback for dumping all IP addresses assigned to interfaces in the host stack.
+// HostLinkIPsDumpClb is a callback that returns all IP addresses of the interfaces in the host stack.
 type HostLinkIPsDumpClb func() ([]net.IP, error)
 
-// NodeIPv4Change is triggered when DHCP-assigned IPv4 address of the node changes.
+// NodeIPv4Change is triggered when the DHCP-assigned IPv4 address of the node changes.
 type NodeIPv4Change struct {
 	NodeIP    net.IP
 	NodeIPNet *net.IPNet
 	DefaultGw net.IP
 }
 
-// GetName returns name of the NodeIPv4Change event.
+// GetName returns the name of the NodeIPv4Change event.
 func (ev *NodeIPv4Change) GetName() string { return "Node IPv4 Change" }
 
-// String describes NodeIPv4Change event.
+// String describes the NodeIPv4Change event.
 func (ev *NodeIPv4Change) String() string {
 	s := ev.GetName() + ": " + ev.NodeIP.String()
 	if ev.NodeIPNet != nil {
@@ -71,11 +70,11 @@ func (ev *NodeIPv4Change) String() string {
 	return s
 }
 
-// Method is UpstreamResync.
+// Method returns UpstreamResync.
 func (ev *NodeIPv4Change) Method() api.EventMethodType { return api.UpstreamResync }
 
 // IsBlocking returns false.
 func (ev *NodeIPv4Change) IsBlocking() bool { return false }
 
-// Done is NOOP.
+// Done does nothing.
 func (ev *NodeIPv4Change) Done(error) {}

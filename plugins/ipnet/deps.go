@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// Deps groups the dependencies of the plugin. DeviceManager, GoVPP and RemoteDB are part of the documented API and are not read: pods get no
-// device interfaces, VPP is programmed by values only, and ipnet stores nothing.
+// Deps groups the dependencies of the plugin. DeviceManager, GoVPP and RemoteDB are part of the documented API and are not used: pods get
+// no device interfaces, VPP is programmed by values only, and ipnet stores nothing in the database.
 type Deps struct {
 	infra.PluginDeps
 	Dataplane     Dataplane
@@ -27,30 +27,30 @@ type Deps struct {
 	IPAM          ipam.API
 	NodeSync      nodesync.API
 	PodManager    podmanager.API
-	DeviceManager DeviceManager // not read
+	DeviceManager DeviceManager // not used
 	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
 	Uplinks       Uplinks       // nil: contiv.conf selects no NIC
-	VPPPlugin     VPPPlugin     // nil: VPP does without our plugin
+	VPPPlugin     VPPPlugin     // nil: VPP runs without our plugin
 	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
-	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
-	GoVPP         GoVPP         // not read
-	MgmtIPs       MgmtPublisher // nil: the host's addresses are not published to other nodes, and all of MgmtIPAddresses are routed
+	LinuxNsPlugin HostLinks     // nil: VPP gets no routes to the host's own addresses
+	GoVPP         GoVPP         // not used
+	MgmtIPs       MgmtPublisher // nil: the host's addresses are not published to other nodes, and all MgmtIPAddresses of a peer are routed
 	HTTPHandlers  rest.HTTPHandlers
-	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
+	// ServesServices: VPP serves Kubernetes services, so the host sends traffic for services, and for VPP's own address, to VPP.
 	ServesServices bool
-	// PluginNAT: where VPP has our plugin, that translates what pods send to the outside, and NAT44 is on no interface.
+	// PluginNAT: if VPP has our plugin, the plugin translates traffic of pods to the outside, and NAT44 is on no interface.
 	PluginNAT bool
-	// HostForwards: what the host forwards to VPP gets sources that are not the node's.
+	// HostForwards: traffic that the host forwards to VPP gets source addresses that are not the node's.
 	HostForwards bool
-	// HostByIPTables: the host has no nft, so what its own processes send to VPP gets an address that nothing else has.
+	// HostByIPTables: the host has no nft, so traffic of its own processes to VPP gets a dedicated source address.
 	HostByIPTables bool
 	// Policy: each pod's link in VPP waits for the EndpointPolicy of its interface.
 	Policy   bool
-	RemoteDB keyval.KvProtoPlugin // not read
+	RemoteDB keyval.KvProtoPlugin // not used
 }
 
-// GoVPP is the interface of the VPP connection, declared here so that packages which import ipnet for its constants do not
-// depend on the connection's construction.
+// GoVPP is the interface of the VPP connection. It is declared here so that packages that import ipnet for its constants do not depend on
+// the implementation of the connection.
 type GoVPP interface {
 	// NewAPIChannel returns a new API channel for communication with VPP via govpp.
 	NewAPIChannel() (conn.Channel, error)
@@ -60,48 +60,48 @@ type GoVPP interface {
 
 // DeviceManager allocates devices (memif sockets) to pods.
 type DeviceManager interface {
-	// ReleaseDevices gives back what a container had.
+	// ReleaseDevices releases the devices of a container.
 	ReleaseDevices(containerID string) error
 }
 
-// VPPInterfaces reports what VPP itself receives about its interfaces.
+// VPPInterfaces reports data that VPP itself receives about its interfaces.
 type VPPInterfaces interface {
-	// WatchDHCPLeases calls back, from any goroutine, for every lease of the interface with the given logical name.
+	// WatchDHCPLeases calls callback, from any goroutine, for every lease of the interface with the given logical name.
 	WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error
 }
 
-// Uplinks finds the NIC that contiv.conf selects to connect the node with the others.
+// Uplinks finds the NIC that contiv.conf selects to connect the node with the other nodes.
 type Uplinks interface {
-	// Find gives the kernel's name of the NIC; the error says why there is none.
+	// Find returns the kernel's name of the NIC; the error gives the reason if there is none.
 	Find() (string, error)
-	// Watch calls back, from any goroutine, when Find would give another answer than it gave last.
+	// Watch calls callback, from any goroutine, when the result of Find may differ from its last result.
 	Watch(callback func())
 }
 
-// VPPNICs reports which NICs VPP has by its start-up configuration.
+// VPPNICs reports the NICs that VPP has from its start-up configuration.
 type VPPNICs interface {
-	// Names lists them in VPP's order.
+	// Names returns the names of the NICs, in VPP's order.
 	Names() ([]string, error)
-	// Watch calls back, from any goroutine, when Names would give another answer than it gave last.
+	// Watch calls callback, from any goroutine, when the result of Names may differ from its last result.
 	Watch(callback func())
 }
 
-// MgmtPublisher publishes to other nodes the addresses by which this node is managed, which its pods' peers must reach, too.
+// MgmtPublisher publishes this node's management addresses to the other nodes, whose pods must reach these addresses, too.
 type MgmtPublisher interface {
-	// PublishMgmtIPs sends nothing when the addresses have not changed. Event loop only.
+	// PublishMgmtIPs publishes the addresses; it sends nothing if they have not changed. Event loop only.
 	PublishMgmtIPs(addresses []netip.Addr) error
-	// HostIPs returns those of a node's management addresses that are on its own interfaces: only they can be routed to the node.
-	// Kubernetes may have others, of a gateway in front of it. Event loop only.
+	// HostIPs returns the management addresses of a node that are on the node's own interfaces: only these can be routed to the node.
+	// Kubernetes may report others, for example of a gateway in front of the node. Event loop only.
 	HostIPs(node *nodesync.Node) []net.IP
 }
 
 // HostLinks reports the host's network stack.
 type HostLinks interface {
-	// HostIPs lists the addresses of the host's own interfaces: without loopback, container bridges and our own links.
+	// HostIPs returns the addresses of the host's own interfaces, without loopback, container bridges and our own links.
 	HostIPs() ([]net.IP, error)
-	// NIC describes a NIC; with "", the one that has the default route. The zero NIC: there is none.
+	// NIC describes the NIC with the given name; with "", the NIC that has the default route. It returns the zero NIC if there is none.
 	NIC(name string) (NIC, error)
-	// WatchHostIPs calls back, from any goroutine, after HostIPs, or the MTU of a NIC, has changed.
+	// WatchHostIPs calls callback, from any goroutine, after HostIPs, or the MTU of a NIC, has changed.
 	WatchHostIPs(callback func())
 }
 

@@ -1,17 +1,17 @@
 // Package ipnet configures VPP-based network connectivity between Kubernetes pods and nodes.
 //
-// It renders northbound values and nothing else: for this node (main interface, VRFs, the link between VPP and the host), for each pod, and
-// for each other node. Rendering is pure (node.go, pod.go, host.go); the plugin (plugin.go) keeps what is rendered for which node and puts
+// It only renders northbound values: for this node (main interface, VRFs, the link between VPP and the host), for each pod, and for each
+// other node. Rendering is pure (node.go, pod.go, host.go). The plugin (plugin.go) stores which values are rendered for which node and puts
 // the difference into the event's transaction.
 //
 // Pods are wired in one of two ways (useTAPInterfaces in contiv.conf):
 //
-//  1. TAP: VPP creates a TAP interface whose Linux end is moved into the pod as eth0.
+//  1. TAP: VPP creates a TAP interface. Its Linux end is moved into the pod as eth0.
 //  2. VETH + AF_PACKET: a veth pair connects the pod with the namespace of VPP, which reads the near end through an
-//     AF_PACKET socket; needs no vhost-net.
+//     AF_PACKET socket. This does not need vhost-net.
 //
-// Both ways have the same shape in VPP: the pod's interface is in the pod VRF, unnumbered to the pod gateway loopback, with a static
-// neighbour and a /32 (/128) route; nothing is flooded and nothing is learned.
+// In VPP both ways look the same: the pod's interface is in the pod VRF, unnumbered to the pod gateway loopback, with a static neighbour
+// and a /32 (/128) route. There is no flooding and no MAC learning.
 //
 //	  pod                       VPP                                     host
 //	+--------+    TAP or    +---------------------------------+      +--------+
@@ -20,7 +20,7 @@
 //	+--------+              |  /32 per pod --0/0--> main NIC  |      +--------+
 //	                        +---------------------------------+
 //
-// What pods send to the outside without an overlay makes a detour, for NAT to translate it and nothing else: outside.go.
+// Without an overlay, traffic of pods to the outside passes through a pipe, so that NAT translates only this traffic: see outside.go.
 //
 // The package serves GET /contiv/v1/ipam.
 package ipnet

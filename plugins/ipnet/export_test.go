@@ -10,11 +10,11 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// TestNodes are two nodes with a pod each, for tests of what other packages add to a node.
+// TestNodes holds two nodes with a pod each, for tests of other packages that add values to a node.
 type TestNodes struct {
 	one, two *node
-	PodA     TestPod // on the first
-	PodB     TestPod // on the second
+	PodA     TestPod // on the first node
+	PodB     TestPod // on the second node
 }
 
 // TestPod is a pod.
@@ -25,7 +25,7 @@ type TestPod struct {
 	PeerMAC net.HardwareAddr
 }
 
-// NewTestNodes makes the nodes, which know each other. The configuration is added to that of all.
+// NewTestNodes returns the nodes, which have each other as peers. config is added to the configuration of all nodes.
 func NewTestNodes(t *testing.T, config string) *TestNodes {
 	t.Helper()
 	n := &TestNodes{one: newNodeWithID(t, config+dualTAP+uplink, 1), two: newNodeWithID(t, config+dualTAP+uplink, 2)}
@@ -42,13 +42,13 @@ func NewTestNodes(t *testing.T, config string) *TestNodes {
 	return n
 }
 
-// First is the plugin of the first node, and its desired state, to which others may add before Apply.
+// First returns the plugin of the first node and its desired state, to which callers may add values before Apply.
 func (n *TestNodes) First() (*IPNet, map[string]proto.Message) { return n.one.n, n.one.want }
 
-// ApplyFirst programs the first node into a fake that is joined to nothing.
+// ApplyFirst programs the first node into a fake that is not connected.
 func (n *TestNodes) ApplyFirst() *vppfake.Fake { return n.one.apply() }
 
-// Apply programs both nodes into fakes that are joined by a wire.
+// Apply programs both nodes into fakes that are connected by a wire.
 func (n *TestNodes) Apply() (one, two *vppfake.Fake) {
 	one, two = n.one.apply(), n.two.apply()
 	vppfake.Wire(one, "cv:host-eth1", two, "cv:host-eth1")

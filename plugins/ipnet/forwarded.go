@@ -8,13 +8,14 @@ import (
 	"contiv.dev/vswitch/plugins/ipam"
 )
 
-// The VPP plugin identifies the node by its addresses, and network policy never separates a node from its pods. So what the host forwards
-// to VPP for others, under its own address, gets an address that is not the node's: host ports, node ports at the host's addresses, and
-// whatever else masquerades on the host. All nodes route it to this one, since it is of the link's subnet.
+// The VPP plugin identifies the node by its addresses, and network policy never separates a node from its pods. Therefore traffic of other
+// senders that the host forwards to VPP under its own address gets an address that is not the node's: traffic to host ports, to node ports
+// at the host's addresses, and all other traffic that the host masquerades. All nodes route this address to this node, since it belongs to
+// the link's subnet.
 
-// forwardedAs are the addresses behind the host's own on the link: the first for connections whose destination the host has changed, the
-// second for others, the third for what the host's own processes send if the host has no nft. Invalid where the subnet has no room for them:
-// it needs three bits.
+// forwardedAs returns the addresses that follow the host's own address on the link: the first is for connections whose destination the host
+// has changed, the second for other connections, the third for traffic of the host's own processes if the host has no nft. They are invalid
+// if the subnet has no room for them: it needs three bits.
 func forwardedAs(l ipam.HostLink) (translated, masqueraded, self netip.Addr) {
 	if l.Subnet.Addr().BitLen()-l.Subnet.Bits() < 3 {
 		return netip.Addr{}, netip.Addr{}, netip.Addr{}
@@ -24,8 +25,9 @@ func forwardedAs(l ipam.HostLink) (translated, masqueraded, self netip.Addr) {
 	return translated, masqueraded, masqueraded.Next()
 }
 
-// forwarded puts what the host does to such connections, and the way from VPP to these addresses: they are the host's neighbours on the
-// link, by the host's own MAC. A VPP without the plugin enforces no policy: there the host's connections look as before.
+// forwarded puts the rules of the host for such connections, and the routes from VPP to these addresses: VPP reaches them as neighbours on
+// the link with the host's own MAC address. A VPP without the plugin enforces no policy: there the source addresses of the host's
+// connections remain unchanged.
 func (s *settings) forwarded(v *values) {
 	inVPP, _ := s.hostLinkNames()
 	mac := nodeMAC(macHostLinkLinux, s.nodeID).String()
@@ -52,7 +54,7 @@ func (s *settings) forwarded(v *values) {
 	}
 }
 
-// othersThan are the node's own addresses of a family except one.
+// othersThan returns the node's own addresses of self's family, except self.
 func (s *settings) othersThan(self netip.Addr) (others []string) {
 	for _, text := range s.ownAddresses() {
 		if a := netip.MustParseAddr(text); a != self && a.Is4() == self.Is4() {

@@ -10,8 +10,8 @@ import (
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 )
 
-// TestHostByIPTables: without nft VPP takes another address than that of the link for the host's own, and the host gives it to what its own
-// processes send only. That address is the host's neighbour in VPP.
+// TestHostByIPTables checks that, without nft, VPP uses another address than that of the link for the host's own processes, and that the
+// host gives this address only to traffic of its own processes. In VPP the address is a neighbour on the link to the host.
 func TestHostByIPTables(t *testing.T) {
 	for _, byIPTables := range []bool{false, true} {
 		w := newNode(t, dualTAP+uplink)

@@ -10,7 +10,7 @@ import (
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 )
 
-// hostLinkNames are the logical names of the VPP–host link's two ends.
+// hostLinkNames returns the logical names of the two ends of the VPP–host link.
 func (s *settings) hostLinkNames() (inVPP, inLinux string) {
 	if s.useTAP {
 		return HostInterconnectTAPinVPPLogicalName, HostInterconnectTAPinLinuxLogicalName
@@ -63,7 +63,7 @@ func (s *settings) hostInterconnect(v *values) {
 	}
 }
 
-// hostRoutes renders what VPP and the host know of each other's networks.
+// hostRoutes renders the routes of VPP and of the host to the networks of the other.
 func (s *settings) hostRoutes(v *values) {
 	inVPP, inLinux := s.hostLinkNames()
 	for _, l := range s.hostLinks {
@@ -89,9 +89,9 @@ func (s *settings) hostRoutes(v *values) {
 	}
 }
 
-// behindUplink are the networks of the main interface, as far as the host is not in them itself: then only VPP's address. Node
-// ports are served there, and VPP, of this node and of others, has such an address when it sends the host what a client sends
-// that the host could not answer by itself.
+// behindUplink returns the networks of the main interface. Where the host is in such a network itself, it returns only VPP's address
+// instead of the network. Node ports are served at VPP's address. VPP, of this node and of others, also uses such an address as source when
+// it forwards a client's packet to the host, and the host could not route the answer without this.
 func (s *settings) behindUplink() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range s.nodeIPs {
@@ -106,7 +106,7 @@ func (s *settings) behindUplink() []netip.Prefix {
 	return out
 }
 
-// familyOnly picks the prefixes of addr's family.
+// familyOnly returns the prefixes of addr's family.
 func familyOnly(ps []netip.Prefix, addr netip.Addr) []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range ps {

@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// Without VPP the host's own stack routes. A pod is connected by a veth pair; its route, its neighbour, the check of its source address and
-// its policy are the driver's (dataplane/linux), which is informed of the pod as a workload endpoint:
+// Without VPP the host's own stack routes. A veth pair connects a pod. The driver (dataplane/linux) programs the pod's route, its
+// neighbour, the check of its source address and its policy; it receives the pod as a workload endpoint:
 //
 //	  pod                    host
 //	+--------+    veth     +------------------------------------------+
@@ -16,8 +16,8 @@ import (
 //	| /32    |             | lo: pod gateway .1                 NIC    |
 //	+--------+             +------------------------------------------+
 const (
-	// WorkloadIfPrefix starts the names of the host's ends of pod links. The driver drops what comes from, or goes to, an
-	// interface with such a name that is not an endpoint's.
+	// WorkloadIfPrefix is the prefix of the names of the host's ends of pod links. The driver drops traffic from and to an interface with
+	// such a name if the interface does not belong to an endpoint.
 	WorkloadIfPrefix = "cali"
 	orchestrator     = "contiv"
 )
@@ -42,13 +42,13 @@ func (linuxWiring) node(s *settings) ([]value, error) {
 		v.put(&proto.IPAMPoolUpdate{Id: cidr.String(), Pool: &proto.IPAMPool{Cidr: cidr.String(), Masquerade: s.nat}})
 	}
 	v.put(s.transport.Node(&s.local)...)
-	// The driver writes nothing before it has everything: this comes after all other values (see dataplane/feed).
+	// The driver writes nothing before it has received all values: InSync comes last (see dataplane/feed).
 	v.put(&proto.InSync{})
 	return v.list, v.err
 }
 
-// podGatewayOnLo gives the pods' gateway address to the host. Besides answering pings it is the source address of what the host
-// itself sends to pods, on this node and on others, so that the answers find their way back through the pod network.
+// podGatewayOnLo gives the pods' gateway address to the host. The host answers pings to this address. It is also the source address of the
+// host's own traffic to pods, on this node and on others, so that the answers are routed back through the pod network.
 func (s *settings) podGatewayOnLo(v *values) {
 	lo := &linux_interfaces.Interface{
 		Name: podGwLoopName, Type: linux_interfaces.Interface_LOOPBACK, HostIfName: "lo", Enabled: true,
@@ -73,12 +73,13 @@ func (linuxWiring) pod(s *settings, v *values, p *podLink) {
 	}, endpointOf(p))
 }
 
-// plainVethTo is the link of a veth end between Linux and Linux.
+// plainVethTo returns the link of a veth end whose both ends are used by Linux.
 func plainVethTo(peer string) *linux_interfaces.Interface_Veth {
 	return &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{PeerIfName: peer}}
 }
 
-// endpointOf is an attachment as the driver sees it. What policy applies to it is a value of the policy plugin's, for which it waits.
+// endpointOf returns an attachment as the driver's endpoint. The policy of the endpoint is a value of the policy plugin, and the endpoint
+// waits for it.
 func endpointOf(p *podLink) *proto.WorkloadEndpointUpdate {
 	ep := &proto.WorkloadEndpoint{
 		State: "active", Name: p.names.hostDev, Mac: p.mac.String(),
@@ -93,15 +94,15 @@ func endpointOf(p *podLink) *proto.WorkloadEndpointUpdate {
 	return &proto.WorkloadEndpointUpdate{Id: EndpointID(p.attachment), Endpoint: ep}
 }
 
-// EndpointID names an attachment to the driver.
+// EndpointID returns the ID of an attachment for the driver.
 func EndpointID(a *podmanager.Attachment) *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{
 		OrchestratorId: orchestrator, WorkloadId: a.Pod.Namespace + "/" + a.Pod.Name, EndpointId: podIfSuffix(a.ID),
 	}
 }
 
-// EndpointLinkKey is the key of the northbound value that brings up the link of an endpoint's pod: its status cannot be up
-// before. The other direction of names is podNames.
+// EndpointLinkKey returns the key of the northbound value that brings up the link of an endpoint's pod: the endpoint's status cannot be up
+// before. podNames maps in the opposite direction.
 func EndpointLinkKey(id *proto.WorkloadEndpointID) string {
 	return nb.LinuxInterfaceStateKey("veth1-"+id.GetEndpointId(), true)
 }

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// newLinuxNode is node 1 of a cluster without VPP.
+// newLinuxNode returns node 1 of a cluster without VPP.
 func newLinuxNode(t *testing.T, config string) *node {
 	t.Helper()
 	w := newNode(t, config)
@@ -22,7 +22,8 @@ func newLinuxNode(t *testing.T, config string) *node {
 	return w
 }
 
-// TestLinuxUpdatesEqualResync: pods and nodes that come and go lead where a resync leads, and back.
+// TestLinuxUpdatesEqualResync checks that adding and removing pods and nodes gives the same result as a resync, and finally the initial
+// state.
 func TestLinuxUpdatesEqualResync(t *testing.T) {
 	for _, transport := range []string{"vxlan", "nooverlay"} {
 		t.Run(transport, func(t *testing.T) {
@@ -56,8 +57,8 @@ func TestLinuxUpdatesEqualResync(t *testing.T) {
 	}
 }
 
-// TestLinuxPod: a pod has its addresses and its gateway; the driver has it as an endpoint on the host's end of its link, whose name begins
-// as those of all workloads do.
+// TestLinuxPod checks that a pod has its addresses and its gateway, and that the driver has it as an endpoint on the host's end of its
+// link, whose name has the prefix of all workloads.
 func TestLinuxPod(t *testing.T) {
 	w := newLinuxNode(t, dualTAP)
 	ev := w.add("a")
@@ -88,7 +89,7 @@ func TestLinuxPod(t *testing.T) {
 	}
 }
 
-// TestLinuxHostNames: no two attachments share a device.
+// TestLinuxHostNames checks that no two attachments share a device.
 func TestLinuxHostNames(t *testing.T) {
 	w := newLinuxNode(t, "")
 	seen := map[string]podmanager.AttachmentID{}

@@ -9,17 +9,18 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// The MTU of pods follows that of the uplink, which the operator may change at any time: the interfaces of existing pods get the new one in
-// place. An agent that starts rejects a configuration that does not fit; one that runs goes on with what fits, since its pods run, too.
+// The MTU of pods follows the MTU of the uplink, which the operator may change at any time: the interfaces of existing pods get the new MTU
+// in place. At start the agent rejects a configuration that does not fit. A running agent continues with an MTU that fits, since its pods
+// are running, too.
 
-// minMTU is what IPv4 (RFC 791) and IPv6 (RFC 8200) ask of a link.
+// minMTU and minMTUIPv6 are the least MTU that IPv4 (RFC 791) and IPv6 (RFC 8200) require of a link.
 const (
 	minMTU     = 576
 	minMTUIPv6 = 1280
 )
 
-// checkMTU makes pods' packets fit into the uplink's and into their own links': a configured MTU must, a default one is replaced by
-// what fits.
+// checkMTU makes sure that pods' packets fit into the uplink and into the pods' own links: a configured MTU must fit, a default one is
+// reduced to an MTU that fits.
 func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
 	if n.Dataplane == DataplaneVPP && !s.useTAP && s.mtu > nb.MaxVethMTU {
 		return fmt.Errorf("mtuSize %d does not fit: VPP takes at most %d bytes from a VETH; use less, or useTAPInterfaces: true",
@@ -60,7 +61,7 @@ func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
 	return nil
 }
 
-// noteMTU keeps what MTUFits answers, and logs it when it has become another answer.
+// noteMTU stores the result of MTUFits and logs it when it has changed.
 func (n *IPNet) noteMTU(s *settings) {
 	fault := s.mtuFault
 	if large := largerThan(s.fits, n.pods); fault == nil && len(large) > 0 {
@@ -76,7 +77,7 @@ func (n *IPNet) noteMTU(s *settings) {
 	}
 }
 
-// largerThan names the pods whose own MTU does not fit.
+// largerThan returns the names of the pods whose own MTU is larger than fits.
 func largerThan(fits uint32, pods map[podmanager.AttachmentID]*podLink) []string {
 	var out []string
 	for _, p := range pods {
@@ -88,7 +89,7 @@ func largerThan(fits uint32, pods map[podmanager.AttachmentID]*podLink) []string
 	return slices.Compact(out)
 }
 
-// list names the first few.
+// list joins the first few names.
 func list(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -97,7 +98,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// MTUFits says why packets of pods do not fit into the uplink's MTU. From any goroutine.
+// MTUFits returns the reason why packets of pods do not fit into the uplink's MTU, or nil. It may be called from any goroutine.
 func (n *IPNet) MTUFits() error {
 	if fault := n.mtuFault.Load(); fault != nil {
 		return *fault

@@ -21,7 +21,8 @@ func (h fakeHost) NIC(name string) (NIC, error) {
 	return NIC{Name: name, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}, MTU: h.mtu}, nil
 }
 
-// TestMTU: pods' packets fit into the uplink with all that the overlay adds; what cannot fit is refused with the way out.
+// TestMTU checks that pods' packets fit into the uplink with the overhead of the overlay, and that an MTU that cannot fit is rejected with
+// the fix.
 func TestMTU(t *testing.T) {
 	const v6only = "ipamConfig: {podSubnetCIDR: 'fd10:1::/48'}\n"
 	for _, tc := range []struct {
@@ -44,7 +45,7 @@ func TestMTU(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newNode(t, tc.config)
 			w.n.Dataplane, w.n.LinuxNsPlugin = tc.dataplane, fakeHost{tc.uplink}
-			w.n.settings = nil // as at the start
+			w.n.settings = nil // as at the start of the agent
 			s, err := w.n.gather()
 			switch {
 			case tc.fails != "":
@@ -60,7 +61,7 @@ func TestMTU(t *testing.T) {
 	}
 }
 
-// TestMTUOfVeths: what VPP does not take from a VETH is refused, even where the uplink is not known.
+// TestMTUOfVeths checks that an MTU that VPP does not accept from a VETH is rejected, even if the uplink is not known.
 func TestMTUOfVeths(t *testing.T) {
 	n := newNode(t, "").n
 	for _, tc := range []struct {
@@ -75,8 +76,8 @@ func TestMTUOfVeths(t *testing.T) {
 	}
 }
 
-// TestMTUFollows: when the uplink's MTU changes, so do those of the uplink in VPP, of the overlay, of the link to the host and of pods, all in
-// place. What does not fit any more is limited to what fits and reported; an agent that starts rejects it.
+// TestMTUFollows checks that a change of the uplink's MTU also changes the MTU of the uplink in VPP, of the overlay, of the link to the
+// host and of pods, all in place. An MTU that no longer fits is reduced and reported; an agent that starts rejects it.
 func TestMTUFollows(t *testing.T) {
 	w := newNode(t, dualTAP+"mtuSize: 1450\n"+uplink)
 	w.n.Dataplane = DataplaneVPP
@@ -110,7 +111,7 @@ func TestMTUFollows(t *testing.T) {
 	}
 }
 
-// TestMTUOfOwnPods: a pod whose network configuration asks for more than fits is named; not any more when it is gone.
+// TestMTUOfOwnPods checks that a pod whose network configuration sets a larger MTU than fits is reported, until it is deleted.
 func TestMTUOfOwnPods(t *testing.T) {
 	w := newNode(t, dualTAP+uplink)
 	w.n.Dataplane, w.n.LinuxNsPlugin = DataplaneVPP, fakeHost{1400}

@@ -12,7 +12,7 @@ import (
 const (
 	hostVethInLinux    = "veth-vpp1" // VETH mode: logical name of the host's end
 	hostVethInVPP      = "veth-vpp2" // VETH mode: logical name of the end that VPP attaches to
-	hostVethInVPPName  = "vpp2"      // its physical name
+	hostVethInVPPName  = "vpp2"      // its device name
 	hostAfPacketInVPP  = "afpacket-vpp2"
 	podGwLoopName      = "podGwLoop"
 	loopbackNICName    = "loopbackNIC"
@@ -24,19 +24,19 @@ const (
 	maxContainerIDPart = 40
 )
 
-// hostMACs are the prefixes of deterministic MAC addresses; four bytes of node ID follow.
+// The constants are prefixes of deterministic MAC addresses; four bytes of node ID (or hash) follow.
 var (
 	macHostLinkVPP   = [2]byte{0x34, 0x3c}
 	macHostLinkLinux = [2]byte{0x34, 0x3e}
 	macPod           = [2]byte{0x02, 0xfe}
 )
 
-// nodeMAC is prefix followed by the node ID, big-endian.
+// nodeMAC returns prefix followed by the node ID, big-endian.
 func nodeMAC(prefix [2]byte, nodeID uint32) net.HardwareAddr {
 	return transport.NodeMAC(prefix, nodeID)
 }
 
-// podMAC is 02:fe and the FNV-1a-32 hash of the container ID (with the interface name, unless it is eth0).
+// podMAC returns 02:fe and the FNV-1a-32 hash of the container ID (with the interface name, unless it is eth0).
 func podMAC(id podmanager.AttachmentID) net.HardwareAddr {
 	h := fnv.New32a()
 	h.Write([]byte(id.ContainerID))
@@ -46,14 +46,14 @@ func podMAC(id podmanager.AttachmentID) net.HardwareAddr {
 	return nodeMAC(macPod, h.Sum32())
 }
 
-// sharedNICMAC is the MAC address that VPP has on a NIC which it shares with the host: 02:fb and a hash of node and NIC.
+// sharedNICMAC returns the MAC address that VPP uses on a NIC that it shares with the host: 02:fb and a hash of node and NIC.
 func sharedNICMAC(node, nic string) net.HardwareAddr {
 	h := fnv.New32a()
 	h.Write([]byte(node + "/" + nic))
 	return nodeMAC([2]byte{0x02, 0xfb}, h.Sum32())
 }
 
-// peerMAC is the MAC address of the other end of a pod link: the complement of the pod's last four bytes.
+// peerMAC returns the MAC address of the other end of a pod link: the complement of the pod's last four bytes.
 func peerMAC(pod net.HardwareAddr) net.HardwareAddr {
 	mac := append(net.HardwareAddr(nil), pod...)
 	for i := 2; i < len(mac); i++ {
@@ -62,11 +62,11 @@ func peerMAC(pod net.HardwareAddr) net.HardwareAddr {
 	return mac
 }
 
-// defaultIfName is the interface name that needs no mention in logical names.
+// defaultIfName is the interface name that is left out of logical names.
 const defaultIfName = "eth0"
 
-// podIfSuffix distinguishes the interfaces of attachments: the container ID, shortened with a hash when it is long (they are random, but
-// tests and hand-made ones need not be), and the interface name unless it is eth0.
+// podIfSuffix distinguishes the interfaces of attachments: the container ID, and the interface name unless it is eth0. A long container ID
+// is shortened with a hash (container IDs are random, except those of tests and manual requests).
 func podIfSuffix(id podmanager.AttachmentID) string {
 	cid := id.ContainerID
 	if len(cid) > maxContainerIDPart {
@@ -80,7 +80,7 @@ func podIfSuffix(id podmanager.AttachmentID) string {
 	return cid
 }
 
-// hostDevName is a device name (15 characters at most) that no other attachment has.
+// hostDevName returns a device name (15 characters at most) that is unique for the attachment.
 func hostDevName(id podmanager.AttachmentID) string {
 	h := fnv.New64a()
 	h.Write([]byte(id.String()))
@@ -106,7 +106,7 @@ type podIfNames struct {
 	loop      string // the pod's own loopback
 }
 
-// all are the names by which the pod is looked up.
+// all returns the names by which the pod can be looked up.
 func (n podIfNames) all() []string {
 	return slices.DeleteFunc([]string{n.vpp, n.linux, n.linuxPeer, n.loop}, func(name string) bool { return name == "" })
 }

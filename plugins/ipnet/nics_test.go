@@ -10,7 +10,7 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 )
 
-// fakeNICs are VPP's NICs, and the leases that are watched.
+// fakeNICs holds VPP's NICs, and the leases that are watched.
 type fakeNICs struct {
 	names   []string
 	leasing []string
@@ -24,7 +24,7 @@ func (n *fakeNICs) WatchDHCPLeases(ifName string, _ func(net.IP, *net.IPNet, net
 	return nil
 }
 
-// Without a configured main interface it is VPP's first NIC that has no other role; without a NIC, a loopback.
+// TestFirstNIC checks that, without a configured main interface, VPP's first NIC that has no other role is used; without a NIC, a loopback.
 func TestFirstNIC(t *testing.T) {
 	w := newNode(t, `{"nodeConfig":[{"nodeName":"n1","mainVPPInterface":{"useDHCP":true},
 		"otherVPPInterfaces":[{"interfaceName":"Gig0"}]}]}`)

@@ -24,7 +24,7 @@ func (vppWiring) node(s *settings) ([]value, error) {
 	return v.list, v.err
 }
 
-// vrfTables puts the main and the pod table in both families: an interface is bound to a table of each.
+// vrfTables puts the main and the pod table for both families: an interface is bound to one table of each family.
 func (s *settings) vrfTables(v *values) {
 	for _, table := range []struct {
 		id    uint32
@@ -34,7 +34,7 @@ func (s *settings) vrfTables(v *values) {
 	}
 }
 
-// mainIfName is the logical name of the interface that connects this node with the others.
+// mainIfName returns the logical name of the interface that connects this node with the others.
 func (s *settings) mainIfName() string {
 	if s.mainIf.InterfaceName != "" {
 		return s.mainIf.InterfaceName
@@ -42,8 +42,8 @@ func (s *settings) mainIfName() string {
 	return loopbackNICName
 }
 
-// mainInterface puts the main NIC, or a loopback in its place, and the other configured NICs. The MTU of DPDK's NICs is the
-// administrator's.
+// mainInterface puts the main NIC, or a loopback in its place, and the other configured NICs. The administrator sets the MTU of DPDK's
+// NICs.
 func (s *settings) mainInterface(v *values) {
 	main := &vpp_interfaces.Interface{
 		Name: s.mainIfName(), Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, Vrf: s.mainVRF,
@@ -53,7 +53,7 @@ func (s *settings) mainInterface(v *values) {
 		s.nic(main)
 	}
 	if main.SetDhcpClient = s.mainIf.UseDHCP; main.SetDhcpClient {
-		main.IpAddresses = nil // VPP's DHCP client puts the leased one there
+		main.IpAddresses = nil // VPP's DHCP client sets the leased address
 	}
 	v.put(main)
 	for _, gw := range s.gateways {
@@ -68,26 +68,26 @@ func (s *settings) mainInterface(v *values) {
 	}
 }
 
-// afPacketName is how VPP names an interface on a Linux device, and how contiv.conf asks for one: with "host-eth1", VPP shares
-// eth1 by an AF_PACKET socket, and the node needs neither DPDK nor hugepages.
+// afPacketName is the prefix of the names of VPP's interfaces on Linux devices, also in contiv.conf: with "host-eth1", VPP shares eth1
+// through an AF_PACKET socket, and the node needs neither DPDK nor hugepages.
 const afPacketName = "host-"
 
-// nic makes ifc the interface on a NIC: one of DPDK's, unless its name says otherwise. DPDK's get their queues when VPP starts (vppsup), and
-// VPP gives those to its workers in turn.
+// nic makes ifc the interface on a NIC: one of DPDK, unless its name has the prefix afPacketName. DPDK's NICs get their queues when VPP
+// starts (vppsup), and VPP distributes these queues to its workers in turn.
 func (s *settings) nic(ifc *vpp_interfaces.Interface) {
 	ifc.Type, ifc.RxModes = vpp_interfaces.Interface_DPDK, s.rxModes()
 	if device, ok := strings.CutPrefix(ifc.Name, afPacketName); ok {
 		ifc.Type, ifc.RxPlacements = vpp_interfaces.Interface_AF_PACKET, s.placements()
 		ifc.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: device}}
-		// An address of its own, so that the host's stack leaves VPP's frames alone; and always the same one, since another with
-		// each start of VPP would leave the other nodes with neighbours that do not exist.
+		// The interface has its own MAC address, so that the host's stack ignores VPP's frames. The address is constant: with a new address
+		// after each start of VPP, the other nodes would have invalid neighbour entries.
 		ifc.PhysAddress = sharedNICMAC(s.nodeName, device).String()
-		// VPP has no information about its MTU, nor that the kernel rejects longer packets.
+		// VPP does not read the device's MTU, and does not detect that the kernel rejects longer packets.
 		ifc.Mtu = s.nics[ifc.Name].MTU
 	}
 }
 
-// podGatewayLoopback puts the loopback which owns the pods' gateway address and lends it to their interfaces.
+// podGatewayLoopback puts the loopback that owns the pods' gateway address; the pods' interfaces are unnumbered to it.
 func (s *settings) podGatewayLoopback(v *values) {
 	lo := &vpp_interfaces.Interface{
 		Name: podGwLoopName, Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, Vrf: s.podVRF, Mtu: s.mtu,
@@ -98,7 +98,7 @@ func (s *settings) podGatewayLoopback(v *values) {
 	v.put(lo)
 }
 
-// betweenVRFs sends what pods send to the outside into the main VRF. What the main VRF sends to pods is the transport's matter.
+// betweenVRFs routes traffic of pods to the outside into the main VRF. The transport routes traffic from the main VRF to pods.
 func (s *settings) betweenVRFs(v *values) {
 	for _, p := range s.podSubnets {
 		if p.Gateway.Is4() && s.piped() {
@@ -109,7 +109,7 @@ func (s *settings) betweenVRFs(v *values) {
 	v.put(s.transport.Node(&s.local)...)
 }
 
-// neighborScan makes VPP forget neighbours that have gone; only those of NICs, since ours are static.
+// neighborScan makes VPP remove neighbours that have disappeared. This affects only neighbours on NICs, since our own are static.
 func (s *settings) neighborScan(v *values) {
 	if !s.scan.ScanIPNeighbors {
 		return
@@ -124,7 +124,7 @@ func (s *settings) neighborScan(v *values) {
 	})
 }
 
-// hasIPv6 says whether a pod or a NIC of this node has IPv6.
+// hasIPv6 reports whether a pod or a NIC of this node has IPv6.
 func (s *settings) hasIPv6() bool {
 	nets := slices.Clone(s.nodeIPs)
 	for _, p := range s.podSubnets {

@@ -8,23 +8,24 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
-// VPP's NAT translates sources of what leaves by an interface. With an overlay that is the uplink, where packets between pods are inside of
-// tunnels. Without one the uplink carries these as they are; so what pods send to the outside goes through a pipe before the main VRF, and
-// NAT translates what enters the pipe:
+// VPP's NAT translates the sources of packets that leave through an interface. With an overlay this interface is the uplink, where packets
+// between pods are inside tunnels. Without an overlay the uplink also carries packets between pods without tunnels. So traffic of pods to
+// the outside passes through a pipe before the main VRF, and NAT translates the packets that enter the pipe:
 //
 //	pod VRF  10.1.0.0/16, other nodes, services, the host --> main VRF --> uplink
 //	         0.0.0.0/0 --> outsidePipe (NAT) == outsidePipeEnd --> main VRF --> uplink
 //
-// Only the first packet of a connection goes that way: NAT has the sessions of the others where they come from the pod.
+// Only the first packet of a connection uses the pipe: for later packets NAT finds the session on the interface of the pod.
 
-// piped reports whether what pods send to the outside goes through a pipe. It does not depend on the node having an address yet.
+// piped reports whether traffic of pods to the outside passes through the pipe. The result does not depend on whether the node already has
+// an address.
 func (s *settings) piped() bool {
 	return s.nat && s.translates && !s.pluginNAT && s.mainIf.InterfaceName != "" && s.transport.BVI() == "" && s.podGateway4().IsValid()
 }
 
 func (s *settings) podGateway4() netip.Addr { return s.podGateway(netip.IPv4Unspecified()) }
 
-// outsidePipe puts the pipe, the default route into it, and what goes past it.
+// outsidePipe puts the pipe, the default route into it, and the routes that bypass it.
 func (s *settings) outsidePipe(v *values) {
 	if !s.piped() {
 		return
@@ -37,7 +38,7 @@ func (s *settings) outsidePipe(v *values) {
 		&vpp_interfaces.Interface{
 			Name: outsidePipe, Type: vpp_interfaces.Interface_PIPE, Enabled: true, Vrf: s.mainVRF, Link: link(""),
 		},
-		&vpp_interfaces.Interface{ // VPP takes packets only where there is an address
+		&vpp_interfaces.Interface{ // VPP accepts packets only on an interface with an address
 			Name: outsidePipeEnd, Type: vpp_interfaces.Interface_PIPE, Enabled: true, Vrf: s.mainVRF, Link: link(outsidePipe),
 			Unnumbered: &vpp_interfaces.Interface_Unnumbered{InterfaceWithIp: hostIf},
 		},
@@ -48,8 +49,8 @@ func (s *settings) outsidePipe(v *values) {
 	}
 }
 
-// pastPipe are the IPv4 networks that are not outside, apart from those of other nodes (peerPastPipe): of the cluster, of this
-// node, and those behind its other NICs, by which answers would not find the uplink's address.
+// pastPipe returns the IPv4 networks that are not outside, except those of other nodes (peerPastPipe): those of the cluster, of this
+// node, and those behind its other NICs, from which answers to the uplink's address would not return.
 func (s *settings) pastPipe() []netip.Prefix {
 	all := slices.Concat(s.cluster.Pods, s.cluster.VPPHost, s.cluster.Services)
 	for _, p := range s.nodeIPs {
@@ -70,7 +71,8 @@ func (s *settings) pastPipe() []netip.Prefix {
 	return out
 }
 
-// peerPastPipe puts the addresses of another node, its host's among them: pods reach them with their own address.
+// peerPastPipe puts routes that bypass the pipe to the addresses of another node, including its host: pods reach these addresses with their
+// own source address.
 func (s *settings) peerPastPipe(v *values, p *transport.Node) {
 	if !s.piped() {
 		return

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
 
-// TestPacketsToTheOutside: what a pod sends out of the cluster leaves by the uplink with the node's address if
-// natExternalTraffic is on, with and without an overlay; the answer finds the pod.
+// TestPacketsToTheOutside checks that a pod's packet to the outside leaves through the uplink with the node's address if natExternalTraffic
+// is on, with and without an overlay, and that the answer reaches the pod.
 func TestPacketsToTheOutside(t *testing.T) {
 	for _, c := range []struct{ config, source string }{
 		{"nodeToNodeTransport: vxlan\n", "192.168.16.1"},
@@ -66,7 +66,7 @@ func TestPacketsToTheOutside(t *testing.T) {
 	}
 }
 
-// send sends a packet that must come out at a place.
+// send sends a packet and checks where it leaves.
 func send(t *testing.T, fake *vppfake.Fake, at string, p vppfake.Packet, want string) vppfake.Packet {
 	t.Helper()
 	got, err := fake.Send(at, p)

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// renderPeers renders all other nodes. One that cannot be rendered is reported and left out: it must not cut off the others. It
-// is no error either: the resync would fail for something that this node cannot mend, on every node of the cluster.
+// renderPeers renders all other nodes. A node that cannot be rendered is reported and left out: it must not disconnect the others. This is
+// not an error of the resync: the resync would otherwise fail on every node of the cluster for a fault that these nodes cannot repair.
 func (n *IPNet) renderPeers(s *settings) (peers, []value, error) {
 	nodes := n.NodeSync.GetAllNodes()
 	all := newPeers(len(nodes))
@@ -61,7 +61,7 @@ func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
 	return &peer{node: &t, values: v.list}, nil
 }
 
-// transportNode works out what transports have to know of a node.
+// transportNode returns the data of a node that transports need.
 func (n *IPNet) transportNode(s *settings, node *nodesync.Node, ips []netip.Prefix) (t transport.Node, err error) {
 	t = transport.Node{ID: node.ID, Name: node.Name, IPs: ips}
 	pods, err := n.IPAM.PodSubnets(node.ID)
@@ -72,7 +72,7 @@ func (n *IPNet) transportNode(s *settings, node *nodesync.Node, ips []netip.Pref
 	if err != nil {
 		return t, fmt.Errorf("VPP–host subnet of node %s: %w", node.Name, err)
 	}
-	if s.overlay { // else the size of its network is no limit
+	if s.overlay { // without an overlay, the size of the overlay network is not a limit
 		if t.Overlay, err = n.IPAM.VxlanIPs(node.ID); err != nil {
 			return t, fmt.Errorf("VXLAN address of node %s: %w", node.Name, err)
 		}
@@ -95,7 +95,7 @@ func (n *IPNet) transportNode(s *settings, node *nodesync.Node, ips []netip.Pref
 	return t, nil
 }
 
-// updatePeer connects a node that joined, disconnects one that left, or does the difference for one that changed.
+// updatePeer connects a node that joined, disconnects one that left, or applies the difference for one that changed.
 func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (string, error) {
 	if ev.NodeName == n.settings.nodeName {
 		return "", nil
@@ -133,8 +133,8 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 	return fmt.Sprintf("connect node %s with ID %d at %v", ev.NodeName, now.node.ID, now.node.IPs), nil
 }
 
-// meshWithout renders what all peers share when before has gone and now is there, each nil for none. What before shared with
-// rivals stays.
+// meshWithout renders the values that all peers share after before was removed and now was added; each may be nil. Values that before
+// shares with rivals remain.
 func (n *IPNet) meshWithout(before, now *peer, rivals []*peer) ([]value, error) {
 	var left, came []*transport.Node
 	if before != nil {

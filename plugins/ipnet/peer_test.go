@@ -21,7 +21,7 @@ import (
 const uplink = "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1}\n" +
 	"- nodeName: n2\n  mainVPPInterface: {interfaceName: host-eth1}\n"
 
-// fakePeer is a node as nodesync reports it, with the addresses that follow from its ID.
+// fakePeer returns a node as nodesync reports it, with the addresses that follow from its ID.
 func fakePeer(id uint32, ips ...string) *nodesync.Node {
 	n := &nodesync.Node{ID: id, Name: fmt.Sprintf("n%d", id)}
 	if ips == nil {
@@ -37,7 +37,7 @@ func fakePeer(id uint32, ips ...string) *nodesync.Node {
 	return n
 }
 
-// node informs the plugin of a change; nil is no node.
+// node informs the plugin about a change of a node; nil means that it does not exist.
 func (w *node) node(name string, to *nodesync.Node) {
 	w.t.Helper()
 	ev := &nodesync.NodeUpdate{NodeName: name, PrevState: w.nodes.all[name], NewState: to}
@@ -51,7 +51,7 @@ func (w *node) node(name string, to *nodesync.Node) {
 	}
 }
 
-// resolved is what ARP and ND find out between NICs, which the fake does not do.
+// resolved adds the neighbours that ARP and ND would find between NICs, which the fake does not do.
 func (w *node) resolved(peer uint32) {
 	nicMAC := func(id uint32) string { return net.HardwareAddr{2, 0, 0, 0, 0, byte(id)}.String() }
 	nic := w.want[nb.VppInterfaceKey("host-eth1")].(*vpp_interfaces.Interface)
@@ -66,8 +66,8 @@ func (w *node) resolved(peer uint32) {
 	}
 }
 
-// TestPacketsBetweenNodes: two nodes' VPPs, joined by a wire, carry packets from pod to pod, to the other node's host and to
-// its management address; what no node has is dropped.
+// TestPacketsBetweenNodes checks that the VPPs of two nodes, connected by a wire, carry packets from pod to pod, to the other node's host
+// and to its management address, and that packets for unused addresses are dropped.
 func TestPacketsBetweenNodes(t *testing.T) {
 	for _, transport := range []string{"vxlan", "nooverlay"} {
 		t.Run(transport, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestPacketsBetweenNodes(t *testing.T) {
 	}
 }
 
-// TestPeersInAnyOrder: whatever nodes do, and in whatever order, updates lead where a resync leads.
+// TestPeersInAnyOrder checks that updates of nodes in any order give the same result as a resync.
 func TestPeersInAnyOrder(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -152,7 +152,7 @@ func TestPeersInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestNodeWithOurID: a node that claims our ID is not connected, and cuts off nothing else.
+// TestNodeWithOurID checks that a node that claims our ID is not connected, and disconnects no other node.
 func TestNodeWithOurID(t *testing.T) {
 	w := newNodeWithID(t, dualTAP+uplink, 1)
 	twin := fakePeer(1, "192.168.16.77/24")
@@ -169,8 +169,7 @@ func TestNodeWithOurID(t *testing.T) {
 	}
 }
 
-// TestIDChangesHands: the node that takes over the ID of one that leaves is connected, in whatever order others hear of the
-// two.
+// TestIDChangesHands checks that the node that takes over the ID of a leaving node is connected, in whatever order the two events arrive.
 func TestIDChangesHands(t *testing.T) {
 	for _, leavesFirst := range []bool{true, false} {
 		w := newNodeWithID(t, dualTAP+uplink, 1)
@@ -192,8 +191,8 @@ func TestIDChangesHands(t *testing.T) {
 	}
 }
 
-// TestIDComesBack: a node that took over an ID goes again, gives it up, or loses its address, while the former owner is still
-// listed: that one is connected as before.
+// TestIDComesBack: a node that took over an ID is deleted, releases the ID, or loses its address, while the previous owner is still listed.
+// The previous owner is then connected as before.
 func TestIDComesBack(t *testing.T) {
 	for _, transport := range []string{"vxlan", "nooverlay"} {
 		for _, then := range []string{"leaves", "gets another ID", "has no address", "the former one leaves, too"} {
@@ -233,8 +232,8 @@ func TestIDComesBack(t *testing.T) {
 	}
 }
 
-// TestSharedManagementAddress: of two nodes with one management address, by mistake, one is reached by it as long as any of them is there,
-// the same one in whatever order they came.
+// TestSharedManagementAddress: two nodes have the same management address by mistake. One of them is reached at it as long as one of them
+// exists, the same one in any order of arrival.
 func TestSharedManagementAddress(t *testing.T) {
 	shared := func(id uint32, name string) *nodesync.Node {
 		n := fakePeer(id)
@@ -263,13 +262,14 @@ func TestSharedManagementAddress(t *testing.T) {
 	}
 }
 
-// onInterfaces is a MgmtPublisher that says which addresses are on a node's interfaces.
+// onInterfaces is a MgmtPublisher that returns the addresses on a node's interfaces.
 type onInterfaces []net.IP
 
 func (onInterfaces) PublishMgmtIPs([]netip.Addr) error { return nil }
 func (o onInterfaces) HostIPs(*nodesync.Node) []net.IP { return o }
 
-// TestAddressesOfGateways: an address that only Kubernetes has for a node may be of a gateway in front of it, and is not routed to the node.
+// TestAddressesOfGateways checks that an address that only Kubernetes has for a node, which may belong to a gateway in front of it, is not
+// routed to the node.
 func TestAddressesOfGateways(t *testing.T) {
 	w := newNode(t, dualTAP+uplink)
 	n := fakePeer(2, "192.168.16.2/24")

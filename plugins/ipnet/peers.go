@@ -8,13 +8,13 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
-// peer is another node as it was rendered last.
+// peer is another node as it was last rendered.
 type peer struct {
 	node   *transport.Node
 	values []value
 }
 
-// value is what the peer wants under the key; nil: nothing.
+// value returns the peer's value under the key, or nil.
 func (p *peer) value(key string) proto.Message {
 	for _, v := range p.values {
 		if v.key == key {
@@ -24,20 +24,20 @@ func (p *peer) value(key string) proto.Message {
 	return nil
 }
 
-// peers are all other nodes. Two of them may want the same value: those that share a management address, which is a mistake, or the old and
-// the new owner of an ID, until the former is heard to leave. Then the owner's counts, else that of the greatest name, in whatever order
-// they came.
+// peers holds all other nodes. Two of them may want the same key: nodes that share a management address, which is a configuration error, or
+// the old and the new owner of a node ID, until the event that the old one left is handled. The value of the ID's owner has precedence,
+// else the value of the node with the greatest name, independent of the order of arrival.
 type peers struct {
 	byName map[string]*peer
-	claims map[uint32][]string // the peers that have, or had, an ID, by ID; the last one came last, and owns it
-	wanted map[string]int      // by how many peers, by key
+	claims map[uint32][]string // the peers that have, or had, an ID, by ID; the last one joined last and owns it
+	wanted map[string]int      // the number of peers that want a key, by key
 }
 
 func newPeers(n int) peers {
 	return peers{byName: make(map[string]*peer, n), claims: make(map[uint32][]string, n), wanted: make(map[string]int, 4*n)}
 }
 
-// owner is p if it still has its ID, else nil: another node has taken it over, and with it everything that follows from it.
+// owner returns p if p still has its ID, else nil: another node has taken over the ID and all values that follow from it.
 func (ps *peers) owner(p *peer) *peer {
 	if p == nil {
 		return nil
@@ -49,7 +49,7 @@ func (ps *peers) owner(p *peer) *peer {
 	return p
 }
 
-// rivals are the peers that have p's ID, too.
+// rivals returns the other peers that have p's ID.
 func (ps *peers) rivals(p *peer) []*peer {
 	if p == nil {
 		return nil
@@ -63,7 +63,7 @@ func (ps *peers) rivals(p *peer) []*peer {
 	return out
 }
 
-// claim notes or forgets that the peer with a name has an ID.
+// claim records whether the peer with the given name has the ID.
 func (ps *peers) claim(name string, id uint32, has bool) {
 	names := slices.DeleteFunc(ps.claims[id], func(n string) bool { return n == name })
 	if has {
@@ -74,7 +74,7 @@ func (ps *peers) claim(name string, id uint32, has bool) {
 	}
 }
 
-// set replaces a peer; nil: it has gone. It returns what its keys have to be now; nil: they are to be deleted.
+// set replaces a peer; nil removes it. It returns the new values of the affected keys; a nil value means that the key must be deleted.
 func (ps *peers) set(name string, now *peer) map[string]proto.Message {
 	before := ps.byName[name]
 	changes := map[string]proto.Message{}
@@ -103,7 +103,7 @@ func (ps *peers) want(p *peer, n int, changes map[string]proto.Message) {
 	}
 }
 
-// winner decides what a key has to be. Looking at all peers is for the rare case of several that want it.
+// winner returns the value that a key must have. It searches all peers only in the rare case that several want the key.
 func (ps *peers) winner(key string, now *peer) (v proto.Message) {
 	switch {
 	case ps.wanted[key] == 0:
@@ -123,7 +123,7 @@ func (ps *peers) winner(key string, now *peer) (v proto.Message) {
 	return v
 }
 
-// values are what all peers want, by key.
+// values returns the values that the peers want, by key.
 func (ps *peers) values() map[string]proto.Message {
 	all := make(map[string]proto.Message, len(ps.wanted))
 	for _, p := range ps.byName {

@@ -10,7 +10,7 @@ import (
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 )
 
-// pastThePipe are the networks that the pod VRF hands to the main VRF, and where its IPv4 default route leads.
+// pastThePipe returns the networks that the pod VRF forwards to the main VRF, and the interface of its IPv4 default route.
 func (w *node) pastThePipe() (past []string, out string) {
 	for _, v := range w.want {
 		r, ok := v.(*vpp_l3.Route)
@@ -29,8 +29,8 @@ func (w *node) pastThePipe() (past []string, out string) {
 	return past, out
 }
 
-// TestRoutesAroundThePipe: what is not outside goes past the pipe: the cluster, this node and its host, other nodes as they come and
-// go, and networks behind other NICs.
+// TestRoutesAroundThePipe checks that destinations that are not outside bypass the pipe: the cluster, this node and its host, other nodes
+// as they are added and removed, and networks behind other NICs.
 func TestRoutesAroundThePipe(t *testing.T) {
 	w := newNodeWithID(t, dualTAP+"nodeToNodeTransport: nooverlay\nnodeConfig:\n- nodeName: n1\n"+
 		"  mainVPPInterface: {interfaceName: host-eth1}\n"+
@@ -53,7 +53,7 @@ func TestRoutesAroundThePipe(t *testing.T) {
 	}
 }
 
-// TestNoPipe: where nothing is translated, or the uplink can do it, there is none.
+// TestNoPipe checks that there is no pipe if nothing is translated, or if NAT on the uplink is sufficient.
 func TestNoPipe(t *testing.T) {
 	const noOverlay = "nodeToNodeTransport: nooverlay\n"
 	for what, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestNoPipe(t *testing.T) {
 		w.resync()
 		w.node("n2", fakePeer(2))
 		past, out := w.pastThePipe()
-		past = slices.DeleteFunc(past, func(p string) bool { return p == "172.30.1.0/24" }) // the overlay's way to the host
+		past = slices.DeleteFunc(past, func(p string) bool { return p == "172.30.1.0/24" }) // the route of the overlay to the host
 		if out != "" || len(past) > 0 || w.want[nb.VppInterfaceKey(outsidePipe)] != nil {
 			t.Errorf("%s: a pipe %q, past it %q", what, out, past)
 		}

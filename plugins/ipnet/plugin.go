@@ -18,8 +18,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// IPNet plugin builds configuration to be applied by the dataplane for VPP-based IP network connectivity between
-// Kubernetes pods and nodes.
+// IPNet is the plugin that renders the configuration for IP connectivity between Kubernetes pods and nodes, which the dataplane applies.
 type IPNet struct {
 	Deps
 	*state
@@ -30,7 +29,7 @@ var (
 	_ api.EventHandler = (*IPNet)(nil)
 )
 
-// state is the plugin's own state. Only the event loop touches it, except for what says otherwise.
+// state is the plugin's own state. Only the event loop uses it, except for fields that are marked otherwise.
 type state struct {
 	hostIPsDump HostLinkIPsDumpClb
 	settings    *settings // of the last resync; nil before the first
@@ -38,8 +37,8 @@ type state struct {
 	watched     string // the interface whose leases are reported
 	pods        map[podmanager.AttachmentID]*podLink
 	peers       peers
-	mesh        []value                    // what all peers share
-	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
+	mesh        []value                    // the values that all peers share
+	report      atomic.Pointer[ipamReport] // the response of the REST handler; from any goroutine
 	hostIf      atomic.Pointer[string]     // from any goroutine
 
 	plugin   pluginState           // from any goroutine
@@ -48,9 +47,9 @@ type state struct {
 	hostIPsWait, nicsWait atomic.Bool                    // an event of that kind is in the queue; from any goroutine
 	told                  atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
 	uplink                atomic.Pointer[uplinkState]    // since the last resync; from any goroutine
-	others                atomic.Int64                   // how many other nodes there are; from any goroutine
+	others                atomic.Int64                   // the number of other nodes; from any goroutine
 
-	mu   sync.RWMutex // guards what follows, which is read from any goroutine
+	mu   sync.RWMutex // guards the following fields, which are read from any goroutine
 	byIf map[string]podmanager.PodID
 	keys map[podmanager.AttachmentID][]string // of the values that wire an attachment
 }
@@ -64,7 +63,7 @@ func (hostIPsChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (hostIPsChange) IsBlocking() bool            { return false }
 func (hostIPsChange) Done(error)                  {}
 
-// nicsChange is the event of other NICs, of VPP or of the host, than those among which the main interface was found.
+// nicsChange is the event for a change of the NICs, of VPP or of the host, among which the main interface was selected.
 type nicsChange struct{}
 
 func (nicsChange) GetName() string             { return "NICs Change" }
@@ -73,7 +72,7 @@ func (nicsChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (nicsChange) IsBlocking() bool            { return false }
 func (nicsChange) Done(error)                  {}
 
-// watchLeases asks to be informed of the main interface's leases, once.
+// watchLeases subscribes to the leases of the main interface, once.
 func (n *IPNet) watchLeases(s *settings) error {
 	name := s.mainIf.InterfaceName
 	if !s.mainIf.UseDHCP || n.VPPIfPlugin == nil || name == "" || name == n.watched {
@@ -91,8 +90,7 @@ func (n *IPNet) watchLeases(s *settings) error {
 	return nil
 }
 
-// Init initializes attributes/callbacks used to access the plugin-external state. Internal state is initialized later by
-// the first resync.
+// Init connects the plugin with its dependencies. The first resync initializes the internal state.
 func (n *IPNet) Init() error {
 	n.pods = map[podmanager.AttachmentID]*podLink{}
 	n.byIf = map[string]podmanager.PodID{}
@@ -127,15 +125,14 @@ func (n *IPNet) push(ev api.Event) (pushed bool) {
 	return err == nil
 }
 
-// pushOnce pushes an event unless one of its kind waits: a resync that has not begun sees everything.
+// pushOnce pushes an event unless one of its kind is already queued: a resync that has not begun takes all changes into account.
 func (n *IPNet) pushOnce(waits *atomic.Bool, ev api.Event) {
 	if waits.CompareAndSwap(false, true) && !n.push(ev) {
 		waits.Store(false)
 	}
 }
 
-// Close is called by the plugin infra upon agent cleanup. Nothing is removed from the dataplane: pods stay connected
-// while the agent is away.
+// Close is called when the agent stops. It removes nothing from the dataplane: pods stay connected while the agent is not running.
 func (n *IPNet) Close() error { return nil }
 
 // HandlesEvent selects:
@@ -159,16 +156,16 @@ func (n *IPNet) HandlesEvent(event api.Event) bool {
 	return event.GetName() == shutdownEvent
 }
 
-// Resync is called by Controller to handle event that requires full re-synchronization. For startup resync, resyncCount is
-// 1. Higher counter values identify run-time resync.
+// Resync is called by the controller for an event that requires a full resync. resyncCount is 1 for the start-up resync and higher for
+// later ones.
 func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.ResyncOperations) error {
 	if change, ok := event.(*NodeIPv4Change); ok {
 		n.leased = leasedPrefix(change)
 	}
-	if told := n.told.Load(); told != nil { // its event may have found no room, and it is reported once
+	if told := n.told.Load(); told != nil { // the event with this lease may have found the queue full, and each lease is reported only once
 		n.leased = leasedPrefix(told)
 	}
-	n.hostIPsWait.Store(false) // what changes from here on may be missed
+	n.hostIPsWait.Store(false) // a change from here on may not be part of this resync and needs a new event
 	n.nicsWait.Store(false)
 	s, err := n.gather()
 	if err != nil {
@@ -206,7 +203,7 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	return errors.Join(podErr, peerErr)
 }
 
-// leasedPrefix is the address of a lease with its network; the zero value when the lease is gone.
+// leasedPrefix returns the address of a lease with its network, or the zero value if the lease has ended.
 func leasedPrefix(change *NodeIPv4Change) netip.Prefix {
 	addr, ok := netip.AddrFromSlice(change.NodeIP)
 	if !ok || change.NodeIPNet == nil {
@@ -216,8 +213,8 @@ func leasedPrefix(change *NodeIPv4Change) netip.Prefix {
 	return netip.PrefixFrom(addr.Unmap(), ones)
 }
 
-// renderPods renders every attachment that has addresses. One that has none was interrupted before it got any: its ADD is
-// repeated by the runtime, or its DEL follows.
+// renderPods renders every attachment that has addresses. An attachment without addresses was interrupted before it got any: the runtime
+// repeats its ADD or sends its DEL.
 func (n *IPNet) renderPods(s *settings) (map[podmanager.AttachmentID]*podLink, error) {
 	pods := map[podmanager.AttachmentID]*podLink{}
 	var failed []string
@@ -260,7 +257,7 @@ func (n *IPNet) setPods(pods map[podmanager.AttachmentID]*podLink) {
 	n.byIf, n.keys = byIf, keys
 }
 
-// publish sends this node's addresses to the other nodes; nothing is sent when they have not changed.
+// publish sends this node's addresses to the other nodes; it sends nothing if they have not changed.
 func (n *IPNet) publish(s *settings) {
 	for _, version := range []contivconf.IPVersion{contivconf.IPv4, contivconf.IPv6} {
 		var ips contivconf.IPsWithNetworks
@@ -286,9 +283,9 @@ const shutdownEvent = "Shutdown"
 
 // Update is called for:
 //   - AddPod and DeletePod (CNI)
-//   - POD k8s state changes, which change nothing: no field of a pod's object has to do with its interfaces
+//   - POD k8s state changes, which change nothing: the interfaces of a pod do not depend on the pod object
 //   - NodeUpdate for other nodes
-//   - Shutdown event, which changes nothing: pods stay connected while the agent is away
+//   - Shutdown event, which changes nothing: pods stay connected while the agent is not running
 func (n *IPNet) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
 	switch ev := event.(type) {
 	case *podmanager.AddPod:
@@ -301,7 +298,7 @@ func (n *IPNet) Update(event api.Event, txn api.UpdateOperations) (change string
 	return "", nil
 }
 
-// addPod wires an attachment. A repeated ADD renders the same values again, which changes nothing in the dataplane.
+// addPod connects an attachment. A repeated ADD renders the same values again, which changes nothing in the dataplane.
 func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string, error) {
 	a := ev.Attachment
 	addrs, err := n.IPAM.AllocatePodIPs(a.ID)
@@ -313,7 +310,7 @@ func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string,
 		prefixes[i] = hostPrefix(addr)
 	}
 	if !slices.Equal(a.Addresses, prefixes) {
-		// Before anything reaches the dataplane: an address that is in use must never be unknown after a crash.
+		// This comes before the dataplane is changed: the record of an address that is in use must survive a crash.
 		if err := n.PodManager.SetAddresses(a.ID, prefixes); err != nil {
 			return "", fmt.Errorf("pod %s: record its addresses: %w", a.Pod, err)
 		}
@@ -368,7 +365,7 @@ func (n *IPNet) forget(p *podLink) {
 	delete(n.keys, p.attachment.ID)
 }
 
-// Revert is called for AddPod. A repeated ADD found the pod connected; that stays.
+// Revert is called for AddPod. If the ADD was a repeated one, the pod was already connected and stays connected.
 func (n *IPNet) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
 	if !ok || len(ev.Attachment.Addresses) > 0 {

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// podLink is everything that is known of one attachment when it is rendered.
+// podLink holds the data of one attachment from which its values are rendered.
 type podLink struct {
 	attachment *podmanager.Attachment
 	names      podIfNames
@@ -85,7 +85,7 @@ func (s *settings) podLoopback(v *values, p *podLink) {
 	})
 }
 
-// vppPodInterface has what both ways of wiring share on VPP's side.
+// vppPodInterface returns the properties of VPP's interface that both ways of wiring share.
 func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
 	return &vpp_interfaces.Interface{
 		Name: p.names.vpp, Enabled: true, PhysAddress: p.peerMAC.String(), Mtu: p.mtu, Vrf: s.podVRF,
@@ -97,7 +97,7 @@ func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
 func (s *settings) podTAP(v *values, p *podLink) {
 	tap := s.vppPodInterface(p)
 	tap.Type, tap.RxPlacements = vpp_interfaces.Interface_TAP, s.placements()
-	// VPP makes the Linux end where it belongs: nothing is faster, and moving a device is slow.
+	// VPP creates the Linux end in the pod's namespace: this is the fastest way, and moving a device is slow.
 	link := s.tapLink(p.attachment.ID.IfName)
 	link.ToMicroservice = p.attachment.Netns
 	tap.Link = &vpp_interfaces.Interface_Tap{Tap: link}
@@ -110,7 +110,7 @@ func (s *settings) podTAP(v *values, p *podLink) {
 }
 
 func (s *settings) podVETH(v *values, p *podLink) {
-	// One queue, which VPP gives to its workers in turn: each more would cost 19 MB.
+	// One queue, which VPP assigns to its workers in turn: each further queue would cost 19 MB.
 	afpacket := s.vppPodInterface(p)
 	afpacket.Type = vpp_interfaces.Interface_AF_PACKET
 	afpacket.Link = &vpp_interfaces.Interface_Afpacket{
@@ -126,14 +126,14 @@ func (s *settings) podVETH(v *values, p *podLink) {
 	}, afpacket)
 }
 
-// podSides puts what the pod itself needs.
+// podSides puts the values inside the pod.
 func (s *settings) podSides(v *values, p *podLink) {
 	for _, addr := range p.addrs {
 		s.podSide(v, p, addr)
 	}
 }
 
-// podSide puts what one family needs inside the pod: nothing is resolved at run time.
+// podSide puts the values of one family inside the pod: they are static, so that nothing has to be resolved at run time.
 func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
 	gw := s.podGateway(addr)
 	v.put(
@@ -143,15 +143,15 @@ func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
 	v.linuxRoute(anyPrefix(gw), gw, p.names.linux)
 }
 
-// vethTo is the link of a veth end. Checksum offload is off: VPP's af_packet would receive packets whose checksum nothing ever fills in
-// (shared/reference/vpp-25.10.md).
+// vethTo returns the link of a veth end. Checksum offload is off: otherwise VPP's af_packet receives packets whose checksum is never filled
+// in.
 func vethTo(peer string) *linux_interfaces.Interface_Veth {
 	return &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{
 		PeerIfName: peer, TxChecksumOffloading: linux_interfaces.VethLink_CHKSM_OFFLOAD_DISABLED,
 	}}
 }
 
-// fill writes the wiring into the event, from which the CNI result is made.
+// fill writes the wiring into the event; the CNI result is made from the event.
 func (s *settings) fill(ev *podmanager.AddPod, p *podLink) {
 	ev.Interfaces = []podmanager.PodInterface{{
 		Name: p.attachment.ID.IfName, MAC: p.mac.String(), MTU: int(p.mtu), Sandbox: p.attachment.Netns,

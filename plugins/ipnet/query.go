@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// GetPodIfNames looks up logical interface names that correspond to the interfaces associated with the given POD name.
+// GetPodIfNames returns the logical names of the interfaces of the given pod.
 func (n *IPNet) GetPodIfNames(podNamespace string, podName string) (vppIfName, linuxIfName, loopIfName string, exists bool) {
 	a, ok := n.PodManager.Current(podmanager.PodID{Namespace: podNamespace, Name: podName})
 	if !ok {
@@ -24,7 +24,7 @@ func (n *IPNet) GetPodIfNames(podNamespace string, podName string) (vppIfName, l
 	return p.names.vpp, p.names.linux, p.names.loop, true
 }
 
-// PodInterface is the logical name of VPP's interface of an attachment, whether the pod's current one or not.
+// PodInterface returns the logical name of VPP's interface of an attachment, whether or not it is the pod's current attachment.
 func (n *IPNet) PodInterface(id podmanager.AttachmentID) (name string, exists bool) {
 	p := n.pods[id]
 	if p == nil {
@@ -33,8 +33,8 @@ func (n *IPNet) PodInterface(id podmanager.AttachmentID) (name string, exists bo
 	return p.names.vpp, true
 }
 
-// GetPodByIf looks up podName and podNamespace that is associated with logical interface name: any of those that GetPodIfNames
-// gives. The method can be called from outside of the main event loop.
+// GetPodByIf returns the pod that has an interface with the given logical name: any of the names that GetPodIfNames returns. The method may
+// be called from any goroutine.
 func (n *IPNet) GetPodByIf(ifName string) (podNamespace string, podName string, exists bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -42,7 +42,7 @@ func (n *IPNet) GetPodByIf(ifName string) (podNamespace string, podName string, 
 	return id.Namespace, id.Name, ok
 }
 
-// GetNodeIP returns the IP+network address of this node; nil before it is known.
+// GetNodeIP returns the address of this node and its network; nil before they are known.
 func (n *IPNet) GetNodeIP() (ip net.IP, network *net.IPNet) {
 	if n.settings == nil || len(n.settings.nodeIPs) == 0 {
 		return nil, nil
@@ -51,7 +51,7 @@ func (n *IPNet) GetNodeIP() (ip net.IP, network *net.IPNet) {
 	return toNetIP(first.Addr()), toIPNet(first)
 }
 
-// NodeAddresses are the addresses of this node's main interface, of both families; none before they are known. Event loop only.
+// NodeAddresses returns the addresses of this node's main interface, of both families; none before they are known. Event loop only.
 func (n *IPNet) NodeAddresses() []netip.Addr {
 	if n.settings == nil {
 		return nil
@@ -83,8 +83,8 @@ func (n *IPNet) GetHostInterconnectIfName() string {
 	return n.settings.wiring.hostIf(n.settings)
 }
 
-// HostInterface is the logical name of the interface that connects VPP with the host's stack; empty: there is none, or it is not known
-// yet. The method can be called from any goroutine.
+// HostInterface returns the logical name of the interface that connects VPP with the host's stack; it is empty if there is none, or if it
+// is not known yet. The method may be called from any goroutine.
 func (n *IPNet) HostInterface() string {
 	if name := n.hostIf.Load(); name != nil {
 		return *name
@@ -92,8 +92,8 @@ func (n *IPNet) HostInterface() string {
 	return ""
 }
 
-// GetVxlanBVIIfName returns the name of an BVI interface facing towards VXLAN tunnels to other hosts. Returns an empty
-// string if VXLAN is not used (in no overlay mode).
+// GetVxlanBVIIfName returns the name of the BVI that faces the VXLAN tunnels to other nodes. It returns an empty string if VXLAN is not
+// used (nooverlay).
 func (n *IPNet) GetVxlanBVIIfName() string {
 	if n.settings == nil {
 		return ""
@@ -101,8 +101,8 @@ func (n *IPNet) GetVxlanBVIIfName() string {
 	return n.settings.transport.BVI()
 }
 
-// StateToString returns human-readable string representation of the ipnet plugin internal state. The method cannot be
-// called String(), otherwise it overloads the Stringer from PluginDeps.
+// StateToString returns a human-readable representation of the plugin's internal state. It cannot be named String(), which would override
+// the Stringer of PluginDeps.
 func (n IPNet) StateToString() string {
 	var b strings.Builder
 	if s := n.settings; s != nil {
@@ -117,10 +117,10 @@ func (n IPNet) StateToString() string {
 	return b.String()
 }
 
-// DescribeInternalData lets the controller's verification mode compare updates with resyncs.
+// DescribeInternalData implements api.DataDescriber: the controller's verification mode compares updates with resyncs.
 func (n *IPNet) DescribeInternalData() string { return n.StateToString() }
 
-// KeysOf lists the keys of the northbound values that wire an attachment. The method can be called from any goroutine.
+// KeysOf returns the keys of the northbound values that connect an attachment. The method may be called from any goroutine.
 func (n *IPNet) KeysOf(id podmanager.AttachmentID) []string {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

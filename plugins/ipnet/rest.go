@@ -7,8 +7,8 @@ import (
 
 const ipamPath = "/contiv/v1/ipam"
 
-// ipamReport is the documented answer of GET /contiv/v1/ipam. With two address families it shows the first (IPv4); GET
-// /contiv/v1/ipam/allocations has both.
+// ipamReport is the documented response of GET /contiv/v1/ipam. With two address families it contains the first one (IPv4); GET
+// /contiv/v1/ipam/allocations contains both.
 type ipamReport struct {
 	NodeID            uint32 `json:"nodeId"`
 	NodeName          string `json:"nodeName"`

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestNodeBeyondTheNetworks: a node whose ID is too high for the configured networks is not connected; the others, which can do
-// nothing about it, go on as before. An error would keep them from starting, and make those that run unready.
+// TestNodeBeyondTheNetworks checks that a node whose ID is too high for the configured networks is not connected, and that the others,
+// which cannot repair this, continue. An error would prevent their start, and make running ones unready.
 func TestNodeBeyondTheNetworks(t *testing.T) {
 	var logs strings.Builder
 	w := newNodeWithID(t, dualTAP+uplink, 1)
@@ -32,7 +32,7 @@ func TestNodeBeyondTheNetworks(t *testing.T) {
 	if !strings.Contains(logs.String(), "n300") || !strings.Contains(logs.String(), "node ID 300") {
 		t.Errorf("the log does not tell: %s", logs.String())
 	}
-	w.node("n2", fakePeer(300, "192.168.16.2/24")) // it got another ID, with which it cannot be connected any more
+	w.node("n2", fakePeer(300, "192.168.16.2/24")) // the node got another ID, with which it can no longer be connected
 	alone := texts(w.want)
 	w.resync()
 	if got := texts(w.want); !slices.Equal(got, alone) || len(alone) >= len(before) || w.n.peers.byName["n2"] != nil {
@@ -40,8 +40,8 @@ func TestNodeBeyondTheNetworks(t *testing.T) {
 	}
 }
 
-// TestRestartWithDHCP: an agent that starts does not know the lease until VPP has been asked. Until then it goes on with the address that
-// the node has published: without one they would take their tunnels down, and it would take down its own.
+// TestRestartWithDHCP: an agent that starts has no lease until VPP reports it. Until then it uses the address that the node has published:
+// without an address, the other nodes would remove their tunnels, and the agent its own.
 func TestRestartWithDHCP(t *testing.T) {
 	config := dualTAP + "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1, useDHCP: true}\n"
 	w := newNodeWithID(t, config, 1)
@@ -69,7 +69,7 @@ func TestRestartWithDHCP(t *testing.T) {
 	}
 }
 
-// TestNeighboursAge: VPP forgets neighbours that have gone in every family that a NIC has; it would keep IPv6 ones for good.
+// TestNeighboursAge checks that VPP removes stale neighbours in every family that a NIC has; otherwise it would keep IPv6 ones permanently.
 func TestNeighboursAge(t *testing.T) {
 	main := func(ip string) string {
 		return "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1, ip: \"" + ip + "\"}\n"
@@ -88,7 +88,7 @@ func TestNeighboursAge(t *testing.T) {
 	}
 }
 
-// restlessHost is a host whose addresses come and go.
+// restlessHost is a host whose addresses change often.
 type restlessHost struct {
 	fakeHost
 	changed func()
@@ -96,7 +96,7 @@ type restlessHost struct {
 
 func (h *restlessHost) WatchHostIPs(callback func()) { h.changed = callback }
 
-// countingLoop counts events that nothing handles, or takes none.
+// countingLoop counts events, which it does not handle, or rejects all of them.
 type countingLoop struct {
 	pushed []api.Event
 	err    error
@@ -111,8 +111,8 @@ func (l *countingLoop) PushEvent(ev api.Event) error {
 
 func (l *countingLoop) PushFollowUp(_, ev api.Event) error { return l.PushEvent(ev) }
 
-// TestHostAddressesThatChangeOften: a host whose addresses change faster than a resync takes does not fill the event queue: one resync that has
-// not begun sees all of it. One that has begun does not.
+// TestHostAddressesThatChangeOften checks that a host whose addresses change faster than a resync takes does not fill the event queue: one
+// resync that has not begun takes all changes into account. A resync that has begun does not.
 func TestHostAddressesThatChangeOften(t *testing.T) {
 	w := newNode(t, dualTAP)
 	host, loop := &restlessHost{}, &countingLoop{}
@@ -129,7 +129,7 @@ func TestHostAddressesThatChangeOften(t *testing.T) {
 	dump := w.n.hostIPsDump
 	w.n.hostIPsDump = func() ([]net.IP, error) {
 		ips, err := dump()
-		host.changed() // after they were read
+		host.changed() // after the addresses were read
 		return ips, err
 	}
 	w.resync()
@@ -138,7 +138,7 @@ func TestHostAddressesThatChangeOften(t *testing.T) {
 	}
 }
 
-// leasing hands out a lease.
+// leasing reports a lease.
 type leasing struct {
 	give func(net.IP, *net.IPNet, net.IP)
 }
@@ -148,7 +148,7 @@ func (l *leasing) WatchDHCPLeases(_ string, callback func(net.IP, *net.IPNet, ne
 	return nil
 }
 
-// TestLeaseMeetsFullQueue: a lease is reported once; when there is no room for the event, the next resync still has the lease.
+// TestLeaseMeetsFullQueue checks that a lease that is reported once, while the queue has no room for the event, is used by the next resync.
 func TestLeaseMeetsFullQueue(t *testing.T) {
 	w := newNode(t, dualTAP+"nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1, useDHCP: true}\n")
 	dhcp := &leasing{}
@@ -165,7 +165,7 @@ func TestLeaseMeetsFullQueue(t *testing.T) {
 	}
 }
 
-// TestManyNodesWithoutOverlay: without an overlay the size of vxlanCIDR, which nothing uses, is no limit of the cluster's.
+// TestManyNodesWithoutOverlay checks that, without an overlay, the size of the unused vxlanCIDR does not limit the number of nodes.
 func TestManyNodesWithoutOverlay(t *testing.T) {
 	config := "useTAPInterfaces: true\nipamConfig: {podSubnetCIDR: 10.16.0.0/12, nodeInterconnectCIDR: 192.168.0.0/16,\n" +
 		"  vppHostSubnetCIDR: 172.16.0.0/12, vxlanCIDR: 10.40.0.0/24}\nnodeToNodeTransport: "
@@ -174,7 +174,7 @@ func TestManyNodesWithoutOverlay(t *testing.T) {
 	if w.n.peers.byName["n301"] == nil {
 		t.Error("node 301 is not connected to node 300")
 	}
-	// With one it is.
+	// With an overlay it does.
 	v := newNodeWithID(t, config+"vxlan\n", 1)
 	v.node("n301", fakePeer(301, "192.168.1.45/16"))
 	if v.n.peers.byName["n301"] != nil {

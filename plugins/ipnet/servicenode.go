@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// ServiceNode is what renderers of services have to know of this node, for one family of addresses.
+// ServiceNode is the data of this node that service renderers need, for one address family.
 type ServiceNode struct {
-	// Address is that of the main interface; invalid while the node has no such address.
+	// Address is the address of the main interface; it is invalid while the node has no such address.
 	Address netip.Addr
-	// HostLink is VPP's address on the link to the host, HostOwn the host's. LinuxIf is the logical name of the host's end.
+	// HostLink is VPP's address on the link to the host, HostOwn is the host's address. LinuxIf is the logical name of the host's end.
 	HostLink, HostOwn netip.Addr
 	LinuxIf           string
-	// Services are the networks of cluster IPs.
+	// Services holds the networks of cluster IPs.
 	Services []netip.Prefix
-	// MainVRF is VPP's table in which the host and other machines are found.
+	// MainVRF is VPP's table with the routes to the host and to other machines.
 	MainVRF uint32
 }
 
-// ServiceNode describes this node; false while nothing is known, or when pods have no addresses of the family. Event loop only.
+// ServiceNode describes this node; ok is false before the first resync, or if pods have no addresses of the family. Event loop only.
 func (n *IPNet) ServiceNode(ipv6 bool) (ServiceNode, bool) {
 	s := n.settings
 	if s == nil {

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
 
-// desired is what a resync puts.
+// desired holds the values that a resync puts.
 type desired map[string]proto.Message
 
 func (d desired) Put(key string, v proto.Message)    { d[key] = v }
@@ -25,7 +25,7 @@ func (d desired) Delete(key string)                  { delete(d, key) }
 func (d desired) Update(string) api.UpdateOperations { return d }
 func (d desired) Resync() api.ResyncOperations       { return d }
 
-// TestServicePackets: what becomes of the packets of services at a node as ipnet makes it, with NAT as nat44 makes it.
+// TestServicePackets checks the path of service packets at a node rendered by ipnet, with NAT rendered by nat44.
 func TestServicePackets(t *testing.T) {
 	nodes := ipnet.NewTestNodes(t, "")
 	a, b := nodes.PodA, nodes.PodB
@@ -84,7 +84,7 @@ func TestServicePackets(t *testing.T) {
 	for _, port := range []string{"10.96.0.3", "10.96.7.7"} {
 		got, err := one.Send("cv:"+a.If, from(a, 1004, port, 80))
 		if _, dropped := got.Dropped(); err != nil || !dropped {
-			t.Errorf("to %s, which nobody serves: %v %v\n%s", port, got.Out, err, got)
+			t.Errorf("to %s, which nothing serves: %v %v\n%s", port, got.Out, err, got)
 		}
 	}
 }

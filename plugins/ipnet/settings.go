@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// settings is everything that rendering depends on, gathered once per resync, so that the render functions are pure.
+// settings holds all inputs of rendering. They are gathered once per resync, so that the render functions are pure.
 type settings struct {
 	nodeID   uint32
 	nodeName string
@@ -21,19 +21,19 @@ type settings struct {
 	useTAP         bool
 	rxRing, txRing uint32
 	rxMode         contivconf.RxMode
-	mtu            uint32 // of pods, unless their own network configuration says otherwise
-	fits           uint32 // the largest packet of a pod that the uplink takes; 0: not known
-	mtuFault       error  // why mtu is not what is configured
+	mtu            uint32 // of pods, unless their own network configuration sets another one
+	fits           uint32 // the largest packet of a pod that fits into the uplink; 0: not known
+	mtuFault       error  // why mtu differs from the configured value
 
 	mainVRF, podVRF uint32
 	routeServices   bool // Linux sends service traffic to VPP
-	servesServices  bool // VPP serves it
+	servesServices  bool // VPP serves services
 	translates      bool // VPP has NAT44
 	plugin          bool // VPP has our own plugin
-	policy          bool // pods wait for what network policy makes of them
-	hostForwards    bool // what the host forwards to VPP gets sources that are not the node's
-	hostByIPTables  bool // and what it sends itself, one that nothing else has
-	pluginNAT       bool // which translates sources
+	policy          bool // pods wait for their network policy
+	hostForwards    bool // traffic that the host forwards to VPP gets sources that are not the node's
+	hostByIPTables  bool // traffic of the host's own processes gets a dedicated source address
+	pluginNAT       bool // our plugin translates sources
 	workers         int  // of VPP; 0: its main thread moves packets
 	gso             bool // TAPs take packets larger than their MTU
 	scan            contivconf.NeighborScanConfig
@@ -41,9 +41,9 @@ type settings struct {
 	mainIf   contivconf.VPPInterface // as configured
 	otherIfs []contivconf.VPPInterface
 	gateways []netip.Addr
-	nodeIPs  []netip.Prefix // of the main interface; empty while DHCP has not answered
+	nodeIPs  []netip.Prefix // of the main interface; empty before the DHCP lease
 
-	nics map[string]NIC // Linux NICs behind configured interfaces, by the names of those
+	nics map[string]NIC // Linux NICs behind configured interfaces, by the names of the interfaces
 
 	hostLinks  []ipam.HostLink
 	podSubnets []ipam.PodSubnet
@@ -53,11 +53,11 @@ type settings struct {
 	nat       bool // traffic of pods to the outside gets the node's address
 	wiring    wiring
 	transport transport.Transport
-	overlay   bool            // nodes have addresses in it
-	local     transport.Local // what transports know of this node
+	overlay   bool            // nodes have addresses in the overlay
+	local     transport.Local // the data of this node for transports
 }
 
-// gather asks the other plugins for what rendering needs.
+// gather reads the inputs of rendering from the other plugins.
 func (n *IPNet) gather() (*settings, error) {
 	conf := n.ContivConf
 	ifc, routing, node, ipamConf := conf.Interface(), conf.Routing(), conf.Node(), conf.IPAM()
@@ -114,8 +114,8 @@ func (n *IPNet) gather() (*settings, error) {
 	return s, nil
 }
 
-// nic looks at the Linux NIC behind a configured one; on Linux, without a name, at that with the default route. VPP may have a
-// NIC that Linux does not see: then it is the zero NIC.
+// nic returns the Linux NIC behind a configured interface; on Linux, without a name, the NIC with the default route. A NIC of VPP that
+// Linux does not see is the zero NIC.
 func (n *IPNet) nic(name string) (NIC, error) {
 	if n.LinuxNsPlugin == nil {
 		return NIC{}, nil
@@ -134,7 +134,7 @@ func (n *IPNet) nic(name string) (NIC, error) {
 	return nic, nil
 }
 
-// gatherNICs looks at the NICs that are configured, by their names in VPP.
+// gatherNICs reads the data of the configured NICs, by their names in VPP.
 func (n *IPNet) gatherNICs(s *settings) (err error) {
 	s.nics = map[string]NIC{}
 	if s.nics[s.mainIf.InterfaceName], err = n.nic(s.mainIf.InterfaceName); err != nil {
@@ -148,12 +148,12 @@ func (n *IPNet) gatherNICs(s *settings) (err error) {
 	return nil
 }
 
-// uplink is the Linux NIC behind the main interface.
+// uplink returns the Linux NIC behind the main interface.
 func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 
-// nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID. On Linux, NICs are
-// the operator's business: they have the addresses that they have. Before an agent that starts has the lease, it goes on with the address
-// that the node had: without one it would be disconnected for a moment.
+// nodeIPs returns the configured addresses of the main interface, else the leased one, else those derived from the node ID. On Linux the
+// operator configures the NICs: their current addresses are returned. An agent that starts and has no lease yet uses the previous address
+// of the node: without it the node would be disconnected for a moment.
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
 	case n.Dataplane != DataplaneVPP:
@@ -171,7 +171,7 @@ func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix
 	return n.IPAM.NodeIPs(s.nodeID)
 }
 
-// publishedIPv4 are the addresses by which the other nodes know this one.
+// publishedIPv4 returns the IPv4 addresses of this node as published to the other nodes.
 func (n *IPNet) publishedIPv4(name string) []netip.Prefix {
 	own := n.NodeSync.GetAllNodes()[name]
 	if own == nil {
@@ -179,14 +179,14 @@ func (n *IPNet) publishedIPv4(name string) []netip.Prefix {
 	}
 	var out []netip.Prefix
 	for _, ip := range own.VppIPAddresses {
-		if ip.Version == contivconf.IPv4 { // VPP's client leases no others
+		if ip.Version == contivconf.IPv4 { // VPP's DHCP client leases IPv4 addresses only
 			out = append(out, netip.PrefixFrom(ip.Address, ip.Network.Bits()))
 		}
 	}
 	return out
 }
 
-// dumpHostIPs lists the host's addresses, both families, without duplicates.
+// dumpHostIPs returns the host's addresses of both families, without duplicates.
 func (n *IPNet) dumpHostIPs() ([]netip.Addr, error) {
 	if n.hostIPsDump == nil {
 		return nil, nil
@@ -204,7 +204,7 @@ func (n *IPNet) dumpHostIPs() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// podGateway is the pod gateway of addr's family.
+// podGateway returns the pod gateway of addr's family.
 func (s *settings) podGateway(addr netip.Addr) netip.Addr {
 	for _, p := range s.podSubnets {
 		if p.Gateway.Is4() == addr.Is4() {
@@ -214,7 +214,7 @@ func (s *settings) podGateway(addr netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// rxModes is the configured rx mode, or none: then the dataplane chooses what suits the kind of interface.
+// rxModes returns the configured rx mode, or none: then the dataplane chooses the mode by the kind of interface.
 func (s *settings) rxModes() []*vpp_interfaces.Interface_RxMode {
 	mode := vpp_interfaces.Interface_RxMode_UNKNOWN
 	switch s.rxMode {
@@ -236,7 +236,7 @@ func (s *settings) tapLink(hostIfName string) *vpp_interfaces.TapLink {
 	}
 }
 
-// toNetIP and toIPNet translate to the documented API, which is older than netip.
+// toNetIP and toIPNet convert to the types of the documented API, which is older than netip.
 func toNetIP(addr netip.Addr) net.IP { return addr.AsSlice() }
 
 func toIPNet(p netip.Prefix) *net.IPNet {

@@ -7,14 +7,14 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// uplinkState is what is known of the main interface since a resync.
+// uplinkState describes the main interface as of the last resync.
 type uplinkState struct {
-	name string // as in contiv.conf; empty: VPP has none, or on Linux that of the default route
-	lone bool   // VPP has a loopback in its place, which the operator has not asked for
+	name string // as in contiv.conf; empty: VPP has none, or on Linux the NIC with the default route is used
+	lone bool   // VPP has a loopback instead of a NIC, and the operator has not requested this
 }
 
-// MainInterface is the interface that connects this node with the others, by the name that contiv.conf would have for it; empty
-// before the first resync, where VPP has none, and on Linux where nothing is configured. From any goroutine.
+// MainInterface returns the interface that connects this node with the others, by its name in contiv.conf. It is empty where VPP has none,
+// and on Linux if none is configured. Before the first resync it is the configured name. It may be called from any goroutine.
 func (n *IPNet) MainInterface() string {
 	if u := n.uplink.Load(); u != nil {
 		return u.name
@@ -22,12 +22,12 @@ func (n *IPNet) MainInterface() string {
 	return n.ContivConf.Node().MainVPPInterface.InterfaceName
 }
 
-// setUplink is what to do about a VPP without a NIC.
+// setUplink is the fix for a VPP without a NIC.
 const setUplink = "set mainVPPInterface in contiv.conf (defaultRoute, network or namePattern; standAlone for a node that is alone), " +
 	"or interfaceName in the node's section of nodeConfig"
 
-// Connected reports why this node cannot reach the other nodes that there are: VPP has no NIC, and the configuration does not say that it
-// needs none. From any goroutine.
+// Connected returns the reason why this node cannot reach the existing other nodes: VPP has no NIC, and the configuration does not state
+// that it needs none. It may be called from any goroutine.
 func (n *IPNet) Connected() error {
 	u, others := n.uplink.Load(), n.others.Load()
 	if u == nil || !u.lone || others == 0 {
@@ -36,7 +36,7 @@ func (n *IPNet) Connected() error {
 	return fmt.Errorf("VPP has no NIC, and there are %d other nodes: %s", others, setUplink)
 }
 
-// noteUplink warns when VPP has to do without a NIC, each time that this becomes so.
+// noteUplink stores the state of the main interface, and logs a warning whenever VPP changes to having no NIC.
 func (n *IPNet) noteUplink(s *settings) {
 	now := &uplinkState{name: s.mainIf.InterfaceName}
 	now.lone = n.Dataplane == DataplaneVPP && now.name == "" && !n.ContivConf.Node().Uplink.StandAlone
@@ -46,8 +46,8 @@ func (n *IPNet) noteUplink(s *settings) {
 	}
 }
 
-// findUplink finds the main interface of a node whose section of contiv.conf names none: the NIC that is selected for the whole
-// cluster, else the first NIC that VPP has by its start-up configuration.
+// findUplink finds the main interface of a node whose section of contiv.conf does not set it: the NIC that is selected for the whole
+// cluster, else the first NIC that VPP has from its start-up configuration.
 func (n *IPNet) findUplink(s *settings, node contivconf.NodeConfig) error {
 	switch {
 	case s.mainIf.InterfaceName != "":
@@ -72,11 +72,11 @@ func (n *IPNet) findUplink(s *settings, node contivconf.NodeConfig) error {
 	return nil
 }
 
-// ownNIC is the one NIC that VPP has taken from the kernel and whose name in VPP is selected; empty if there is none, or if they
-// are several.
+// ownNIC returns the name of the only NIC that VPP has taken from the kernel and whose name in VPP matches; it is empty if there is no such
+// NIC, or more than one.
 func (n *IPNet) ownNIC(s *settings, u contivconf.Uplink) string {
 	if len(u.NamePatterns) == 0 || len(u.Networks) > 0 || u.DefaultRoute {
-		return "" // only the kernel's NICs have those
+		return "" // only the kernel's NICs can be selected by these
 	}
 	names, err := n.freeNICs(s)
 	if err != nil {
@@ -101,7 +101,7 @@ func (n *IPNet) firstNIC(s *settings) error {
 	return nil
 }
 
-// freeNICs are those that VPP has and that have no other role.
+// freeNICs returns the names of VPP's NICs that have no other role.
 func (n *IPNet) freeNICs(s *settings) ([]string, error) {
 	if n.VPPNICs == nil {
 		return nil, nil

@@ -19,8 +19,7 @@ type value struct {
 	msg proto.Message
 }
 
-// values collects what a render function produces; the first error is kept, so that rendering code stays free of error
-// handling.
+// values collects the values that a render function produces, and their errors, so that rendering code needs no error handling.
 type values struct {
 	list []value
 	err  error
@@ -60,10 +59,10 @@ func (v *values) linuxRoute(dst netip.Prefix, gw netip.Addr, outIf string) {
 	v.put(&linux_l3.Route{OutgoingInterface: outIf, Scope: linux_l3.Route_GLOBAL, DstNetwork: dst.String(), GwAddr: gw.String()})
 }
 
-// hostPrefix is the /32 or /128 of addr.
+// hostPrefix returns the /32 or /128 of addr.
 func hostPrefix(addr netip.Addr) netip.Prefix { return transport.HostPrefix(addr) }
 
-// anyPrefix is the default destination of addr's family.
+// anyPrefix returns the default destination of addr's family.
 func anyPrefix(addr netip.Addr) netip.Prefix {
 	if addr.Is4() {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
@@ -79,7 +78,7 @@ func prefixStrings(ps []netip.Prefix) []string {
 	return out
 }
 
-// messages are the values without their keys.
+// messages returns the values without their keys.
 func messages(list []value) []proto.Message {
 	out := make([]proto.Message, len(list))
 	for i, v := range list {

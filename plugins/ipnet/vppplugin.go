@@ -16,38 +16,39 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// With our own plugin (dataplane/vpp/plugin) VPP has the endpoint of each interface, and the addresses of the cluster: pods send only
-// from their own addresses, and nothing to the ports of the tunnels between nodes. The link of a pod does not go up before its endpoint is there.
+// With our own plugin (dataplane/vpp/plugin) VPP has the endpoint of each interface, and the addresses of the cluster: pods can send only
+// from their own addresses, and nothing to the ports of the tunnels between nodes. The link of a pod stays down until its endpoint is
+// configured.
 
-// vxlanPort is where VPP's tunnels end.
+// vxlanPort is the UDP port of VPP's tunnels.
 const vxlanPort = 4789
 
 // VPPPlugin reports whether VPP has our own plugin, and its workers.
 type VPPPlugin interface {
-	// Present is what VPP has, or had while it is away.
+	// Present reports whether VPP has the plugin; while VPP is not running, it reports the state of the last VPP.
 	Present() bool
-	// Workers is how many worker threads the VPP has that Present has reported.
+	// Workers returns the number of worker threads of the VPP that Present describes.
 	Workers() int
-	// Watch calls back, from any goroutine, when one of them would give another answer than it gave last.
+	// Watch calls callback, from any goroutine, when the result of one of these methods may differ from its last result.
 	Watch(callback func())
 }
 
-// ErrNoSourceCheck says that pods of the node can send with any source address.
+// ErrNoSourceCheck means that pods of the node can send with any source address.
 var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked, and new pods that a network policy " +
 	"selects do not start; install contiv_plugin.so with VPP's plugins")
 
-// errNoSegmentation says that the node's VPP lacks what its configuration asks for.
+// errNoSegmentation means that the node's VPP lacks a function that its configuration requires.
 var errNoSegmentation = errors.New("contiv.conf: enableGSO is true or tcpChecksumOffloadDisabled is false, but VPP runs without the contiv plugin " +
 	"and damages packets when it splits them; install contiv_plugin.so with VPP's plugins, or remove the option")
 
-// pluginState is what is known of the plugin since a resync; from any goroutine.
+// pluginState is the state of the plugin as of the last resync; it may be used from any goroutine.
 type pluginState struct {
-	absent atomic.Bool // and VPP is the dataplane
+	absent atomic.Bool // VPP is the dataplane and lacks the plugin
 	wait   atomic.Bool // an event is in the queue
 }
 
-// pluginChange is the event of a VPP that has our plugin while it was thought not to have it, or the other way round, or that has
-// another number of workers than was thought.
+// pluginChange is the event for a VPP that has our plugin although the last one had not, or vice versa, or that has another number of
+// workers than assumed.
 type pluginChange struct{}
 
 func (pluginChange) GetName() string             { return "VPP Plugin Change" }
@@ -63,9 +64,9 @@ func (n *IPNet) watchPlugin() {
 	}
 }
 
-// askPlugin says whether this resync is for a VPP with the plugin, and warns when it has become one without.
+// askPlugin reports whether this resync is for a VPP with the plugin, and logs a warning when VPP has changed to one without it.
 func (n *IPNet) askPlugin() bool {
-	n.plugin.wait.Store(false) // what changes from here on may be missed
+	n.plugin.wait.Store(false) // a change from here on may not be part of this resync and needs a new event
 	if n.Dataplane != DataplaneVPP || n.VPPPlugin == nil {
 		return false
 	}
@@ -76,7 +77,7 @@ func (n *IPNet) askPlugin() bool {
 	return present
 }
 
-// placements give an interface a receive queue for each worker. One worker has all queues by itself.
+// placements returns one receive queue for each worker. A single worker has all queues automatically.
 func (s *settings) placements() []*vpp_interfaces.Interface_RxPlacement {
 	if s.workers < 2 {
 		return nil
@@ -88,7 +89,7 @@ func (s *settings) placements() []*vpp_interfaces.Interface_RxPlacement {
 	return out
 }
 
-// segmentation reports whether TAPs leave it to VPP, which only the plugin does right (docs/adr/0013).
+// segmentation reports whether TAPs leave segmentation to VPP, which only VPP with the plugin does correctly (docs/adr/0013).
 func (n *IPNet) segmentation(ifc contivconf.InterfaceConfig, plugin bool) (bool, error) {
 	if n.Dataplane != DataplaneVPP || !ifc.UseTAPInterfaces || !ifc.EnableGSO {
 		return false, nil
@@ -99,7 +100,7 @@ func (n *IPNet) segmentation(ifc contivconf.InterfaceConfig, plugin bool) (bool,
 	return plugin, nil
 }
 
-// SourcesChecked returns why pods can send with any source address, or nil. From any goroutine.
+// SourcesChecked returns the reason why pods can send with any source address, or nil. It may be called from any goroutine.
 func (n *IPNet) SourcesChecked() error {
 	if n.plugin.absent.Load() {
 		return ErrNoSourceCheck
@@ -107,10 +108,10 @@ func (n *IPNet) SourcesChecked() error {
 	return nil
 }
 
-// HasPlugin says whether the last resync was for a VPP with our plugin. Event loop only.
+// HasPlugin reports whether the last resync was for a VPP with our plugin. Event loop only.
 func (n *IPNet) HasPlugin() bool { return n.settings != nil && n.settings.plugin }
 
-// pluginNode puts the plugin's data of this node except pods.
+// pluginNode puts the plugin's data of this node, except for pods.
 func (s *settings) pluginNode(v *values) {
 	if !s.plugin {
 		return
@@ -137,7 +138,7 @@ func (s *settings) pluginNode(v *values) {
 	s.forwarded(v)
 }
 
-// answerVRF is the table by which services answer clients for which the host forwards: the first number that has no other use.
+// answerVRF returns the table for answers of services to clients for which the host forwards: the first number that has no other use.
 func (s *settings) answerVRF() uint32 {
 	vrf := uint32(2)
 	for vrf == s.mainVRF || vrf == s.podVRF {
@@ -146,8 +147,8 @@ func (s *settings) answerVRF() uint32 {
 	return vrf
 }
 
-// answersByHost puts that table. All of it leads to the host, whose connection tracking has to see the answers, since it has changed the
-// destination of what they answer (dataplane/hostports).
+// answersByHost puts that table. All its routes lead to the host: the host has changed the destination of the requests, so its connection
+// tracking must see the answers (dataplane/hostports).
 func (s *settings) answersByHost(v *values, hostIf string) {
 	v.vrfTable(s.answerVRF(), vrfAnswers)
 	for _, l := range s.hostLinks {
@@ -180,14 +181,14 @@ func (s *settings) pluginNetworks(v *values) {
 	}
 }
 
-// Source NAT by the plugin.
+// Source NAT IDs of the plugin.
 const (
 	masqueradeSNAT = 0 // of services, for backends in the cluster
 	nodeSNAT       = 1 // towards the outside
 )
 
-// sourceNAT puts the addresses that replace sources: of services the one of this node's pod network that no pod has, which other
-// nodes' pods answer to by the pod network; towards the outside the node's own.
+// sourceNAT puts the addresses that replace sources. For services it is an address of this node's pod network that no pod has; pods on
+// other nodes answer to it through the pod network. For traffic to the outside it is the node's own address.
 func (s *settings) sourceNAT(v *values) {
 	if !s.pluginNAT {
 		return
@@ -206,7 +207,7 @@ func (s *settings) sourceNAT(v *values) {
 	}
 }
 
-// setSource sets the first address of a family.
+// setSource sets the first address of each family.
 func setSource(nat *vpp_contiv.SourceNAT, addr netip.Addr) {
 	switch {
 	case addr.Is4() && nat.Ipv4Address == "":
@@ -216,12 +217,12 @@ func setSource(nat *vpp_contiv.SourceNAT, addr netip.Addr) {
 	}
 }
 
-// translatesOutside says whether the node has an address for what goes to the outside.
+// translatesOutside reports whether the plugin translates traffic to the outside and the node has an address for it.
 func (s *settings) translatesOutside() bool {
 	return s.pluginNAT && s.mainIf.InterfaceName != "" && len(s.nodeIPs) > 0
 }
 
-// egress is the source NAT of pods' packets to the outside.
+// egress returns the ID of the source NAT for pods' packets to the outside, or 0.
 func (s *settings) egress() uint32 {
 	if s.nat && s.translatesOutside() {
 		return nodeSNAT
@@ -242,19 +243,19 @@ func (s *settings) pluginPeer(v *values, p *transport.Node) {
 	slices.SortFunc(all, netip.Addr.Compare)
 	for _, addr := range slices.Compact(all) {
 		if s.isOwn(addr) {
-			continue // it stays when the peer goes
+			continue // the network of an own address must remain when the peer is removed
 		}
 		v.put(&vpp_contiv.Network{Prefix: hostPrefix(addr).String(), Class: vpp_contiv.Network_NODE})
 	}
 }
 
-// isOwn says whether this node has the address itself.
+// isOwn reports whether this node has the address itself.
 func (s *settings) isOwn(addr netip.Addr) bool {
 	return slices.Contains(s.hostIPs, addr) || slices.ContainsFunc(slices.Concat(s.nodeIPs, s.local.Overlay),
 		func(p netip.Prefix) bool { return p.Addr() == addr })
 }
 
-// podEndpoint puts the plugin's data of a pod, for which its link waits.
+// podEndpoint puts the plugin's data of a pod; the pod's link waits for it.
 func (s *settings) podEndpoint(v *values, p *podLink) {
 	if !s.plugin {
 		return
@@ -266,7 +267,7 @@ func (s *settings) podEndpoint(v *values, p *podLink) {
 	v.put(e)
 }
 
-// upAfter are the keys of what the link of an interface that leads to a pod waits for.
+// upAfter returns the keys of the values for which the link of an interface that leads to a pod waits.
 func (s *settings) upAfter(ifName string) (keys []string) {
 	if s.plugin {
 		keys = append(keys, nb.ContivEndpointKey(ifName))
@@ -277,12 +278,12 @@ func (s *settings) upAfter(ifName string) (keys []string) {
 	return keys
 }
 
-// AttachmentInterface is the name of VPP's interface for an attachment, connected or not. Event loop only, after a resync.
+// AttachmentInterface returns the name of VPP's interface for an attachment, connected or not. Event loop only, after a resync.
 func (n *IPNet) AttachmentInterface(a *podmanager.Attachment) string {
 	return podNames(a.ID, n.settings.useTAP).vpp
 }
 
-// OwnAddresses are those of this node's host and VPP. Event loop only.
+// OwnAddresses returns the addresses of this node's host and VPP. Event loop only.
 func (n *IPNet) OwnAddresses() []string {
 	if n.settings == nil {
 		return nil
@@ -290,7 +291,7 @@ func (n *IPNet) OwnAddresses() []string {
 	return n.settings.ownAddresses()
 }
 
-// ownAddresses are this node's own, which network policy never separates from its pods.
+// ownAddresses returns this node's own addresses, which network policy never separates from its pods.
 func (s *settings) ownAddresses() []string {
 	all := slices.Clone(s.hostIPs)
 	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay, s.local.Hosts) {
@@ -312,8 +313,9 @@ func (s *settings) ownAddresses() []string {
 	return out[:min(len(out), maxOwnAddresses)]
 }
 
-// hostAddress is by which VPP recognises what the host's own processes send. Without nft other programs may give the link's address to what the host
-// forwards. It is the zero address where there is no address for the host alone: then nothing counts as the host's.
+// hostAddress returns the address by which VPP recognises traffic of the host's own processes. Without nft, other programs may give the
+// link's address to traffic that the host forwards. It is the zero address if there is no address for the host alone: then no traffic
+// counts as the host's.
 func (s *settings) hostAddress(l ipam.HostLink) netip.Addr {
 	if !s.hostByIPTables {
 		return l.Host.Addr()
@@ -322,5 +324,5 @@ func (s *settings) hostAddress(l ipam.HostLink) netip.Addr {
 	return self
 }
 
-// maxOwnAddresses is how many addresses an endpoint of the plugin may have.
+// maxOwnAddresses is the maximum number of addresses of an endpoint of the plugin.
 const maxOwnAddresses = 32

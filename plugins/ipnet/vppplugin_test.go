@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// fakePlugin is a VPP with the plugin, or without.
+// fakePlugin is a VPP with or without the plugin.
 type fakePlugin struct {
 	present bool
 	workers int
@@ -37,7 +37,8 @@ func (w *node) withPlugin() *node {
 	return w
 }
 
-// TestForgedSourcesAreDropped: what a pod sends under another name, or to the tunnels' ports, arrives nowhere; what is its own does.
+// TestForgedSourcesAreDropped checks that packets of a pod with a forged source, or to the tunnels' ports, are dropped, and that valid ones
+// are not.
 func TestForgedSourcesAreDropped(t *testing.T) {
 	for name, config := range map[string]string{"tap": dualTAP, "veth": dualVETH} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestForgedSourcesAreDropped(t *testing.T) {
 	}
 }
 
-// TestPluginObjects: the values for the plugin, and none where there is no plugin.
+// TestPluginObjects checks the values for the plugin, and that there are none without the plugin.
 func TestPluginObjects(t *testing.T) {
 	w := newNode(t, dualTAP+uplink).withPlugin()
 	w.node("n2", fakePeer(2))
@@ -160,7 +161,8 @@ func TestPluginObjects(t *testing.T) {
 	}
 }
 
-// TestAnswersByHost: all of the table for answers leads to the host, in both families, and it is not one of the node's other tables.
+// TestAnswersByHost checks that all routes of the table for answers lead to the host, in both families, and that it is not one of the
+// node's other tables.
 func TestAnswersByHost(t *testing.T) {
 	for config, vrf := range map[string]uint32{"": 2, "mainVRFID: 2\npodVRFID: 3\n": 4} {
 		w := newNode(t, dualTAP+uplink+config).withPlugin()
@@ -190,7 +192,8 @@ func TestAnswersByHost(t *testing.T) {
 	}
 }
 
-// TestQueuesOfWorkers: TAPs, the host's link and a shared NIC have a receive queue at each of several workers. A pod's VETH has one.
+// TestQueuesOfWorkers checks that TAPs, the host's link and a shared NIC have a receive queue for each of several workers, and that a pod's
+// VETH has one queue.
 func TestQueuesOfWorkers(t *testing.T) {
 	for _, c := range []struct {
 		config       string
@@ -224,8 +227,8 @@ func TestQueuesOfWorkers(t *testing.T) {
 	}
 }
 
-// TestSegmentation: TAPs leave segmentation to a VPP that has our plugin, unless contiv.conf says otherwise; asking another VPP
-// for it is an error.
+// TestSegmentation checks that TAPs leave segmentation to a VPP that has our plugin, unless contiv.conf sets otherwise, and that it is an
+// error to require this from another VPP.
 func TestSegmentation(t *testing.T) {
 	for _, c := range []struct {
 		conf   string
@@ -262,7 +265,7 @@ func TestSegmentation(t *testing.T) {
 	}
 }
 
-// TestNoPlugin: a VPP without the plugin is reported once, and a VPP that comes with it is found.
+// TestNoPlugin checks that a VPP without the plugin is reported once, and that a VPP that is started with it is detected.
 func TestNoPlugin(t *testing.T) {
 	w := newNode(t, dualTAP+uplink)
 	var log bytes.Buffer

@@ -11,7 +11,7 @@ import (
 )
 
 // On Windows the Host Network Service connects pods (dataplane/windows/wiring). A pod is an endpoint of the node's network, in the
-// namespace that the runtime has made; its policy is the driver's (dataplane/windows), as on Linux:
+// namespace that the runtime has created. The driver (dataplane/windows) applies the pod's policy, as on Linux:
 //
 //	  pod                    virtual switch
 //	+-----------+         +--------------------------------------------+
@@ -55,7 +55,7 @@ func (windowsWiring) node(s *settings) ([]value, error) {
 		v.put(&proto.IPAMPoolUpdate{Id: cidr.String(), Pool: &proto.IPAMPool{Cidr: cidr.String(), Masquerade: s.nat}})
 	}
 	v.put(s.transport.Node(&s.local)...)
-	// The driver writes nothing before it has everything: this comes after all other values (see dataplane/feed).
+	// The driver writes nothing before it has received all values: InSync comes last (see dataplane/feed).
 	v.put(&proto.InSync{})
 	return v.list, v.err
 }
@@ -90,7 +90,8 @@ func (windowsWiring) pod(s *settings, v *values, p *podLink) {
 	v.put(e, endpointOf(p))
 }
 
-// HNSEndpointKey is the key of the northbound value that connects an endpoint's pod on Windows: its status cannot be up before.
+// HNSEndpointKey returns the key of the northbound value that connects an endpoint's pod on Windows: the endpoint's status cannot be up
+// before.
 func HNSEndpointKey(id *proto.WorkloadEndpointID) string {
 	return nb.HNSEndpointKey(hnsPodPrefix + id.GetEndpointId())
 }

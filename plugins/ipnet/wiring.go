@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
 )
 
-// Dataplane is what moves the packets.
+// Dataplane is the component that forwards packets.
 type Dataplane int
 
 // The dataplanes.
@@ -27,11 +27,11 @@ const (
 type wiring interface {
 	// node renders everything of this node that does not depend on pods or on other nodes.
 	node(s *settings) ([]value, error)
-	// names are the interfaces of an attachment.
+	// names returns the names of an attachment's interfaces.
 	names(s *settings, p *podLink) podIfNames
-	// pod renders what connects an attachment.
+	// pod renders the values that connect an attachment.
 	pod(s *settings, v *values, p *podLink)
-	// hostIf is the logical name of the interface by which pods reach the host's stack; empty when there is none.
+	// hostIf returns the logical name of the interface by which pods reach the host's stack; it is empty if there is none.
 	hostIf(s *settings) string
 }
 
@@ -44,7 +44,7 @@ type linuxWiring struct{}
 // windowsWiring renders for the Host Network Service (windows.go).
 type windowsWiring struct{}
 
-// transports are the ways of connecting nodes, and what renders them for each dataplane: a new one is a folder and a row.
+// transports returns the implementations of each transport by dataplane. A new transport needs a package and a row here.
 func transports() map[contivconf.Transport]map[Dataplane]transport.Transport {
 	return map[contivconf.Transport]map[Dataplane]transport.Transport{
 		contivconf.TransportVXLAN: {DataplaneVPP: vxlan.VPP{}, DataplaneLinux: vxlan.Linux{}, DataplaneWindows: vxlan.Linux{}},
@@ -54,7 +54,7 @@ func transports() map[contivconf.Transport]map[Dataplane]transport.Transport {
 	}
 }
 
-// transport picks by nodeToNodeTransport.
+// transport returns the implementation for the given nodeToNodeTransport.
 func (d Dataplane) transport(name contivconf.Transport) (transport.Transport, error) {
 	if t := transports()[name][d]; t != nil {
 		return t, nil

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// allocateTimeout bounds the allocation of an ID, which is the only thing that the event loop ever waits for the database
-	// for: nothing can be configured before.
+	// allocateTimeout bounds the allocation of an ID. This is the only case in which the event loop waits for the database: nothing can be
+	// configured before the node has an ID.
 	allocateTimeout = 15 * time.Second
-	// maxCandidates is how many IDs are tried in one transaction, each as two of the cas.MaxOps operations. What etcd has to
-	// do for them grows faster than their number: 0.3 ms for one, 0.5 ms for 16, 2.7 ms for 48.
+	// maxCandidates is the number of IDs that are tried in one transaction; each needs two of the cas.MaxOps operations. The cost in etcd
+	// grows faster than the number: 0.3 ms for one, 0.5 ms for 16, 2.7 ms for 48.
 	maxCandidates = 8
-	// Between attempts a node pauses for a random part of a window, which grows up to a limit.
+	// Between attempts a node waits for a random part of a window, which grows up to a limit.
 	minWindow    = 100 * time.Millisecond
 	windowGrowth = 3
 	maxWindow    = 3 * time.Second
@@ -28,19 +28,19 @@ const (
 // errDuel is an error that only an operator can resolve.
 var errDuel = errors.New("two machines have one node name")
 
-// allocator finds an ID for a node which has none on record.
+// allocator finds an ID for a node that has no record.
 type allocator struct {
 	store     cas.Store
 	me        self
-	rival     string        // see identity
-	preferred uint32        // an ID that it had, which is tried first; zero if there is none
-	probation time.Duration // how long a new claim must stand before it is used; not positive: not at all
+	rival     string        // the UUID of another machine with the same name: see identity
+	preferred uint32        // an ID that the node had before, which is tried first; zero if there is none
+	probation time.Duration // how long a new claim must stand before it is used; not positive: no probation
 	log       *slog.Logger
 }
 
-// run returns the node's claim, which is in the database then. A record of the node's own is taken over; else the first free
-// ID is claimed. A new claim is on probation: nodes whose records the database has lost take their IDs back meanwhile, and a
-// machine whose name this one has objects.
+// run returns the node's claim, which is then in the database. If the node has a record, run takes it over; otherwise run claims the first
+// free ID. A new claim is on probation: meanwhile nodes whose records the database has lost take their IDs back, and a machine that already
+// uses this node's name objects.
 func (a *allocator) run(ctx context.Context) (claim, error) {
 	for {
 		c, err := a.claim(ctx)
@@ -60,13 +60,13 @@ func (a *allocator) run(ctx context.Context) (claim, error) {
 	}
 }
 
-// duel is the error if the ID of this node's name is that of another machine.
+// duel returns the error for an ID that is claimed in this node's name by another machine.
 func (a *allocator) duel(id uint32, other string) error {
 	return fmt.Errorf("%w: the machine %s has the ID %d, and this one, %s, is called %s as well; give one of them another name, "+
 		"or switch the wrong one off", errDuel, other, id, a.me.uuid, a.me.name)
 }
 
-// claim makes the database have a record of this node. When others are quicker, it queues.
+// claim writes a record of this node into the database. If other nodes are faster, it queues.
 func (a *allocator) claim(ctx context.Context) (claim, error) {
 	v, err := readView(ctx, a.store)
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *allocator) claim(ctx context.Context) (claim, error) {
 			if err == nil && place == nil { // the database has no queue
 				err = v.refresh(ctx, a.store, 0)
 			}
-		} else { // perhaps the claim was carried out and its answer got lost
+		} else { // the claim may have been carried out although its response got lost
 			v, err = readView(ctx, a.store)
 		}
 		if err != nil {
@@ -106,7 +106,7 @@ func (a *allocator) claim(ctx context.Context) (claim, error) {
 	}
 }
 
-// try makes one attempt. A node that has a place in the queue tries the one ID that is for it.
+// try makes one attempt. A node that has a place in the queue tries the one ID that belongs to the place.
 func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool, error) {
 	n := maxCandidates
 	if place != nil {
@@ -135,9 +135,9 @@ func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool
 		return claim{}, false, fmt.Errorf("claiming one of %d IDs from %d: %w", len(ids), ids[0], err)
 	}
 	if i == cas.None && v.records[ids[0]].GetName() == a.me.name && !isReleased(v.records[ids[0]]) {
-		return claim{}, false, fmt.Errorf("the record of the ID %d has changed meanwhile", ids[0]) // to be read again
+		return claim{}, false, fmt.Errorf("the record of the ID %d has changed meanwhile", ids[0]) // the record is read again
 	}
-	if i == cas.None { // none of them is as it was
+	if i == cas.None { // all of them have changed
 		for _, id := range ids {
 			v.forget(id)
 		}
@@ -146,8 +146,8 @@ func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool
 	return claims[i], true, nil
 }
 
-// candidates are the IDs to try, the best first: the one of the record in this node's name, if it was installed again; one that it had and
-// that was released; the one that it remembers; and the first n free ones.
+// candidates returns the IDs to try, the best first: the ID of the record in this node's name, if the machine was installed again; an ID
+// that the node had and that was released; the ID that it remembers; and the first n free ones.
 func (a *allocator) candidates(v *view, n int) ([]uint32, error) {
 	var out []uint32
 	if id, ok := v.idOf(a.me.name); ok {
@@ -167,10 +167,10 @@ func (a *allocator) candidates(v *view, n int) ([]uint32, error) {
 	return append(out, v.free(n)...), nil
 }
 
-// confirm waits until the claim has stood its probation. If it does not stand, there is what the database has instead.
+// confirm waits until the probation of the claim has ended. If the claim does not stand, there is the record that has replaced it.
 func (a *allocator) confirm(ctx context.Context, c claim) (stands bool, there *vppnode.VppNode, err error) {
 	end := time.UnixMilli(c.Claimed).Add(a.probation)
-	end = time.Now().Add(min(time.Until(end), a.probation)) // whatever the clock says, it is not longer than that
+	end = time.Now().Add(min(time.Until(end), a.probation)) // never longer than the probation, even if the clock is wrong
 	for time.Now().Before(end) {
 		if err := pause(ctx, min(a.probation/8, time.Until(end))); err != nil {
 			return false, nil, fmt.Errorf("the ID %d is this node's if no other node claims it until %s; retrying: %w", c.ID,
@@ -181,7 +181,7 @@ func (a *allocator) confirm(ctx context.Context, c claim) (stands bool, there *v
 			return false, nil, fmt.Errorf("looking whether the ID %d is still this node's: %w", c.ID, err)
 		}
 		if v.Rev == 0 {
-			return false, nil, nil // lost by the database: once more from the beginning
+			return false, nil, nil // lost by the database: the allocation starts again
 		}
 		there, err := decode(v.Value)
 		if err != nil || judge(a.me, c, there) != mine {
@@ -203,8 +203,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RememberedID looks for the node's ID in a copy of the shared state, by key below the common prefix, that was kept from
-// earlier. It is meant for UsePreferredID, and to be called before the copy is replaced.
+// RememberedID returns the node's ID from an earlier copy of the shared state, by key below the common prefix. It is intended for
+// UsePreferredID, and must be called before the copy is replaced.
 func RememberedID(values map[string][]byte, nodeName string) (id uint32, ok bool) {
 	s := newSources(0)
 	for key, value := range values {

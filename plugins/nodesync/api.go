@@ -12,27 +12,23 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// API defines methods provided by NodeSync for use by other plugins.
+// API defines the methods that NodeSync provides to other plugins.
 type API interface {
 	// GetNodeID returns the integer ID allocated for this node.
 	// The method is thread-safe, but should not be called before the startup resync.
 	GetNodeID() uint32
 
-	// PublishNodeIPs can be used to publish update about currently assigned
-	// node IPs of the given IP version on the VPP-side.
-	// The method is efficient enough that it can be called during every resync
-	// - only if something has really changed an update will be sent.
-	// The method should be called only from within the main event loop (not thread
-	// safe) and not before the startup resync.
+	// PublishNodeIPs publishes the currently assigned VPP addresses of this node for the given IP version. The method is efficient enough
+	// to be called during every resync: an update is sent only if the addresses have changed. It must be called only from the main event
+	// loop (not thread safe) and not before the startup resync.
 	PublishNodeIPs(addresses contivconf.IPsWithNetworks, version contivconf.IPVersion) error
 
 	// GetAllNodes returns information about all nodes in the cluster.
-	// The method should be called only from within the main event loop (not thread
-	// safe) and not before the startup resync.
+	// The method must be called only from the main event loop (not thread safe) and not before the startup resync.
 	GetAllNodes() Nodes // node name -> node info
 }
 
-// Nodes is a map of node info. Key is the node name.
+// Nodes maps node names to nodes.
 type Nodes map[string]*Node
 
 // Node represents a single node in the cluster. Values are immutable.
@@ -40,29 +36,25 @@ type Node struct {
 	ID             uint32
 	Name           string
 	VppIPAddresses contivconf.IPsWithNetworks
-	// MgmtIPAddresses are the addresses of the host's own interfaces, as the node's agent has published them, and then those that only
-	// the Node object of Kubernetes has (InternalIP, ExternalIP). The latter may be addresses of a gateway in front of the node;
-	// NodeSync.HostIPs is without them.
+	// MgmtIPAddresses are the addresses of the host's own interfaces, as published by the node's agent, followed by those that only the
+	// Node object of Kubernetes has (InternalIP, ExternalIP). The latter may be addresses of a gateway in front of the node;
+	// NodeSync.HostIPs does not return them.
 	MgmtIPAddresses []net.IP
 }
 
-// ClusterWideDB defines API that a DB client must provide for NodeSync to be able to allocate node IP and to publish node IPs
-// to other nodes.
+// ClusterWideDB defines the API that a DB client must provide for NodeSync to allocate the node ID and to publish node IPs to other nodes.
 type ClusterWideDB interface {
-	// OnConnect registers callback to be triggered once the (first) connection
-	// to DB is established. If the connection is already established, the callback
-	// should be called immediately (synchronously).
+	// OnConnect registers a callback that is called once the (first) connection to the DB is established. If the connection is already
+	// established, the callback should be called immediately (synchronously).
 	OnConnect(callback func() error)
 
-	// NewBroker creates a new instance of DB broker prefixing all keys with the
-	// given prefix.
+	// NewBroker creates a new DB broker that prefixes all keys with the given prefix.
 	NewBroker(prefix string) keyval.ProtoBroker
 
-	// PutIfNotExists atomically puts given key-value pair into DB if there
-	// is no value set for the key.
+	// PutIfNotExists atomically puts the given key-value pair into the DB if the key has no value.
 	PutIfNotExists(key string, value []byte) (succeeded bool, err error)
 
-	// Close closes connection to DB and releases all allocated resources.
+	// Close closes the connection to the DB and releases all allocated resources.
 	Close() error
 }
 
@@ -74,23 +66,22 @@ type Deps struct {
 	DB           ClusterWideDB
 }
 
-// Option is a function that can be used in NewPlugin to customize NodeSync.
+// Option is a function for NewPlugin that customizes NodeSync.
 type Option func(*NodeSync)
 
-// UseDeps returns Option that can inject custom dependencies.
+// UseDeps returns an Option that injects custom dependencies.
 func UseDeps(f func(*Deps)) Option {
 	return func(ns *NodeSync) { f(&ns.Deps) }
 }
 
-// UsePreferredID makes the allocation of a new ID try first the one that the node had before the cluster database lost its
-// data, if it remembers one: its running pods have addresses that follow from it. UseIdentity does the same and more.
+// UsePreferredID makes the allocation of a new ID first try the ID that the node had before the cluster database lost its data, if the node
+// remembers one: the addresses of its running pods follow from this ID. UseIdentity includes this function.
 func UsePreferredID(remembered func() (id uint32, ok bool)) Option {
 	return func(ns *NodeSync) { ns.state.preferred = remembered }
 }
 
-// UseIdentity makes the node keep a UUID and its claim of an ID in store, by which it proves that it is itself: it keeps its
-// ID whatever becomes of the cluster database, and of two machines with one name the second is found out. Without it a node
-// is known by its name alone.
+// UseIdentity makes the node keep a UUID and its claim of an ID in store, which prove its identity: the node keeps its ID even if the
+// cluster database loses data, and of two machines with one name the second is detected. Without it a node is identified by its name alone.
 func UseIdentity(store IdentityStore) Option {
 	return func(ns *NodeSync) { ns.state.identityStore = store }
 }
@@ -100,25 +91,25 @@ func UseVersion(version string) Option {
 	return func(ns *NodeSync) { ns.state.version = version }
 }
 
-// UseKubernetes reports by current why this node's view of the nodes of Kubernetes may be old; nil: it is not. While it may be, the node
-// releases no ID: a node that it misses may have joined unseen.
+// UseKubernetes sets current, which returns the reason why this node's view of the nodes of Kubernetes may be outdated, or nil. While it
+// may be outdated, the node releases no ID: a missing node may have joined unnoticed.
 func UseKubernetes(current func() error) Option {
 	return func(ns *NodeSync) { ns.state.kubernetes = current }
 }
 
-// intervals are how long things take on purpose. Zero is the default, a negative time is none.
+// intervals holds intended delays. Zero means the default, a negative time means no delay.
 type intervals struct {
-	// Quarantine is how long the ID of a node that is gone is not given to another one: pods, routes and connection tables
+	// Quarantine is the time during which the ID of a deleted node is not assigned to another one: pods, routes and connection tables
 	// elsewhere still have addresses that follow from it. 10 minutes; in whole seconds.
 	Quarantine time.Duration
-	// Probation is how long a node that claims an ID for the first time in its life waits before it uses it, so that nodes that a wiped or
-	// restored database does not have can take theirs back. It should be longer than a connection to the database takes to come back. 10 s;
+	// Probation is how long a node that claims its very first ID waits before it uses it, so that nodes that are missing in a wiped or
+	// restored database can take theirs back. It should be longer than the time in which a connection to the database is restored. 10 s;
 	// none if the database serves this machine only.
 	Probation time.Duration
-	// Hold is for how long nodes that the database has forgotten, although nothing released them, still count as there. 10 minutes.
+	// Hold is how long nodes that the database has lost, although they were not released, still count as present. 10 minutes.
 	Hold time.Duration
-	// Departed is for how long a node's Node object may be missing in Kubernetes before its ID is released. 10 minutes; one
-	// node waits a little longer than another.
+	// Departed is how long a node's Node object may be missing in Kubernetes before the node's ID is released. 10 minutes; each agent waits
+	// for a different, slightly longer time.
 	Departed time.Duration
 }
 
@@ -127,7 +118,7 @@ func useTimes(times intervals) Option {
 	return func(ns *NodeSync) { ns.state.times = times }
 }
 
-// UseHTTP serves the REST operations of this package: the list of nodes, and the release of the ID of a node that is gone.
+// UseHTTP serves the REST operations of this package: the list of nodes, and the release of the ID of a deleted node.
 func UseHTTP(handlers rest.HTTPHandlers) Option {
 	return func(ns *NodeSync) { ns.state.http = handlers }
 }

@@ -6,29 +6,30 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// self is what a node says about itself. The UUID is empty if the node has no place to keep one; then its name is all.
+// self is the identity of a node. The UUID is empty if the node cannot store one; then only the name identifies the node.
 type self struct{ name, uuid string }
 
 // claim is a node's claim of an ID.
 type claim struct {
 	ID uint32 `json:"id"`
-	// Generation is how often the ID has changed hands; the higher one is right.
+	// Generation counts how often the ID has changed its owner; the claim with the higher generation is right.
 	Generation uint32 `json:"generation"`
-	// Claimed is when, in milliseconds since 1970. Of two claims of one generation, which only a database that lost data can
-	// lead to, the older one is right: its node has had time to get pods.
+	// Claimed is the time of the claim, in milliseconds since 1970. Two claims can have the same generation only if the database has
+	// lost data. Then the older claim is right: its node may already have pods.
 	Claimed int64 `json:"claimed"`
 }
 
-// claimOf is the claim of this node that its record stands for.
+// claimOf returns the claim of this node that its record represents.
 func (s self) claimOf(id uint32, r *vppnode.VppNode) claim {
 	c := claim{ID: id, Generation: r.GetGeneration(), Claimed: r.GetClaimedMs()}
 	if s.uuid != "" {
-		c.Generation = max(c.Generation, 1) // a record of contiv's becomes one with a proof
+		c.Generation = max(c.Generation, 1) // a record of contiv becomes one with a proof of identity
 	}
 	return c
 }
 
-// owns reports whether the record is this node's. A record without UUID, of contiv's or of an earlier version, is by name.
+// owns reports whether the record belongs to this node. A record without UUID, written by contiv or by an earlier version, is matched by
+// name.
 func (s self) owns(r *vppnode.VppNode) bool {
 	if r == nil || r.GetName() != s.name {
 		return false
@@ -36,29 +37,29 @@ func (s self) owns(r *vppnode.VppNode) bool {
 	return s.uuid == "" || r.GetUuid() == "" || r.GetUuid() == s.uuid
 }
 
-// verdict is what the database says about a claim.
+// verdict is the result of comparing a claim with the database.
 type verdict int
 
 const (
 	// vacant: there is no record.
 	vacant verdict = iota
-	// mine: the record is this claim's.
+	// mine: the record belongs to this claim.
 	mine
-	// newer: the record is this node's, of a later generation than it remembers.
+	// newer: the record belongs to this node and has a later generation than the claim.
 	newer
-	// weaker: the record is another claim's, which this one outranks.
+	// weaker: the record belongs to another claim, which this one outranks.
 	weaker
-	// contested: another machine with this node's name has just claimed the ID, as one that was installed again does. It does not use the
-	// ID yet, and this node, which is alive, must not let it.
+	// contested: another machine with this node's name has just claimed the ID, as a machine that was installed again does. It does not use
+	// the ID yet, and this node, which is running, must prevent that.
 	contested
 	// released: another program has released the ID.
 	released
-	// lost: the record is another node's claim, which outranks this one.
+	// lost: the record belongs to another node's claim, which outranks this one.
 	lost
 )
 
-// judge compares a claim with the record under its ID. Both sides of a conflict come to the same conclusion, in any order,
-// from the two claims alone.
+// judge compares a claim with the record under its ID. Both sides of a conflict reach the same result, in any order, from the two claims
+// alone.
 func judge(me self, c claim, there *vppnode.VppNode) verdict {
 	own := me.owns(there)
 	switch {
@@ -82,7 +83,7 @@ func judge(me self, c claim, there *vppnode.VppNode) verdict {
 	return lost
 }
 
-// outranks reports whether the claim is right and the record, of another node, is not.
+// outranks reports whether the claim is right and the record, of another node, is wrong.
 func outranks(me self, c claim, there *vppnode.VppNode) bool {
 	if c.Generation != there.GetGeneration() {
 		return c.Generation > there.GetGeneration()
@@ -96,8 +97,8 @@ func outranks(me self, c claim, there *vppnode.VppNode) bool {
 	return strings.Compare(me.name, there.GetName()) < 0
 }
 
-// inUse says that the node of a record has gone further than to claim its ID.
+// inUse reports whether the node of a record uses the ID, and has not only claimed it.
 func inUse(r *vppnode.VppNode) bool { return len(vppTexts(r)) > 0 }
 
-// isReleased says that the record only keeps the memory of who had the ID.
+// isReleased reports whether the record only stores the former owner of a released ID.
 func isReleased(r *vppnode.VppNode) bool { return r.GetReleasedMs() != 0 }

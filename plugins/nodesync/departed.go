@@ -12,24 +12,25 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// lookouts is how often, while a node is missing, an agent looks whether it still hears from Kubernetes at all.
+// lookouts is the number of checks, during the time in which a node may be missing, whether the agent still receives data from Kubernetes.
 const lookouts = 10
 
-// departures are the nodes that have an ID and are no nodes of Kubernetes. A Node object may be deleted for a moment, to have it made
-// again; if it stays away, the node is gone for good, and its ID is released. Every agent would do that. Each waits a little longer than it
-// has to, by its own time, and so the others find it done. Who does not hear from Kubernetes releases nothing.
+// departures tracks the nodes that have an ID and are not nodes of Kubernetes. A Node object may be deleted for a short time and created
+// again; if it stays missing, the node is permanently deleted, and its ID is released. Every agent would do that. Each agent adds a random
+// delay, so that usually one agent releases the ID and the others find it released. An agent that does not receive data from Kubernetes
+// releases nothing.
 type departures struct {
 	after time.Duration // 0: nothing is released
 	own   string
 	now   func() time.Time
-	// current reports why what is known of Kubernetes may be old; nil: it is not.
+	// current returns the reason why the view of Kubernetes may be outdated, or nil.
 	current func() error
 
 	// used by the event loop only
-	kube map[string]bool // nodes of Kubernetes; none before this one is among them
+	kube map[string]bool // nodes of Kubernetes; valid only if it contains this node
 
 	mu   sync.Mutex
-	due  map[string]time.Time // by node name
+	due  map[string]time.Time // guarded by mu; by node name
 	wake chan struct{}
 }
 
@@ -40,10 +41,10 @@ func newDepartures(own string, after time.Duration) *departures {
 	}
 }
 
-// known reports whether Kubernetes reports nodes; what does not know this one does not know the others either.
+// known reports whether the nodes of Kubernetes are known: a view that lacks this node is incomplete.
 func (d *departures) known() bool { return d.after > 0 && d.kube[d.own] }
 
-// load takes a snapshot.
+// load replaces the nodes by those of a snapshot.
 func (d *departures) load(data controller.KubeStateData, nodes Nodes) {
 	clear(d.kube)
 	for _, node := range model.Values[*model.Node](data, model.NodeKeyword) {
@@ -52,7 +53,7 @@ func (d *departures) load(data controller.KubeStateData, nodes Nodes) {
 	d.judgeAll(nodes)
 }
 
-// update takes a change of a Node object.
+// update applies a change of a Node object.
 func (d *departures) update(ev *controller.KubeStateChange, nodes Nodes) {
 	prev, next := model.Change[*model.Node](ev)
 	name := prev.GetName()
@@ -82,7 +83,7 @@ func (d *departures) judgeAll(nodes Nodes) {
 	}
 }
 
-// judge decides about one node; claimed: it has an ID.
+// judge updates the due time of one node; claimed reports whether it has an ID.
 func (d *departures) judge(name string, claimed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,10 +97,10 @@ func (d *departures) judge(name string, claimed bool) {
 	}
 }
 
-// later is when a node is due that is missing from now on.
+// later returns the due time of a node that is missing from now on.
 func (d *departures) later() time.Time { return d.now().Add(d.after + rand.N(d.after/4+1)) }
 
-// postpone begins to wait again: a node that seems to be missing may have joined unseen.
+// postpone restarts the waiting times: a node that seems to be missing may have joined unnoticed.
 func (d *departures) postpone() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +116,7 @@ func (d *departures) nudge() {
 	}
 }
 
-// first is the node whose time is over, or how long the next one has; 0: none waits.
+// first returns a node that is due, or else the time until the next one is due; 0 if no node waits.
 func (d *departures) first() (name string, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +133,7 @@ func (d *departures) first() (name string, wait time.Duration) {
 	return "", wait
 }
 
-// run releases those that are due, until ctx ends.
+// run releases the IDs of nodes that are due, until ctx ends.
 func (d *departures) run(ctx context.Context, release func(context.Context, string) error, log *slog.Logger) error {
 	for {
 		if err := d.current(); err != nil {
@@ -161,7 +162,7 @@ func (d *departures) run(ctx context.Context, release func(context.Context, stri
 	}
 }
 
-// done forgets the node, or after a failure puts it off. The record's change comes back as an event.
+// done removes the node, or postpones it after a failure. The change of the record arrives as an event.
 func (d *departures) done(name string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

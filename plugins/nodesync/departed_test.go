@@ -32,7 +32,7 @@ func nodeThere(name string) *controller.KubeStateChange {
 	}
 }
 
-// releasedBy runs the job beside what happens, for an hour, and lists what it released.
+// releasedBy runs the job while happen runs, for an hour, and returns the names of the nodes that it released.
 func releasedBy(t *testing.T, d *departures, fail int, happen func()) (names []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestDepartures(t *testing.T) {
 			d.load(kubeNodes("me", "a", "b"), claimed)
 			d.update(nodeGone("b"), claimed)
 		}, fail: 3, want: 1},
-		"one is made anew": {happen: func(d *departures) {
+		"one is created again": {happen: func(d *departures) {
 			d.load(kubeNodes("me", "a", "b"), claimed)
 			d.update(nodeGone("b"), claimed)
 			time.Sleep(9 * time.Minute)
@@ -82,7 +82,7 @@ func TestDepartures(t *testing.T) {
 			d.update(nodeGone("b"), claimed)
 			d.update(nodeGone("me"), claimed)
 		}},
-		"released by somebody else": {happen: func(d *departures) {
+		"released by another agent": {happen: func(d *departures) {
 			d.load(kubeNodes("me", "a"), claimed)
 			time.Sleep(time.Minute)
 			d.judge("b", false)
@@ -104,8 +104,8 @@ func TestDepartures(t *testing.T) {
 	}
 }
 
-// TestDeparturesUnknown: an agent whose view of Kubernetes is old, because it does not reach the API server or has started from its copy on
-// the disk, releases nothing: nodes that have joined since would lose their IDs while they run.
+// TestDeparturesUnknown checks that an agent with an outdated view of Kubernetes, because it cannot reach the API server or has started
+// from its copy on the disk, releases nothing: nodes that have joined since would lose their IDs while they run.
 func TestDeparturesUnknown(t *testing.T) {
 	claimed := Nodes{"me": {}, "new": {}}
 	cases := map[string]struct {

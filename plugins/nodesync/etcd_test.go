@@ -26,8 +26,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// realNode is a NodeSync as the agent has it: on a client of etcd, with a watcher, a copy on disk, and an event loop, which
-// here repeats what was aborted and remembers what was fatal.
+// realNode is a NodeSync as in the agent: with a client of etcd, a watcher, a copy on disk, and an event loop. This event loop repeats
+// aborted events and stores fatal errors.
 type realNode struct {
 	t     *testing.T
 	name  string
@@ -41,10 +41,10 @@ type realNode struct {
 	mu    sync.Mutex
 	fatal error
 	nodes Nodes
-	left  []string // names of nodes in NodeUpdates that say so
+	left  []string // names of nodes that NodeUpdates have reported as left
 }
 
-// newRealNode is not started yet. It keeps its data in disk.
+// newRealNode returns a node that is not started yet. It keeps its data in disk.
 func newRealNode(t *testing.T, name, disk string, db *clusterdb.DB) *realNode {
 	return &realNode{t: t, name: name, disk: disk, db: db, queue: make(chan controller.Event, 1000)}
 }
@@ -65,7 +65,7 @@ func (n *realNode) PushFollowUp(_, ev controller.Event) error {
 	return nil
 }
 
-// start runs the node. Of the times, the probation makes up for a test's quick etcd.
+// start runs the node. The probation in times is long enough for the fast etcd of a test.
 func (n *realNode) start(times intervals) *realNode {
 	n.t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -93,7 +93,7 @@ func (n *realNode) start(times intervals) *realNode {
 	return n
 }
 
-// stop ends the node as a restart of its agent would; its disk stays.
+// stop ends the node like a restart of its agent; its disk remains.
 func (n *realNode) stop() {
 	if n.jobs == nil {
 		return
@@ -104,13 +104,13 @@ func (n *realNode) stop() {
 	n.jobs = nil
 }
 
-// address is what the node publishes.
+// address returns the addresses that the node publishes.
 func address(id uint32) contivconf.IPsWithNetworks {
 	p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(id >> 8), byte(id)}), 16)
 	return contivconf.IPsWithNetworks{{Version: contivconf.IPv4, Address: p.Addr(), Network: p.Masked()}}
 }
 
-// loop is the event loop.
+// loop runs the event loop.
 func (n *realNode) loop(ctx context.Context) error {
 	state := controller.KubeStateData{}
 	var again <-chan time.Time
@@ -144,13 +144,13 @@ func (n *realNode) loop(ctx context.Context) error {
 	}
 }
 
-// handle is one turn of the event loop; again says that it was aborted.
+// handle handles one event; again reports whether it was aborted.
 func (n *realNode) handle(ev controller.Event, state controller.KubeStateData) (again bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var err error
 	if _, ok := ev.(*controller.DBResync); ok {
-		n.mu.Unlock() // an allocation takes its time
+		n.mu.Unlock() // an allocation takes some time
 		err = n.ns.Resync(ev, state, 1, nil)
 		n.mu.Lock()
 	} else if n.ns.GetNodeID() != 0 && n.ns.HandlesEvent(ev) {
@@ -185,8 +185,8 @@ func within(t *testing.T, limit time.Duration, what string, cond func() bool) {
 	}
 }
 
-// settled waits until the nodes have the IDs that are wanted (zero: any), all different, in etcd with their addresses, and
-// all know all of them.
+// settled waits until the nodes have the wanted IDs (zero: any), all different, in etcd with their addresses, and until every node has all
+// nodes.
 func settled(t *testing.T, limit time.Duration, nodes []*realNode, want ...uint32) {
 	t.Helper()
 	var why string
@@ -226,8 +226,8 @@ func settled(t *testing.T, limit time.Duration, nodes []*realNode, want ...uint3
 
 var quick = intervals{Quarantine: time.Second, Probation: 1500 * time.Millisecond, Hold: time.Minute}
 
-// TestEtcdWipedAndRestored: three members lose everything, and are put back to an old backup, while nodes run and others join. No two nodes
-// ever have one ID for longer than it takes to tell them, and no node that was there loses his.
+// TestEtcdWipedAndRestored: three members lose all data, and are restored from an old backup, while nodes run and others join. Two nodes
+// never have the same ID for longer than it takes to inform them, and no running node loses its ID.
 func TestEtcdWipedAndRestored(t *testing.T) {
 	t.Parallel()
 	etcd := castest.NewCluster(t, 3)
@@ -259,7 +259,7 @@ func TestEtcdWipedAndRestored(t *testing.T) {
 	nodes = append(nodes, start("heir", "late")...)
 	settled(t, 30*time.Second, nodes)
 	if got := ids()[2:]; !slices.Contains(got, gone.ns.GetNodeID()) {
-		t.Fatalf("nobody got the released ID %d: %v", gone.ns.GetNodeID(), got)
+		t.Fatalf("no node got the released ID %d: %v", gone.ns.GetNodeID(), got)
 	}
 
 	for _, restore := range []bool{false, true} {
@@ -277,12 +277,12 @@ func TestEtcdWipedAndRestored(t *testing.T) {
 		if !restore {
 			noneLeft(t, nodes)
 		}
-		// An old backup says that an ID is that of a node that is gone. Until its owner has put that right, which settled waits
-		// for, others may see him go and come back.
+		// An old backup has the ID with a deleted node as its owner. Until the current owner has corrected this, which settled waits for,
+		// others may see the owner leave and join again.
 	}
 }
 
-// TestPartition: a node that is cut off goes on; what others did meanwhile decides whether it keeps its ID.
+// TestPartition: a disconnected node continues; changes by other nodes meanwhile decide whether it keeps its ID.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	etcd := castest.NewCluster(t, 1)
@@ -296,13 +296,14 @@ func TestPartition(t *testing.T) {
 
 	link.Cut(true)
 	within(t, 20*time.Second, "loss of the connection", func() bool { return !cut.db.Connected() })
-	cut.stop() // the agent restarts while it is cut off
+	cut.stop() // the agent restarts while it is disconnected
 	cut = newRealNode(t, "cut", disk, cut.db).start(quick)
 	within(t, 20*time.Second, "start from the local copy", func() bool { return cut.ns.GetNodeID() == id })
 	link.Cut(false)
 	settled(t, 30*time.Second, []*realNode{there, cut}, there.ns.GetNodeID(), id)
 
-	// Wiped, and given away, while the owner is cut off for longer than a probation: the older claim holds.
+	// The database is wiped, and the ID is claimed by another node, while the owner is disconnected for longer than a probation: the older
+	// claim holds.
 	link.Cut(true)
 	within(t, 20*time.Second, "loss of the connection", func() bool { return !cut.db.Connected() })
 	etcd.StopAll()
@@ -316,7 +317,7 @@ func TestPartition(t *testing.T) {
 	taker = newRealNode(t, "taker", disk, taker.db).start(quick)
 	settled(t, 30*time.Second, []*realNode{there, cut, taker}, there.ns.GetNodeID(), id, 3)
 
-	// Released, and given away after the quarantine, while the owner is cut off: the newer claim holds.
+	// The ID is released, and assigned after the quarantine, while the owner is disconnected: the newer claim holds.
 	link.Cut(true)
 	within(t, 20*time.Second, "loss of the connection", func() bool { return !cut.db.Connected() })
 	if err := there.ns.ReleaseNodeID(t.Context(), "cut"); err != nil {
@@ -332,9 +333,9 @@ func TestPartition(t *testing.T) {
 	settled(t, 30*time.Second, []*realNode{there, taker, heir, cut}, there.ns.GetNodeID(), 3, id, 4)
 }
 
-// allocateAtOnce lets count nodes, on some clients of the cluster, claim an ID at the same time, and returns how long that
-// took and how many attempts were given up meanwhile. The IDs are those from 1, without gaps unless something disturbs: who
-// gives up has left the queue.
+// allocateAtOnce lets count nodes, on some clients of the cluster, claim an ID at the same time, and returns how long this took and how
+// many attempts timed out meanwhile. The IDs are those from 1, without gaps unless disturb interferes: a node that times out has left the
+// queue.
 func allocateAtOnce(t *testing.T, etcd *castest.Cluster, count, clients int, disturb func()) (time.Duration, int32) {
 	t.Helper()
 	var dbs []*clusterdb.DB
@@ -389,15 +390,15 @@ func allocateAtOnce(t *testing.T, etcd *castest.Cluster, count, clients int, dis
 			t.Fatalf("ID number %d is %d: there are gaps", i+1, id)
 		}
 	}
-	// Places whose nodes lost them leave gaps, for those that come later.
+	// Places whose nodes lost them leave gaps, which nodes that join later fill.
 	if last := ids[count-1]; last > uint32(count+count/4)+uint32(gaveUp.Load()) {
 		t.Errorf("the last of %d IDs is %d", count, last)
 	}
 	return took, gaveUp.Load()
 }
 
-// TestManyNodesShareEtcd: 200 nodes, 500 in make test-all, all have different IDs, without gaps, before an allocation times out. A time in which
-// the machine is so busy that the database does not answer shows nothing.
+// TestManyNodesShareEtcd checks that 200 nodes, 500 in make test-all, get different IDs, without gaps, before an allocation times out. The
+// test proves nothing while the machine is so busy that the database does not respond.
 func TestManyNodesShareEtcd(t *testing.T) {
 	count := 200
 	if matrix.All() {
@@ -405,7 +406,7 @@ func TestManyNodesShareEtcd(t *testing.T) {
 	}
 	for range 3 {
 		etcd := castest.NewCluster(t, 1)
-		etcd.OperationTimeout = allocateTimeout // on a busy machine one answer may take long
+		etcd.OperationTimeout = allocateTimeout // on a busy machine one response may take long
 		took, gaveUp := allocateAtOnce(t, etcd, count, 25, nil)
 		t.Logf("%d nodes have their IDs after %s; %d attempts were given up", count, took, gaveUp)
 		if gaveUp == 0 && took < allocateTimeout {
@@ -415,7 +416,7 @@ func TestManyNodesShareEtcd(t *testing.T) {
 	t.Errorf("three times some nodes had no ID after %s", allocateTimeout)
 }
 
-// TestLeaderStopsDuringAllocation: three members, of which the leading one stops while nodes allocate.
+// TestLeaderStopsDuringAllocation: the leader of three members stops while nodes allocate.
 func TestLeaderStopsDuringAllocation(t *testing.T) {
 	t.Parallel()
 	etcd := castest.NewCluster(t, 3)
@@ -426,7 +427,7 @@ func TestLeaderStopsDuringAllocation(t *testing.T) {
 	t.Logf("200 nodes have their IDs after %s, with the leader lost", took)
 }
 
-// noneLeft says that no node saw one of the others leave. Nodes that joined late are left out: during probation their IDs appear and disappear.
+// noneLeft checks that no node saw another one leave. Nodes that joined late are ignored: during probation their IDs appear and disappear.
 func noneLeft(t *testing.T, nodes []*realNode) {
 	t.Helper()
 	stayed := slices.DeleteFunc(slices.Clone(nodes), func(n *realNode) bool { return strings.HasPrefix(n.name, "joined-") })

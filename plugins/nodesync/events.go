@@ -7,7 +7,7 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// NodeUpdate is an Update event that represents change in the status of a K8s node.
+// NodeUpdate is an Update event that represents a change in the status of a K8s node.
 // For other nodes, the event is triggered when:
 //   - node joins the cluster
 //   - node leaves the cluster
@@ -16,7 +16,7 @@ import (
 // For this node, the event is triggered only when:
 //   - the management IP addresses are updated
 //
-// For update of this node VPP IP addresses, there is already resync event NodeIPv*Change.
+// For changes of this node's VPP IP addresses, there is the resync event NodeIPv*Change.
 type NodeUpdate struct {
 	NodeName  string
 	PrevState *Node // nil if the node joined the cluster
@@ -25,10 +25,10 @@ type NodeUpdate struct {
 
 var _ controller.UpdateEvent = (*NodeUpdate)(nil)
 
-// GetName returns name of the NodeUpdate event.
+// GetName returns the name of the NodeUpdate event.
 func (ev *NodeUpdate) GetName() string { return "Node Update" }
 
-// String describes NodeUpdate event.
+// String describes the NodeUpdate event.
 func (ev *NodeUpdate) String() string {
 	switch {
 	case ev.PrevState == nil:
@@ -39,24 +39,24 @@ func (ev *NodeUpdate) String() string {
 	return fmt.Sprintf("%s: %s changed from (%s) to (%s)", ev.GetName(), ev.NodeName, ev.PrevState, ev.NewState)
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *NodeUpdate) Method() controller.EventMethodType { return controller.Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *NodeUpdate) TransactionType() controller.UpdateTransactionType {
 	return controller.BestEffort
 }
 
-// Direction is Forward.
+// Direction returns Forward.
 func (ev *NodeUpdate) Direction() controller.UpdateDirectionType { return controller.Forward }
 
 // IsBlocking returns false.
 func (ev *NodeUpdate) IsBlocking() bool { return false }
 
-// Done is NOOP: nothing waits.
+// Done does nothing: no caller waits for the event.
 func (ev *NodeUpdate) Done(error) {}
 
-// String is the node in one line.
+// String describes the node in one line.
 func (n *Node) String() string {
 	if n == nil {
 		return "none"

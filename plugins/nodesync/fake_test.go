@@ -23,7 +23,7 @@ type fakeDB struct{ *castest.Memory }
 
 func newFakeDB() *fakeDB { return &fakeDB{castest.NewMemory()} }
 
-// client is one node's connection; it is connected from the start unless away.
+// client is one node's connection; it is connected from the start unless away is set.
 type client struct {
 	*fakeDB
 	away, shared bool
@@ -83,7 +83,7 @@ func (db *fakeDB) records(t *testing.T) map[string]*vppnode.VppNode {
 	return out
 }
 
-// snapshot is what the database watcher would hand to a resync.
+// snapshot returns the data that the database watcher would pass to a resync.
 func (db *fakeDB) snapshot(t *testing.T) controller.KubeStateData {
 	t.Helper()
 	kvs := controller.KeyValuePairs{}
@@ -93,7 +93,7 @@ func (db *fakeDB) snapshot(t *testing.T) controller.KubeStateData {
 	return controller.KubeStateData{allocatedIDs: kvs}
 }
 
-// broker is for clients without transactions.
+// broker is the broker for clients without transactions.
 type broker struct {
 	db     *fakeDB
 	prefix string
@@ -142,7 +142,7 @@ func (m *memoryIdentity) SaveOwn(key string, value []byte) error {
 	return m.err
 }
 
-// loop remembers the events.
+// loop stores the pushed events.
 type loop struct {
 	mu      sync.Mutex
 	pushed  []controller.Event
@@ -169,7 +169,7 @@ func (l *loop) PushFollowUp(cause, event controller.Event) error {
 	return l.err
 }
 
-// events returns the pushed events and forgets them.
+// events returns the pushed events and clears the list.
 func (l *loop) events() []controller.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *loop) events() []controller.Event {
 	return out
 }
 
-// take returns the events so far as text and forgets them.
+// take returns the events so far as text and clears the list.
 func (l *loop) take() []string {
 	var out []string
 	for _, u := range l.updates {
@@ -188,7 +188,7 @@ func (l *loop) take() []string {
 	return out
 }
 
-// testNode is a NodeSync with its surroundings.
+// testNode is a NodeSync with its environment.
 type testNode struct {
 	*NodeSync
 	t    *testing.T
@@ -198,7 +198,7 @@ type testNode struct {
 	logs *strings.Builder
 }
 
-// newNode is a node that keeps no identity.
+// newNode returns a node that stores no identity.
 func newNode(t *testing.T, name string, db *fakeDB, opts ...Option) *testNode {
 	t.Helper()
 	n := &testNode{t: t, db: &client{fakeDB: db}, loop: &loop{}, logs: &strings.Builder{}}
@@ -209,7 +209,7 @@ func newNode(t *testing.T, name string, db *fakeDB, opts ...Option) *testNode {
 	return n
 }
 
-// newMachine is a node that keeps its identity on disk.
+// newMachine returns a node that stores its identity on disk.
 func newMachine(t *testing.T, name string, db *fakeDB, disk *memoryIdentity, opts ...Option) *testNode {
 	t.Helper()
 	n := newNode(t, name, db, append([]Option{UseIdentity(disk)}, opts...)...)

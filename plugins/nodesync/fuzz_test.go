@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// FuzzRecords: whatever is below allocatedIDs, reading it does not panic, what can be read is written the same way again, no two nodes
-// have one ID, records without a name or of another ID do not count, and records that go leave nothing behind.
+// FuzzRecords: for any data below allocatedIDs, reading does not panic, valid records are written in the same form again, no two nodes have
+// one ID, records without a name or with another ID do not count, and deleted records leave no state.
 func FuzzRecords(f *testing.F) {
 	f.Add("1", []byte(`{"id":1,"name":"n1","ip_addresses":["192.168.16.1/24","fd00:16::1/64"],"mgmt_addresses":["10.0.0.1"]}`), "2",
 		[]byte(`{"name":"n1","ip_address":"192.168.16.2/24"}`))

@@ -11,20 +11,20 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// holds are the nodes that were known and have no record any more although nothing released them: a database that was wiped, or restored
-// from a backup, has forgotten them. They are healthy and will put their records back; until then, and not for longer than a limit, this
-// node goes on as if they were there, so that losing the database costs no packet.
+// holds tracks the nodes that were known and have no record any more although they were not released: a database that was wiped, or
+// restored from a backup, has lost their records. They are healthy and will put their records back. Until then, and at most for a limited
+// time, this node treats them as present, so that the loss of the database loses no packet.
 type holds struct {
 	limit time.Duration
 	now   func() time.Time
 	held  map[string]hold // by node name; used by the event loop only
 
 	mu   sync.Mutex
-	next time.Time // when the first one ends; zero when there is none
+	next time.Time // guarded by mu; the time at which the first hold ends; zero when there is none
 	wake chan struct{}
 }
 
-// hold is one node. Another one may have its ID too, one that does not use it yet.
+// hold is one held node. Its ID may also be claimed by another node that does not use it yet.
 type hold struct {
 	id  uint32
 	end time.Time
@@ -34,7 +34,8 @@ func newHolds(limit time.Duration) *holds {
 	return &holds{limit: limit, now: time.Now, held: map[string]hold{}, wake: make(chan struct{}, 1)}
 }
 
-// keep adds to next, which is what the records say now, the nodes of prev that it lacks and that may still come back.
+// keep adds nodes to next, which holds the nodes according to the records: the nodes of prev that are missing in next and may still come
+// back.
 func (h *holds) keep(prev, next Nodes, s *sources) {
 	now := h.now()
 	for name, n := range prev {
@@ -51,7 +52,7 @@ func (h *holds) keep(prev, next Nodes, s *sources) {
 	h.schedule()
 }
 
-// takenOver says that the ID was released or is used by another node. One that has no addresses yet does not use it: it may
+// takenOver reports whether the ID was released or is used by another node. A node that has no addresses yet does not use the ID: it may
 // have claimed an ID that only seems to be free, and would lose it again.
 func takenOver(r *vppnode.VppNode) bool { return r != nil && (isReleased(r) || inUse(r)) }
 
@@ -77,7 +78,7 @@ func (h *holds) has(n *Node) bool {
 	return ok && held.id == n.ID
 }
 
-// over are the nodes whose time is over, in the order of names.
+// over returns the names of the nodes whose hold has ended, in order.
 func (h *holds) over() []string {
 	now := h.now()
 	var names []string
@@ -92,7 +93,7 @@ func (h *holds) over() []string {
 	return names
 }
 
-// schedule informs the job when the next hold ends.
+// schedule sets the time at which the next hold ends, for the job.
 func (h *holds) schedule() {
 	var first time.Time
 	for _, held := range h.held {
@@ -118,14 +119,15 @@ func (h *holds) deadline() time.Time {
 	return h.next
 }
 
-// run pushes an event when a hold ends, once: it may wait in the queue for long, or be refused after a fatal error.
+// run pushes an event when a hold ends, once for each end time: the event may wait in the queue for a long time, or be refused after a
+// fatal error.
 func (h *holds) run(ctx context.Context, push func(controller.Event) error) error {
 	var told time.Time
 	for {
 		end := h.deadline()
 		var timer <-chan time.Time
 		if !end.IsZero() && !end.Equal(told) {
-			timer = time.After(max(end.Sub(h.now()), minBackoff)) // not in a tight loop while there is no room for the event
+			timer = time.After(max(end.Sub(h.now()), minBackoff)) // the minimum prevents a busy loop while the queue has no room for the event
 		}
 		select {
 		case <-ctx.Done():
@@ -143,7 +145,7 @@ func (h *holds) run(ctx context.Context, push func(controller.Event) error) erro
 	}
 }
 
-// holdOver says that some nodes do not come back.
+// holdOver is the event for nodes whose hold has ended.
 type holdOver struct{}
 
 var _ controller.UpdateEvent = (*holdOver)(nil)
@@ -156,17 +158,17 @@ func (ev *holdOver) String() string {
 	return ev.GetName() + ": they have not put their records back into the cluster database"
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *holdOver) Method() controller.EventMethodType { return controller.Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *holdOver) TransactionType() controller.UpdateTransactionType { return controller.BestEffort }
 
-// Direction is Reverse: things go.
+// Direction returns Reverse: nodes are removed.
 func (ev *holdOver) Direction() controller.UpdateDirectionType { return controller.Reverse }
 
 // IsBlocking returns false.
 func (ev *holdOver) IsBlocking() bool { return false }
 
-// Done is NOOP: nothing waits.
+// Done does nothing: no caller waits for the event.
 func (ev *holdOver) Done(error) {}

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// TestHeldNodeBesideNewOwner: a node that is missing keeps its end beside another one that has claimed its ID and does not use it
-// yet; otherwise it would stay for good.
+// TestHeldNodeBesideNewOwner checks that a missing node keeps the end of its hold while another node has claimed its ID and does not use it
+// yet; otherwise it would be held forever.
 func TestHeldNodeBesideNewOwner(t *testing.T) {
 	for range 50 { // maps have no order
 		h := newHolds(10 * time.Minute)
@@ -34,8 +34,8 @@ func TestHeldNodeBesideNewOwner(t *testing.T) {
 	}
 }
 
-// TestEndOfHoldIsPushedOnce: an event that the loop does not handle for long, or refuses after a fatal error, is not pushed again
-// and again; one that found no room is.
+// TestEndOfHoldIsPushedOnce checks that an event that the loop does not handle for a long time, or refuses after a fatal error, is not
+// pushed repeatedly, and that an event that found the queue full is pushed again.
 func TestEndOfHoldIsPushedOnce(t *testing.T) {
 	for name, full := range map[string]int{"taken": 0, "no room at first": 3} {
 		t.Run(name, func(t *testing.T) {

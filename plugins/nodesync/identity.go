@@ -7,34 +7,34 @@ import (
 	"log/slog"
 )
 
-// IdentityStore keeps what is the node's own and proves that it is itself. It must survive a restart of the agent and of the
-// machine, and must not be shared between nodes.
+// IdentityStore stores private data of the node that prove its identity. It must survive a restart of the agent and of the machine, and
+// must not be shared between nodes.
 type IdentityStore interface {
-	// LoadOwn reads a value; nil if there is none.
+	// LoadOwn reads a value; it returns nil if there is none.
 	LoadOwn(key string) ([]byte, error)
-	// SaveOwn writes a value; it is safe when SaveOwn returns.
+	// SaveOwn writes a value; the value is on stable storage when SaveOwn returns.
 	SaveOwn(key string, value []byte) error
 }
 
-// identityKey is where the identity is in the IdentityStore.
+// identityKey is the key of the identity in the IdentityStore.
 const identityKey = "node-identity"
 
-// identity is a node's memory of itself.
+// identity is the stored identity of a node.
 type identity struct {
 	UUID string `json:"uuid"`
-	// Name is the node's name when the identity was made. Another one means that the disk is a copy of another node's.
+	// Name is the node's name when the identity was made. A different name means that the disk is a copy of another node's.
 	Name string `json:"name"`
-	// Claim is the ID of the node; nil before it has one, and after it has lost it.
+	// Claim is the claim of the node's ID; nil before the node has one, and after it has lost it.
 	Claim *claim `json:"claim,omitempty"`
-	// Rival is the UUID of the machine that has taken this node's ID under this node's name, empty if none has.
+	// Rival is the UUID of the machine that has taken this node's ID under this node's name; empty if there is none.
 	Rival string `json:"rival,omitempty"`
 
-	store IdentityStore // nil: nothing is kept, and there is no UUID
+	store IdentityStore // nil: nothing is stored, and there is no UUID
 }
 
 func (i *identity) self() self { return self{name: i.Name, uuid: i.UUID} }
 
-// loadIdentity reads the node's identity or makes one.
+// loadIdentity reads the node's identity or creates one.
 func loadIdentity(store IdentityStore, name string, log *slog.Logger) (*identity, error) {
 	if store == nil {
 		return &identity{Name: name}, nil
@@ -59,7 +59,7 @@ func loadIdentity(store IdentityStore, name string, log *slog.Logger) (*identity
 	return fresh, fresh.save()
 }
 
-// newUUID is a random UUID (RFC 9562, version 4).
+// newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -82,7 +82,7 @@ func (i *identity) save() error {
 	return nil
 }
 
-// remember keeps the claim.
+// remember stores the claim.
 func (i *identity) remember(c claim) error {
 	if i.Claim != nil && *i.Claim == c {
 		return nil
@@ -91,7 +91,7 @@ func (i *identity) remember(c claim) error {
 	return i.save()
 }
 
-// forget gives the claim up. rival is the UUID of the machine that has it now under the same name, or empty.
+// forget deletes the claim. rival is the UUID of the machine that now has the ID under the same name, or empty.
 func (i *identity) forget(rival string) error {
 	i.Claim, i.Rival = nil, rival
 	return i.save()

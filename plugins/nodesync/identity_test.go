@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// TestOneClaimHolds: of two different claims of one ID exactly one holds, on whichever node the check runs.
+// TestOneClaimHolds checks that of two different claims of one ID exactly one holds, independent of the node that runs the check.
 func TestOneClaimHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
@@ -66,7 +66,8 @@ func TestClaimOrder(t *testing.T) {
 	}
 }
 
-// TestIDSurvivesTheDatabase: wiped or restored from an old backup, the machines keep their IDs, and new nodes do not get them.
+// TestIDSurvivesTheDatabase checks that machines keep their IDs when the database is wiped or restored from an old backup, and that new
+// nodes do not get these IDs.
 func TestIDSurvivesTheDatabase(t *testing.T) {
 	for _, restored := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,16 +100,16 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if restored {
-				db.Restore(backup) // has "gone" with the ID of "heir", and nothing of "d"
+				db.Restore(backup) // has "gone" with the ID of "heir", and no record of "d"
 			} else {
 				db.Wipe()
 			}
 			if !restored {
-				nodes[0].mustResync() // one of them is quick
+				nodes[0].mustResync() // one node is fast
 				synctest.Wait()
 			}
 			var newNodes []*testNode
-			for _, name := range []string{"x", "y"} { // the others are not
+			for _, name := range []string{"x", "y"} { // the others are slow
 				n := newMachine(t, name, db, &memoryIdentity{})
 				t.Cleanup(n.start())
 				n.mustResync()
@@ -131,7 +132,7 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 	}
 }
 
-// newIDs: the new nodes that took IDs of others lose them, and get IDs that were free when they start again.
+// newIDs checks that the new nodes that took IDs of others lose them, and get free IDs when they start again.
 func newIDs(t *testing.T, db *fakeDB, newNodes []*testNode) {
 	t.Helper()
 	lost := 0
@@ -157,7 +158,7 @@ func newIDs(t *testing.T, db *fakeDB, newNodes []*testNode) {
 	}
 }
 
-// TestProbation: a new node on a wiped database waits long enough to notice that the ID it found free is not.
+// TestProbation checks that a new node on a wiped database waits long enough to detect that the ID that seemed free is not.
 func TestProbation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -176,7 +177,7 @@ func TestProbation(t *testing.T) {
 			}
 		})
 		began := time.Now()
-		err := fresh.resync() // does not fit into the time that the event loop has
+		err := fresh.resync() // longer than the timeout of the event loop
 		for err != nil && time.Since(began) < time.Minute {
 			if abort := (*controller.AbortEventError)(nil); !errors.As(err, &abort) || fresh.GetNodeID() != 0 {
 				t.Fatalf("error %v, ID %d", err, fresh.GetNodeID())
@@ -200,7 +201,7 @@ func TestProbation(t *testing.T) {
 	})
 }
 
-// TestReinstalled: a machine that was installed again under its old name gets its old ID.
+// TestReinstalled checks that a machine that was installed again with its old name gets its old ID.
 func TestReinstalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -221,7 +222,7 @@ func TestReinstalled(t *testing.T) {
 	})
 }
 
-// TestTwoMachinesOneName: the one that is there is not affected, the other one gets an error.
+// TestTwoMachinesOneName checks that the existing machine is not affected, and that the other one gets an error.
 func TestTwoMachinesOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -236,7 +237,7 @@ func TestTwoMachinesOneName(t *testing.T) {
 		second.db.shared = true
 		defer second.start()()
 		time.AfterFunc(time.Second, func() {
-			if err := first.resync(); err != nil { // the watcher informs it of the claim
+			if err := first.resync(); err != nil { // the watcher reports the claim
 				t.Errorf("the machine that was there first: %v", err)
 			}
 		})
@@ -254,7 +255,7 @@ func TestTwoMachinesOneName(t *testing.T) {
 	})
 }
 
-// TestReplacedWhileAway: the first machine comes back, after the second one has used its name and ID for long.
+// TestReplacedWhileAway: the first machine returns after the second one has used its name and ID for a long time.
 func TestReplacedWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -278,7 +279,7 @@ func TestReplacedWhileAway(t *testing.T) {
 		}
 		restarted := newMachine(t, "a", db, first.disk)
 		defer restarted.start()()
-		for range 3 { // it does not fight
+		for range 3 { // it does not claim the ID again
 			if err := restarted.resync(); !errors.Is(err, errDuel) {
 				t.Errorf("first machine after a restart: %v", err)
 			}
@@ -287,7 +288,7 @@ func TestReplacedWhileAway(t *testing.T) {
 	})
 }
 
-// TestCopiedDisk: a machine that was made from the disk of another, as virtual machines are, is not the other.
+// TestCopiedDisk checks that a machine with a copy of another machine's disk, such as a cloned virtual machine, gets its own identity.
 func TestCopiedDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -301,12 +302,12 @@ func TestCopiedDisk(t *testing.T) {
 		clone.mustResync()
 		clone.wantID(2)
 		if !strings.Contains(clone.logs.String(), "this node's data are another node's") {
-			t.Error("nobody is told")
+			t.Error("no error is logged")
 		}
 	})
 }
 
-// TestStartsByItself: without the database, the node has the ID that it remembers even if its copy of the shared state is gone.
+// TestStartsByItself checks that, without the database, the node has its stored ID even if its copy of the shared state is missing.
 func TestStartsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -331,7 +332,7 @@ func TestStartsByItself(t *testing.T) {
 	})
 }
 
-// TestEarlierLife: what the node has left under another ID is released, and nothing takes it for the node.
+// TestEarlierLife checks that a record of the node under another ID is released, and does not count as the node.
 func TestEarlierLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -364,7 +365,7 @@ func TestIdentityOnBadDisk(t *testing.T) {
 	n = newMachine(t, "a", newFakeDB(), &memoryIdentity{values: map[string][]byte{identityKey: []byte("garbage")}})
 	defer n.start()()
 	if n.state.identity.UUID == "" || !strings.Contains(n.logs.String(), "cannot be read") {
-		t.Error("no new identity, or nobody is told")
+		t.Error("no new identity, or no error is logged")
 	}
 	n.disk.err = boom
 	if err := n.resync(); !errors.Is(err, boom) || n.GetNodeID() != 0 {

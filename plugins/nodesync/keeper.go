@@ -17,35 +17,35 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// How the keeper retries: after a failed attempt it waits, twice as long each time, with jitter so that the nodes of a
-// cluster do not fall upon a recovering database at once.
+// Parameters of the keeper's retries: after a failed attempt it waits, twice as long each time, with jitter so that the nodes of a cluster
+// do not overload a recovering database.
 const (
 	minBackoff  = 100 * time.Millisecond
 	maxBackoff  = 30 * time.Second
 	keepTimeout = 5 * time.Second
 )
 
-// errChanged means that another program wrote between reading and writing.
+// errChanged means that another program has changed the record between reading and writing.
 var errChanged = errors.New("it has changed meanwhile")
 
-// keeper makes the database have this node's record, and takes the ID back if the database has lost or mixed up what it
-// knew. Only the newest record counts. It is a job: the event loop does not wait for the database.
+// keeper makes sure that the database has this node's record, and takes the ID back if the database has lost or mixed up its data. Only the
+// newest record counts. It is a job: the event loop does not wait for the database.
 type keeper struct {
 	store cas.Store
 	me    self
-	// quarantine is for records of earlier lives of this node.
+	// quarantine is for records of earlier installations of this node.
 	quarantine time.Duration
 	log        *slog.Logger
-	// lost is informed that the ID is another node's, or released. An error means that it has to be reported again.
+	// lost is called when the ID belongs to another node, or was released. An error means that the loss has to be reported again.
 	lost func(*lossError) error
 	wake chan struct{}
 
 	mu     sync.Mutex
-	record *vppnode.VppNode // to be in the database; nil when there is nothing to do
-	stale  []uint32         // IDs of records of earlier lives, to be released
+	record *vppnode.VppNode // guarded by mu; the record to write; nil when there is nothing to do
+	stale  []uint32         // guarded by mu; IDs of records of earlier installations, which must be released
 }
 
-// want makes record the one to be in the database, and records of this node under other IDs superfluous. It does not wait.
+// want sets the record that the database must have, and the stale IDs of this node, whose records must be released. It does not wait.
 func (k *keeper) want(record *vppnode.VppNode, stale []uint32) {
 	k.mu.Lock()
 	k.record, k.stale = record, stale
@@ -62,7 +62,7 @@ func (k *keeper) wanted() (*vppnode.VppNode, []uint32) {
 	return k.record, k.stale
 }
 
-// done forgets the record unless there is a newer one.
+// done removes the record unless there is a newer one.
 func (k *keeper) done(record *vppnode.VppNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,7 +99,7 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// keep does what is to be done for one record. If the ID is lost, telling so is all.
+// keep writes one record and releases the stale ones. If the ID is lost, it only reports this.
 func (k *keeper) keep(ctx context.Context, record *vppnode.VppNode, stale []uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (k *keeper) keep(ctx context.Context, record *vppnode.VppNode, stale []uint
 	return nil
 }
 
-// write makes the database have the record, unless the ID is another node's.
+// write puts the record into the database, unless the ID belongs to another node.
 func (k *keeper) write(ctx context.Context, record *vppnode.VppNode) error {
 	key := fullKey(record.GetId())
 	v, err := k.store.Get(ctx, key)
@@ -168,7 +168,7 @@ func (k *keeper) write(ctx context.Context, record *vppnode.VppNode) error {
 	return nil
 }
 
-// staleIDs are the IDs of this node's records but the one that counts.
+// staleIDs returns the IDs of this node's records except the valid one.
 func (s *sources) staleIDs(me self, id uint32) []uint32 {
 	var out []uint32
 	for _, other := range s.byName[me.name] {

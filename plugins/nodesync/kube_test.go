@@ -12,12 +12,12 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// kubeNode is a Node object with addresses.
+// kubeNode returns a Node object with addresses.
 func kubeNode(name string, addrs ...string) *model.Node {
 	return &model.Node{Name: name, Addresses: addrs}
 }
 
-// changeKube hands the change of a Node object to the node; nil stands for none.
+// changeKube passes the change of a Node object to the node; nil means that there is none.
 func (n *testNode) changeKube(name string, prev, next *model.Node) {
 	n.t.Helper()
 	ev := &controller.KubeStateChange{Resource: model.NodeKeyword, Key: model.Key(model.NodeKeyword, "", name)}
@@ -31,7 +31,7 @@ func (n *testNode) changeKube(name string, prev, next *model.Node) {
 	}
 }
 
-// resyncWith is a resync with Node objects beside the database's records.
+// resyncWith runs a resync with Node objects in addition to the database's records.
 func (n *testNode) resyncWith(nodes ...*model.Node) {
 	n.t.Helper()
 	data := n.db.snapshot(n.t)
@@ -65,8 +65,8 @@ func (n *testNode) expectUpdates(what string, want ...string) {
 	}
 }
 
-// TestKubernetesAddresses: the addresses of Node objects are management addresses, after those that the node's agent has published, each
-// once, from a resync and by changes, whichever of the two sources comes first.
+// TestKubernetesAddresses checks that the addresses of Node objects are management addresses, after those that the node's agent has
+// published, without duplicates, from a resync and by changes, in any order of the two sources.
 func TestKubernetesAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -97,11 +97,11 @@ func TestKubernetesAddresses(t *testing.T) {
 		n.expectUpdates("Node object deleted", "Node Update: b changed from (ID 2, VPP 192.168.16.2/24, mgmt 10.0.0.2, mgmt fd00::22)"+
 			" to (ID 2, VPP 192.168.16.2/24, mgmt 10.0.0.2)")
 
-		// Of this one: for it management addresses are what NodeUpdate is for.
+		// Of this one: NodeUpdate reports its management addresses, too.
 		n.changeKube("a", kubeNode("a", "10.0.0.1"), kubeNode("a", "10.0.0.1", "203.0.113.1"))
 		n.expectUpdates("own", "Node Update: a changed from (ID 1, mgmt 10.0.0.1) to (ID 1, mgmt 10.0.0.1, mgmt 203.0.113.1)")
 
-		// The record of c comes behind its Node object.
+		// The record of c arrives after its Node object.
 		if err := n.change(3, nil, owned(3, "c", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,8 @@ func TestKubernetesAddresses(t *testing.T) {
 	})
 }
 
-// TestHostIPs: only addresses of a node's own interfaces can be routed to it. They stay known while the database has forgotten the node.
+// TestHostIPs checks that only addresses of a node's own interfaces are returned, and that they stay known while the database has lost the
+// node's record.
 func TestHostIPs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// lossError names the node that has taken this node's ID, and what to do.
+// lossError describes the node that has taken this node's ID, and the fix.
 type lossError struct {
 	me    self
 	claim claim
@@ -33,7 +33,7 @@ func (e *lossError) Error() string {
 		e.there.GetName())
 }
 
-// rival is the UUID of the other machine, if it has this one's name.
+// rival returns the UUID of the other machine, if it has this node's name.
 func (e *lossError) rival() string {
 	if isReleased(e.there) || e.there.GetName() != e.me.name {
 		return ""
@@ -41,7 +41,7 @@ func (e *lossError) rival() string {
 	return e.there.GetUuid()
 }
 
-// idLost is the event by which the keeper informs the event loop.
+// idLost is the event by which the keeper informs the event loop about a lost ID.
 type idLost struct{ loss *lossError }
 
 var _ controller.UpdateEvent = (*idLost)(nil)
@@ -52,22 +52,22 @@ func (ev *idLost) GetName() string { return "Node ID Lost" }
 // String implements controller.Event.
 func (ev *idLost) String() string { return ev.GetName() + ": " + ev.loss.Error() }
 
-// Method is Update.
+// Method returns Update.
 func (ev *idLost) Method() controller.EventMethodType { return controller.Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *idLost) TransactionType() controller.UpdateTransactionType { return controller.BestEffort }
 
-// Direction is Forward.
+// Direction returns Forward.
 func (ev *idLost) Direction() controller.UpdateDirectionType { return controller.Forward }
 
 // IsBlocking returns false.
 func (ev *idLost) IsBlocking() bool { return false }
 
-// Done is NOOP: nothing waits.
+// Done does nothing: no caller waits for the event.
 func (ev *idLost) Done(error) {}
 
-// lose gives the ID up for good: the node remembers it, so that after a restart it gets a new one.
+// lose gives up the ID permanently: the node stores this, so that it gets a new ID after a restart.
 func (ns *NodeSync) lose(loss *lossError) error {
 	s := ns.state
 	if s.loss == nil {

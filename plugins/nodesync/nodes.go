@@ -11,12 +11,12 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// nodeOf is what a record says about its node.
+// nodeOf returns the node that a record describes.
 func nodeOf(id uint32, r *vppnode.VppNode) *Node {
 	return &Node{ID: id, Name: r.GetName(), VppIPAddresses: addressesOf(r), MgmtIPAddresses: mgmtAddressesOf(r)}
 }
 
-// addressesOf reads the addresses of a record; those that cannot be read are left out, see badAddresses.
+// addressesOf parses the addresses of a record; invalid ones are left out, see badAddresses.
 func addressesOf(record *vppnode.VppNode) contivconf.IPsWithNetworks {
 	var out contivconf.IPsWithNetworks
 	for _, text := range vppTexts(record) {
@@ -49,7 +49,7 @@ func mgmtAddressesOf(record *vppnode.VppNode) []net.IP {
 	return out
 }
 
-// badAddresses are the addresses of a record that cannot be read.
+// badAddresses returns the addresses of a record that cannot be parsed.
 func badAddresses(record *vppnode.VppNode) []string {
 	var bad []string
 	for _, text := range vppTexts(record) {
@@ -76,7 +76,7 @@ func sorted(list contivconf.IPsWithNetworks) contivconf.IPsWithNetworks {
 	return list
 }
 
-// addressTexts writes addresses as they are stored: with the prefix length of their network.
+// addressTexts returns addresses in the stored format: with the prefix length of their network.
 func addressTexts(list contivconf.IPsWithNetworks) []string {
 	out := make([]string, 0, len(list))
 	for _, ip := range list {
@@ -85,7 +85,7 @@ func addressTexts(list contivconf.IPsWithNetworks) []string {
 	return out
 }
 
-// sameNode compares what others need to know of a node. The prefix lengths of addresses count.
+// sameNode reports whether the published data of two nodes are equal, including the prefix lengths of addresses.
 func sameNode(a, b *Node) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -99,10 +99,10 @@ func sameMgmtIPs(a, b *Node) bool {
 	return a != nil && b != nil && slices.EqualFunc(a.MgmtIPAddresses, b.MgmtIPAddresses, net.IP.Equal)
 }
 
-// copyNodes copies all the way down: what a caller does to its copy is its own affair.
+// copyNodes returns a deep copy, which the caller may change.
 func copyNodes(nodes Nodes) Nodes {
 	out := make(Nodes, len(nodes))
-	structs := make([]Node, 0, len(nodes)) // one allocation for all
+	structs := make([]Node, 0, len(nodes)) // one allocation for all nodes
 	for name, n := range nodes {
 		structs = append(structs, *n)
 		c := &structs[len(structs)-1]
@@ -129,7 +129,7 @@ func copyAddresses(list contivconf.IPsWithNetworks) contivconf.IPsWithNetworks {
 	return out
 }
 
-// checkAddresses refuses addresses that could not be read back.
+// checkAddresses rejects addresses that could not be read back.
 func checkAddresses(list contivconf.IPsWithNetworks, version contivconf.IPVersion) error {
 	for _, ip := range list {
 		switch {

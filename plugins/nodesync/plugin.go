@@ -20,11 +20,10 @@ import (
 // stopTimeout bounds Close.
 const stopTimeout = 10 * time.Second
 
-// NodeSync plugin implements synchronization between Kubernetes nodes running VPP vswitch using a key-value database (by
-// default etcd). Specifically, it allocates the first free positive integer, starting with 1, as a cluster-wide node
-// identifier, primarily used for IP allocations for endpoints inside this node that will not collide with other nodes.
-// Furthermore, NodeSync publishes allocations/changes of the VPP-side of node IP address(es) - information that is not known
-// to Kubernetes.
+// NodeSync is the plugin that synchronizes Kubernetes nodes with a VPP vswitch through a key-value database (by default etcd). It allocates
+// the first free positive integer, starting with 1, as a cluster-wide node identifier. The addresses of endpoints on this node follow from
+// it, so that they do not collide with those of other nodes. NodeSync also publishes the VPP-side addresses of the node and their changes,
+// which Kubernetes does not have.
 type NodeSync struct {
 	Deps
 	state *state // a pointer, because DefaultPlugin is a copy
@@ -40,7 +39,7 @@ type state struct {
 	kubernetes    func() error
 
 	nodeID     atomic.Uint32
-	connected  atomic.Bool // the database has answered at least once
+	connected  atomic.Bool // the database has responded at least once
 	jobs       *lifecycle.Group
 	store      cas.Store
 	keeper     *keeper
@@ -51,13 +50,13 @@ type state struct {
 	// used by the event loop only
 	identity *identity
 	claim    claim
-	loss     *lossError // why the ID is not this node's any more
+	loss     *lossError // the reason why the ID no longer belongs to this node
 	sources  sources
 	nodes    Nodes
-	// published is what PublishNodeIPs was called with last, per IP version
+	// published holds the addresses of the last call of PublishNodeIPs, by IP version
 	published     map[contivconf.IPVersion]contivconf.IPsWithNetworks
 	publishedMgmt []string
-	// version is that of the agent, for the record.
+	// version is the version of the agent, for the record.
 	version string
 }
 
@@ -121,7 +120,7 @@ func (ns *NodeSync) Init() error {
 	return nil
 }
 
-// complete fills the times that are not set with what suits the database.
+// complete sets the times that are not set to the defaults for the database.
 func (t intervals) complete(db ClusterWideDB) intervals {
 	private := true
 	if p, ok := db.(interface{ Private() bool }); ok {
@@ -137,7 +136,7 @@ func (t intervals) complete(db ClusterWideDB) intervals {
 	set(&t.Quarantine, 10*time.Minute, transactions)
 	set(&t.Probation, 10*time.Second, !private)
 	set(&t.Departed, 10*time.Minute, true)
-	// Without transactions nothing leaves the memory of a release behind, so a record that is gone means that.
+	// Without transactions a release leaves no record, so a missing record means a release.
 	set(&t.Hold, 10*time.Minute, transactions)
 	return t
 }
@@ -153,7 +152,7 @@ func (ns *NodeSync) Close() error {
 	return nil
 }
 
-// HandlesEvent selects database events - specifically DB entries related to node information - and nodes of Kubernetes.
+// HandlesEvent selects database events about node records, and events of Kubernetes nodes.
 func (ns *NodeSync) HandlesEvent(event controller.Event) bool {
 	switch ev := event.(type) {
 	case *controller.KubeStateChange:
@@ -164,8 +163,7 @@ func (ns *NodeSync) HandlesEvent(event controller.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync during startup phase allocates or retrieves already allocated ID for this node. In the runtime, only status of other
-// nodes is re-synchronized.
+// Resync allocates or reads the ID of this node at the start-up resync. Later it only resyncs the status of other nodes.
 func (ns *NodeSync) Resync(event controller.Event, kubeStateData controller.KubeStateData, _ int,
 	_ controller.ResyncOperations) error {
 	s := ns.state
@@ -183,7 +181,7 @@ func (ns *NodeSync) Resync(event controller.Event, kubeStateData controller.Kube
 	return ns.checkOwnRecord()
 }
 
-// load takes the records of a snapshot. Those that are broken, and values of another type, are skipped.
+// load reads the records of a snapshot. Invalid records, and values of another type, are skipped.
 func (ns *NodeSync) load(data controller.KubeStateData) {
 	s := ns.state
 	before := s.sources.broken
@@ -203,7 +201,7 @@ func (ns *NodeSync) load(data controller.KubeStateData) {
 		nodes[name] = s.sources.node(name)
 	}
 	if own := s.nodes[ns.ServiceLabel.GetAgentLabel()]; own != nil && nodes[own.Name] == nil {
-		nodes[own.Name] = own // whatever the database says: this node is there
+		nodes[own.Name] = own // this node is present, independent of the database
 	}
 	if s.holds != nil {
 		s.holds.keep(s.nodes, nodes, &s.sources)
@@ -220,7 +218,5 @@ func (ns *NodeSync) reportBroken(key string, err error) {
 // The method is thread-safe, but should not be called before the startup resync.
 func (ns *NodeSync) GetNodeID() uint32 { return ns.state.nodeID.Load() }
 
-// GetAllNodes returns information about all nodes in the cluster. It is the caller's copy.
-// Methods should not be called before the startup resync.
-// The method should be called only from within the main event loop (not thread safe) and not before the startup resync.
+// The method must be called only from the main event loop (not thread safe) and not before the startup resync.
 func (ns *NodeSync) GetAllNodes() Nodes { return copyNodes(ns.state.nodes) }

@@ -32,7 +32,7 @@ func record(id uint32, name string, addrs ...string) *vppnode.VppNode {
 	return &vppnode.VppNode{Id: id, Name: name, IpAddresses: addrs}
 }
 
-// owned is a record with a proof.
+// owned returns a record with a proof of identity.
 func owned(id uint32, name string, generation uint32, addrs ...string) *vppnode.VppNode {
 	return &vppnode.VppNode{
 		Id: id, Name: name, Uuid: "uuid-" + name, Generation: generation, ClaimedMs: time.Now().UnixMilli(), IpAddresses: addrs,
@@ -70,7 +70,7 @@ func TestRestartFindsOwnRecord(t *testing.T) {
 		if got := n.GetNodeID(); got != 7 {
 			t.Errorf("ID %d, want 7", got)
 		}
-		// publishing what is there already writes nothing
+		// publishing the same addresses again writes nothing
 		if err := n.PublishNodeIPs(ips("192.168.16.7/24"), contivconf.IPv4); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestManyNodesAtOnce(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: the claim was written but its answer got lost; the node must not take a second ID.
+// TestLostAnswer: the claim was written but the response got lost; the node must not take a second ID.
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -149,7 +149,7 @@ func TestNoDatabaseAtStart(t *testing.T) {
 	})
 }
 
-// TestLocalCopy: with a remembered ID the node starts without a database, and proves the ID once that is back.
+// TestLocalCopy checks that a node with a stored ID starts without a database, and verifies the ID once the database is available.
 func TestLocalCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -176,7 +176,7 @@ func TestLocalCopy(t *testing.T) {
 	})
 }
 
-// TestPreferredID: after the database lost its data, a node tries to get its old ID.
+// TestPreferredID checks that, after the database lost its data, a node tries to get its old ID.
 func TestPreferredID(t *testing.T) {
 	for _, tc := range []struct {
 		remembered, taken, want uint32
@@ -196,7 +196,7 @@ func TestPreferredID(t *testing.T) {
 	}
 }
 
-// TestIDOfAnotherNode: another node has the ID. That is an error that an operator must fix, and the record stays the other's.
+// TestIDOfAnotherNode: another node has the ID. This is an error that an operator must fix, and the record is not changed.
 func TestIDOfAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -256,14 +256,14 @@ func TestPublish(t *testing.T) {
 		if got := db.Commits() - writes; got != 2 {
 			t.Errorf("%d writes, want 2", got)
 		}
-		publish(contivconf.IPv4, "192.168.16.1/25") // the mask counts
+		publish(contivconf.IPv4, "192.168.16.1/25") // a changed mask counts as a change
 		wantRecord("192.168.16.1/25", "fd00::1/64")
 		publish(contivconf.IPv6)
 		wantRecord("192.168.16.1/25")
 	})
 }
 
-// TestPublishSurvivesOutage: publishing never waits; the newest addresses are written once the database is back.
+// TestPublishSurvivesOutage checks that publishing never waits, and that the newest addresses are written once the database is available.
 func TestPublishSurvivesOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -291,7 +291,7 @@ func TestPublishSurvivesOutage(t *testing.T) {
 	})
 }
 
-// TestPublishComparesAndSwaps: the record changes hands between read and write.
+// TestPublishComparesAndSwaps: the record changes its owner between read and write.
 func TestPublishComparesAndSwaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -311,7 +311,7 @@ func TestPublishComparesAndSwaps(t *testing.T) {
 	})
 }
 
-// TestRecordRestored: another program deleted or changed this node's record.
+// TestRecordRestored: another program has deleted or changed this node's record.
 func TestRecordRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -383,7 +383,7 @@ func TestNodeUpdates(t *testing.T) {
 	})
 }
 
-// TestUpdatesEqualResync: the nodes known after updates are those known after a resync.
+// TestUpdatesEqualResync checks that the nodes after updates are the same as after a resync.
 func TestUpdatesEqualResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -463,7 +463,7 @@ func TestWrongUse(t *testing.T) {
 	})
 }
 
-// TestStoredForm: the JSON in the database, which other tools read.
+// TestStoredForm checks the JSON in the database, which other tools read.
 func TestStoredForm(t *testing.T) {
 	value, err := encode(record(3, "n", "10.0.0.1/24", "fd00::1/64"))
 	if err != nil {

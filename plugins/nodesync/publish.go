@@ -11,12 +11,9 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// PublishNodeIPs can be used to publish update about currently assigned
-// node IPs of the given IP version on the VPP-side.
-// The method is efficient enough that it can be called during every resync
-// - only if something has really changed an update will be sent.
-// The method should be called only from within the main event loop (not thread
-// safe) and not before the startup resync.
+// PublishNodeIPs publishes the currently assigned VPP addresses of this node for the given IP version. The method is efficient enough to be
+// called during every resync: an update is sent only if the addresses have changed. It must be called only from the main event loop (not
+// thread safe) and not before the startup resync.
 func (ns *NodeSync) PublishNodeIPs(addresses contivconf.IPsWithNetworks, version contivconf.IPVersion) error {
 	if ns.GetNodeID() == 0 {
 		return errors.New("node addresses cannot be published before the start-up resync: the node has no ID yet")
@@ -34,8 +31,8 @@ func (ns *NodeSync) PublishNodeIPs(addresses contivconf.IPsWithNetworks, version
 	return nil
 }
 
-// PublishMgmtIPs publishes the addresses by which the node is managed, as PublishNodeIPs does for those of VPP. They reach
-// the other nodes, and this one, as NodeUpdate.
+// PublishMgmtIPs publishes the management addresses of the node, as PublishNodeIPs does for those of VPP. The other nodes, and this one,
+// receive them as NodeUpdate.
 func (ns *NodeSync) PublishMgmtIPs(addresses []netip.Addr) error {
 	if ns.GetNodeID() == 0 {
 		return errors.New("management addresses cannot be published before the start-up resync: the node has no ID yet")
@@ -60,8 +57,8 @@ func (ns *NodeSync) PublishMgmtIPs(addresses []netip.Addr) error {
 	return nil
 }
 
-// HostIPs returns those of a node's management addresses that are on its interfaces, as its agent has published them. If the agent
-// publishes none, it returns all that MgmtIPAddresses has. The method should be called only from within the main event loop.
+// HostIPs returns the management addresses of a node that are on its interfaces, as published by its agent. If the agent publishes none, it
+// returns all MgmtIPAddresses. The method must be called only from the main event loop.
 func (ns *NodeSync) HostIPs(node *Node) []net.IP {
 	if n := ns.state.remembered.get(node.Name); n != nil && n.ID == node.ID && len(n.MgmtIPAddresses) > 0 {
 		return n.MgmtIPAddresses
@@ -69,7 +66,7 @@ func (ns *NodeSync) HostIPs(node *Node) []net.IP {
 	return node.MgmtIPAddresses
 }
 
-// ownRecord is the record as it should be in the database.
+// ownRecord returns the record that the database should have for this node.
 func (ns *NodeSync) ownRecord() *vppnode.VppNode {
 	s := ns.state
 	record := s.claim.record(s.identity.self())
@@ -79,7 +76,7 @@ func (ns *NodeSync) ownRecord() *vppnode.VppNode {
 	return record
 }
 
-// publish hands the node's record over to the keeper.
+// publish passes the node's record to the keeper.
 func (ns *NodeSync) publish() {
 	s := ns.state
 	if s.loss == nil {

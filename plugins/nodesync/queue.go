@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// queuePrefix is where nodes that wait for an ID have a key each. The database deletes the key of one that has died.
+	// queuePrefix is the prefix of the keys of nodes that wait for an ID. The database deletes the key of a node that stops responding.
 	queuePrefix = "/contiv-queue/node/"
-	// queueTTL must be longer than an allocation takes.
+	// queueTTL must be longer than an allocation.
 	queueTTL = allocateTimeout + 5*time.Second
-	// leaveTimeout bounds the deletion of a key that is not needed any more.
+	// leaveTimeout bounds the deletion of a key that is no longer needed.
 	leaveTimeout = 2 * time.Second
 )
 
-// place is a node's place in the queue of those that wait for an ID: the n-th of the queue claims the n-th free ID. When one
-// has claimed, which takes its key away in the same transaction, all behind it move up, and so do the free IDs: everybody's ID
-// stays the same, however late he looks. So hundreds of nodes do not get in each other's way, and leave no gaps.
+// place is a node's place in the queue of the nodes that wait for an ID: the n-th node of the queue claims the n-th free ID. A claim
+// deletes the node's key in the same transaction. Then all nodes behind it move up by one place and the list of free IDs gets shorter by
+// one: the ID for each node remains the same, even if the node reads the queue late. So hundreds of nodes do not conflict, and leave no
+// gaps.
 type place struct {
 	store cas.Store
 	key   string
 	rev   int64 // of the key; the order of the queue
 }
 
-// enqueue gets a place at the end; nil if the database cannot have a queue.
+// enqueue adds a place at the end; it returns nil if the database does not support a queue.
 func enqueue(ctx context.Context, store cas.Store) (*place, error) {
 	p := &place{store: store, key: queuePrefix + newUUID()}
 	i, rev, err := store.CommitFirst(ctx, cas.Change{Do: []cas.Write{{Key: p.key, Value: []byte("waits for an ID"), TTL: queueTTL}}})
@@ -41,7 +42,7 @@ func enqueue(ctx context.Context, store cas.Store) (*place, error) {
 	return p, nil
 }
 
-// look returns how many are in front, and makes the view one of the same moment.
+// look returns the number of places in front, and refreshes the view to the same revision.
 func (p *place) look(ctx context.Context, v *view) (rank int, err error) {
 	waiting, rev, err := p.store.Keys(ctx, queuePrefix, 0)
 	if err != nil {
@@ -55,7 +56,7 @@ func (p *place) look(ctx context.Context, v *view) (rank int, err error) {
 	return rank, v.refresh(ctx, p.store, rev)
 }
 
-// writes are what a claim has to do besides, to free the place.
+// writes returns the additional writes of a claim, which free the place.
 func (p *place) writes() []cas.Write {
 	if p == nil {
 		return nil
@@ -63,13 +64,13 @@ func (p *place) writes() []cas.Write {
 	return []cas.Write{{Key: p.key}}
 }
 
-// leave frees the place, if it has not been freed.
+// leave frees the place, if it has not been freed yet.
 func (p *place) leave(ctx context.Context) {
 	if p == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	// If this fails, the database does it a little later. A place that is free already is left alone.
+	// If this fails, the database deletes the key a little later. A place that is already free is not changed.
 	_, _, _ = p.store.CommitFirst(ctx, cas.Change{If: []cas.Cond{{Key: p.key, Rev: p.rev}}, Do: []cas.Write{{Key: p.key}}})
 }

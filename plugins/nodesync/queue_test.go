@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// TestQueueIsLeft: a node that gives up, because others are always first, leaves no place in the queue behind.
+// TestQueueIsLeft checks that a node whose allocation times out, because others are always faster, leaves no place in the queue.
 func TestQueueIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

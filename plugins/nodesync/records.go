@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// ksrPrefix is the root of what nodes share.
+	// ksrPrefix is the root of the shared data of nodes.
 	ksrPrefix = "/vnf-agent/contiv-ksr/"
-	// allocatedIDs is the resource of VppNode records, and the beginning of their keys below ksrPrefix.
+	// allocatedIDs is the resource of VppNode records, and the start of their keys below ksrPrefix.
 	allocatedIDs = "allocatedIDs"
-	// guardPrefix is where IDs in quarantine have a key that the database itself deletes when it is over. It is outside of
-	// what the nodes watch.
+	// guardPrefix is the prefix of the keys of IDs in quarantine. The database itself deletes such a key when the quarantine ends. The
+	// prefix is outside the keys that nodes watch.
 	guardPrefix = "/contiv-quarantine/node/"
 )
 
-// recordKey is the key of the record of a node ID below ksrPrefix.
+// recordKey returns the key of the record of a node ID below ksrPrefix.
 func recordKey(id uint32) string { return allocatedIDs + "/" + strconv.FormatUint(uint64(id), 10) }
 
-// fullKey is the key of the record of a node ID.
+// fullKey returns the key of the record of a node ID.
 func fullKey(id uint32) string { return ksrPrefix + recordKey(id) }
 
 func guardKey(id uint32) string { return guardPrefix + strconv.FormatUint(uint64(id), 10) }
 
-// idInKey is the ID that a key is for; zero if it is not one.
+// idInKey returns the ID in a key, or zero if there is none.
 func idInKey(key string) uint32 {
 	id, err := strconv.ParseUint(path.Base(key), 10, 32)
 	if err != nil || strconv.FormatUint(id, 10) != path.Base(key) {
@@ -41,7 +41,7 @@ func idInKey(key string) uint32 {
 	return uint32(id)
 }
 
-// encode is the stored form of a record: JSON with the field names of the message.
+// encode returns the stored form of a record: JSON with the field names of the message.
 func encode(record *vppnode.VppNode) ([]byte, error) {
 	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(record)
 	if err != nil {
@@ -50,7 +50,7 @@ func encode(record *vppnode.VppNode) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads the stored form; fields of later versions are ignored.
+// decode parses the stored form; fields of later versions are ignored.
 func decode(data []byte) (*vppnode.VppNode, error) {
 	record := &vppnode.VppNode{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, record); err != nil {
@@ -59,7 +59,7 @@ func decode(data []byte) (*vppnode.VppNode, error) {
 	return record, nil
 }
 
-// check reports what makes a record useless; nil if nothing does.
+// check returns an error if a record is unusable.
 func check(key string, record *vppnode.VppNode) error {
 	id := idInKey(key)
 	switch {
@@ -73,15 +73,15 @@ func check(key string, record *vppnode.VppNode) error {
 	return nil
 }
 
-// sources is what is known about nodes from their records and from Kubernetes. Changing one costs the same however many there are.
+// sources holds the data about nodes from their records and from Kubernetes. The cost of a change does not depend on the number of nodes.
 type sources struct {
-	// records are the useful records by node ID, those of released IDs among them.
+	// records holds the valid records by node ID, including those of released IDs.
 	records map[uint32]*vppnode.VppNode
-	// byName has the IDs that are claimed in the name of a node: one, unless it left a record of an earlier life behind.
+	// byName holds the IDs that are claimed in the name of a node: one, unless there is a record of an earlier installation of the node.
 	byName map[string][]uint32
-	// broken says by key what is wrong with records that are skipped.
+	// broken maps the keys of skipped records to their faults.
 	broken map[string]string
-	// kube are the addresses of Kubernetes' Node objects by node name, whether the node has a record or not.
+	// kube holds the addresses of Kubernetes' Node objects by node name, whether or not the node has a record.
 	kube map[string][]net.IP
 }
 
@@ -92,8 +92,8 @@ func newSources(size int) sources {
 	}
 }
 
-// set takes a new value of a record, nil if it was deleted, and returns the names of the nodes it concerns. An error says
-// why it is skipped; then the ID counts as having no record.
+// set stores a new value of a record, nil if it was deleted, and returns the names of the affected nodes. If the record is invalid, set
+// returns the reason; then the ID counts as having no record.
 func (s *sources) set(key string, record *vppnode.VppNode) (names []string, err error) {
 	delete(s.broken, key)
 	if record != nil {
@@ -132,8 +132,8 @@ func (s *sources) unname(name string, id uint32) {
 	s.byName[name] = ids
 }
 
-// idOf is the ID of the node called name. If it has left an older record behind, the claim that was made last counts, and of
-// claims without a time the lowest ID.
+// idOf returns the ID of the node called name. If there is a record of an earlier installation, the latest claim counts, and of claims
+// without a time the lowest ID.
 func (s *sources) idOf(name string) (uint32, bool) {
 	var best uint32
 	for _, id := range s.byName[name] {
@@ -145,7 +145,7 @@ func (s *sources) idOf(name string) (uint32, bool) {
 	return best, best != 0
 }
 
-// ownID is the ID of the record that is this node's.
+// ownID returns the ID of the record that belongs to this node.
 func (s *sources) ownID(me self) (uint32, bool) {
 	var own sources
 	own.records = s.records
@@ -155,7 +155,7 @@ func (s *sources) ownID(me self) (uint32, bool) {
 	return own.idOf(me.name)
 }
 
-// published is what the record of the node called name says; nil when it has no record.
+// published returns the node that the record of the node called name describes; nil when it has no record.
 func (s *sources) published(name string) *Node {
 	id, ok := s.idOf(name)
 	if !ok {
@@ -164,8 +164,8 @@ func (s *sources) published(name string) *Node {
 	return nodeOf(id, s.records[id])
 }
 
-// node puts together what is known about the node called name; nil when it has no record. Its management addresses are those of its
-// record, which its agent has found on its interfaces, then those that only Kubernetes has.
+// node combines the data of the node called name; it returns nil when the node has no record. Its management addresses are those of its
+// record, which its agent has found on its interfaces, followed by those that only Kubernetes has.
 func (s *sources) node(name string) *Node {
 	n := s.published(name)
 	if n == nil {
@@ -179,7 +179,7 @@ func (s *sources) node(name string) *Node {
 	return n
 }
 
-// setKube takes the present addresses of a Node object, nil if there is none.
+// setKube stores the current addresses of a Node object; nil means that there is none.
 func (s *sources) setKube(name string, node *model.Node) {
 	delete(s.kube, name)
 	for _, text := range node.GetAddresses() {

@@ -14,13 +14,13 @@ import (
 var (
 	// errNoSuchNode means that no ID is claimed in the name of the node.
 	errNoSuchNode = errors.New("no node of this name has an ID")
-	// errOwnNode means that a node was asked to release itself while it runs.
+	// errOwnNode means that a running node was requested to release its own ID.
 	errOwnNode = errors.New("a running node does not release its own ID; stop its agent and ask another node")
 )
 
-// ReleaseNodeID gives up the ID of a node that is gone for good: others forget the node at once, and the ID is free after the quarantine. A
-// node that is released although it runs becomes unready and reports it. The method is thread-safe and waits for the database, so it must
-// not be called from the event loop. Releasing twice is fine.
+// ReleaseNodeID releases the ID of a permanently deleted node: the other nodes remove the node immediately, and the ID is free after the
+// quarantine. A node that is released while it runs becomes unready and reports this. The method is thread-safe and waits for the database,
+// so it must not be called from the event loop. It is idempotent.
 func (ns *NodeSync) ReleaseNodeID(ctx context.Context, name string) error {
 	if name == ns.ServiceLabel.GetAgentLabel() {
 		return fmt.Errorf("release of the node %s: %w", name, errOwnNode)
@@ -55,8 +55,8 @@ func (v *view) wasReleased(name string) bool {
 	return false
 }
 
-// releaseIf replaces the record of an ID, if it is one that is meant, by the memory of it, and starts the quarantine. Both happen at once,
-// and only if nothing else changes the record meanwhile.
+// releaseIf replaces the record of an ID by a record of the release, if meant returns true for it, and starts the quarantine. Both happen
+// atomically, and only if the record is not changed at the same time.
 func releaseIf(ctx context.Context, store cas.Store, id uint32, quarantine time.Duration,
 	meant func(*vppnode.VppNode) bool) error {
 	for {

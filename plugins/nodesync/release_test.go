@@ -17,7 +17,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// TestQuarantine: a released ID is forgotten at once and given away only after the quarantine, with the next number.
+// TestQuarantine checks that the node of a released ID is removed at once, and that the ID is assigned only after the quarantine, with the
+// next generation.
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -56,7 +57,7 @@ func TestQuarantine(t *testing.T) {
 		if got := db.get(t, 1); got.GetGeneration() != 2 || isReleased(got) {
 			t.Errorf("record %v", got)
 		}
-		// the one that was released comes back and finds that its ID is another's
+		// the released node returns and finds that its ID belongs to another node
 		back := newMachine(t, "gone", db, gone.disk)
 		defer back.start()()
 		back.mustResync()
@@ -64,7 +65,7 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
-// TestReleasedByMistake: a node that runs says what happened; after a restart it has its ID again.
+// TestReleasedByMistake checks that a running node reports its release, and has its ID again after a restart.
 func TestReleasedByMistake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -98,7 +99,7 @@ func TestReleasedByMistake(t *testing.T) {
 	})
 }
 
-// TestKeeperReportsLostID: the keeper may be the first to see that the ID is lost.
+// TestKeeperReportsLostID: the keeper may be the first to detect that the ID is lost.
 func TestKeeperReportsLostID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -152,7 +153,7 @@ func TestReleaseRefused(t *testing.T) {
 	})
 }
 
-// TestForgottenNodesAreHeld: nodes that a wiped database does not have stay, until they are back or the time is over.
+// TestForgottenNodesAreHeld checks that nodes that are missing in a wiped database stay, until their records return or the hold ends.
 func TestForgottenNodesAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -202,7 +203,7 @@ func TestForgottenNodesAreHeld(t *testing.T) {
 		update(2, b)
 		want("b is back as it was", "abcd")
 		update(4, owned(4, "x", 1))
-		want("somebody claims an ID that only seems free", "abcdx", "Node Update: x joined (ID 4)")
+		want("a node claims an ID that only seems free", "abcdx", "Node Update: x joined (ID 4)")
 		update(4, owned(4, "x", 1, "10.0.0.4/24"))
 		want("and uses it", "abcx", "Node Update: x changed from (ID 4) to (ID 4, VPP 10.0.0.4/24)",
 			"Node Update: d left (ID 4, VPP 10.0.0.4/24)")
@@ -222,7 +223,7 @@ func TestForgottenNodesAreHeld(t *testing.T) {
 	})
 }
 
-// TestNoHold: a node that is not to hold others forgets them with the database.
+// TestNoHold checks that a node without a hold time removes other nodes together with their records.
 func TestNoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -238,7 +239,7 @@ func TestNoHold(t *testing.T) {
 	})
 }
 
-// TestManagementIPs: they reach other nodes, and this one.
+// TestManagementIPs checks that other nodes, and this one, receive management addresses.
 func TestManagementIPs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -277,7 +278,7 @@ func TestManagementIPs(t *testing.T) {
 	})
 }
 
-// TestBrokenRecords: they are skipped and reported, once, and their IDs are not taken for free.
+// TestBrokenRecords checks that invalid records are skipped and reported, once, and that their IDs do not count as free.
 func TestBrokenRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -305,7 +306,7 @@ func TestBrokenRecords(t *testing.T) {
 			t.Error(err)
 		}
 		if !strings.Contains(n.logs.String(), "banana") {
-			t.Error("nobody is told of a broken address")
+			t.Error("no error is logged for a broken address")
 		}
 	})
 }
@@ -362,7 +363,7 @@ func TestREST(t *testing.T) {
 		call(releasePath, strings.Repeat(" ", 5000)+`{"name":"gone"}`, http.StatusBadRequest)
 		db.SetDown(true)
 		if got := list(); len(got.Nodes) != 1 || got.Nodes[0].Name != "a" || !strings.Contains(got.Stale, "etcd does not answer") {
-			t.Errorf("while the database is away: %+v", got) // this node has its view of others by events only
+			t.Errorf("while the database is away: %+v", got) // this node gets the state of others by events only
 		}
 		call(releasePath, `{"name":"gone"}`, http.StatusServiceUnavailable)
 	})

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// remembered is what the records of nodes say as far as the event loop has it, for requests that cannot ask the database.
+// remembered holds the contents of the nodes' records as the event loop has them, for requests that cannot query the database.
 type remembered struct {
 	mu    sync.Mutex
 	nodes map[string]*Node // guarded by mu; the nodes themselves are immutable
 }
 
-// replace notes all nodes as their records have them. Those that the database has forgotten stay as they were.
+// replace stores all nodes with the contents of their records. Nodes whose records the database has lost keep their last contents.
 func (r *remembered) replace(nodes Nodes, s *sources) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,14 +29,14 @@ func (r *remembered) replace(nodes Nodes, s *sources) {
 	}
 }
 
-// get returns what the record of a node says, or said last; nil: it has none.
+// get returns the current or last contents of a node's record; nil if there is none.
 func (r *remembered) get(name string) *Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.nodes[name]
 }
 
-// set notes one node; nil: no node has that name.
+// set stores one node; nil means that no node has that name.
 func (r *remembered) set(name string, node *Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *remembered) set(name string, node *Node) {
 	}
 }
 
-// report is the answer to GET /contiv/v1/nodes while the database does not give one.
+// report is the response to GET /contiv/v1/nodes while the database does not respond.
 func (r *remembered) report(cause error) (out nodesReport, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// nodesPath lists the nodes as the cluster database has them.
+	// nodesPath is the path of the list of nodes in the cluster database.
 	nodesPath = "/contiv/v1/nodes"
-	// releasePath releases the ID of a node that is gone: POST {"name": "worker-7"}.
+	// releasePath is the path for the release of a deleted node's ID: POST {"name": "worker-7"}.
 	releasePath = "/contiv/v1/nodes/release"
-	// restTimeout bounds the calls of the database on behalf of a request.
+	// restTimeout bounds the database calls for a request.
 	restTimeout = 15 * time.Second
 	maxBody     = 4096
 )
 
-// NodeReport is a node in the answer to GET /contiv/v1/nodes.
+// NodeReport is a node in the response to GET /contiv/v1/nodes.
 type NodeReport struct {
 	ID         uint32    `json:"id"`
 	Name       string    `json:"name"`
@@ -36,17 +36,18 @@ type NodeReport struct {
 	Released   time.Time `json:"released,omitzero"`
 	VPPIPs     []string  `json:"vppIPs"`
 	MgmtIPs    []string  `json:"mgmtIPs"`
-	// Version is that of the agent that wrote the record.
+	// Version is the version of the agent that wrote the record.
 	Version  string   `json:"version,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 }
 
-// nodesReport is the answer to GET /contiv/v1/nodes.
+// nodesReport is the response to GET /contiv/v1/nodes.
 type nodesReport struct {
 	Nodes []NodeReport `json:"nodes"`
-	// Broken says by key what is wrong with records that are skipped.
+	// Broken maps the keys of skipped records to their faults.
 	Broken map[string]string `json:"broken"`
-	// Stale says that, and why, the answer is from memory: it has no generations, IDs in quarantine or broken records.
+	// Stale is set if the response is from memory, and gives the reason: such a response has no generations, IDs in quarantine or broken
+	// records.
 	Stale string `json:"stale,omitempty"`
 }
 
@@ -98,7 +99,7 @@ func (ns *NodeSync) serveNodes(w http.ResponseWriter, r *http.Request) {
 
 var errAway = errors.New("the connection is lost")
 
-// readNodes does not wait for a database that is known to be away.
+// readNodes returns an error at once if the connection to the database is known to be lost.
 func (ns *NodeSync) readNodes(ctx context.Context) (*view, error) {
 	if db, ok := ns.DB.(interface{ Connected() bool }); ok && !db.Connected() {
 		return nil, errAway

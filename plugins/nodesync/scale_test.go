@@ -11,12 +11,12 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// member is the record of the node with the ID, as it is in a dual-stack cluster.
+// member returns the record of the node with the ID, as in a dual-stack cluster.
 func member(id uint32) *vppnode.VppNode {
 	return owned(id, fmt.Sprintf("node-%d", id), 1, fmt.Sprintf("10.0.%d.%d/16", id>>8, id&255), fmt.Sprintf("fd00::%x/64", id))
 }
 
-// crowd is the snapshot of a cluster of count nodes.
+// crowd returns the snapshot of a cluster of count nodes.
 func crowd(count int) controller.KubeStateData {
 	kvs := make(controller.KeyValuePairs, count)
 	for id := uint32(1); id <= uint32(count); id++ {
@@ -25,13 +25,13 @@ func crowd(count int) controller.KubeStateData {
 	return controller.KubeStateData{allocatedIDs: kvs}
 }
 
-// deafLoop takes events and forgets them.
+// deafLoop accepts events and discards them.
 type deafLoop struct{}
 
 func (deafLoop) PushEvent(controller.Event) error                          { return nil }
 func (deafLoop) PushFollowUp(_ controller.Event, _ controller.Event) error { return nil }
 
-// inCrowd is node-1 of a cluster of count nodes.
+// inCrowd returns node-1 of a cluster of count nodes.
 func inCrowd(t testing.TB, count int) *NodeSync {
 	t.Helper()
 	db := &fakeDB{castest.NewMemory()}
@@ -52,7 +52,7 @@ func inCrowd(t testing.TB, count int) *NodeSync {
 	return ns
 }
 
-// joinAndLeave is one more node that comes, gets an address, and goes.
+// joinAndLeave adds one more node, gives it an address, and removes it.
 func joinAndLeave(t testing.TB, ns *NodeSync, id uint32) {
 	bare, full := member(id), member(id)
 	bare.IpAddresses = nil
@@ -67,7 +67,7 @@ func joinAndLeave(t testing.TB, ns *NodeSync, id uint32) {
 	}
 }
 
-// TestCostOfJoining: what a node that joins costs the others does not depend on how many they are.
+// TestCostOfJoining checks that the cost of a joining node on the other nodes does not depend on their number.
 func TestCostOfJoining(t *testing.T) {
 	var few, many float64
 	for count, allocs := range map[int]*float64{50: &few, 5000: &many} {
@@ -90,7 +90,7 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is the start-up resync of a node of 5000, from the decoded snapshot on.
+// BenchmarkStart measures the start-up resync of a node in a cluster of 5000, starting with the decoded snapshot.
 func BenchmarkStart(b *testing.B) {
 	state := crowd(5000)
 	var before, after runtime.MemStats
@@ -109,7 +109,7 @@ func BenchmarkStart(b *testing.B) {
 	runtime.KeepAlive(keep)
 }
 
-// BenchmarkReadView is the reading of 5000 records by a node that has no ID yet, without the way to etcd and back.
+// BenchmarkReadView measures the reading of 5000 records by a node that has no ID yet, without the round trip to etcd.
 func BenchmarkReadView(b *testing.B) {
 	db := castest.NewMemory()
 	for id := uint32(1); id <= 5000; id++ {
@@ -127,7 +127,7 @@ func BenchmarkReadView(b *testing.B) {
 	}
 }
 
-// BenchmarkGetAllNodes is the copy of 5000 nodes.
+// BenchmarkGetAllNodes measures the copy of 5000 nodes.
 func BenchmarkGetAllNodes(b *testing.B) {
 	ns := inCrowd(b, 5000)
 	for b.Loop() {

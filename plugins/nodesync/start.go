@@ -10,7 +10,7 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// start finds or allocates this node's ID. Without one nothing can be configured, so failing aborts the event.
+// start finds or allocates this node's ID. Without an ID nothing can be configured, so a failure aborts the event.
 func (ns *NodeSync) start(local bool) error {
 	s := ns.state
 	c, how, err := ns.findClaim(local)
@@ -28,7 +28,7 @@ func (ns *NodeSync) start(local bool) error {
 		}
 		s.publishedMgmt = slices.Clone(record.GetMgmtAddresses())
 	} else {
-		// As the database has it, or will have soon.
+		// The record as the database has it, or will have it soon.
 		names, _ := s.sources.set(recordKey(c.ID), c.record(s.identity.self()))
 		for _, name := range names {
 			if s.nodes[name] = s.sources.node(name); s.nodes[name] == nil {
@@ -42,7 +42,7 @@ func (ns *NodeSync) start(local bool) error {
 	return nil
 }
 
-// findClaim finds out which ID is this node's: the one that it remembers, the one of its record, or a new one.
+// findClaim returns this node's claim: the stored one, the one of its record, or a new one.
 func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 	s, me := ns.state, ns.state.identity.self()
 	if remembered := s.identity.Claim; remembered != nil {
@@ -50,7 +50,7 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 		switch judge(me, *remembered, there) {
 		case newer:
 			return me.claimOf(remembered.ID, there), "remembered", nil
-		case vacant, mine, weaker, contested: // the keeper makes sure that the database has it too
+		case vacant, mine, weaker, contested: // the keeper makes sure that the database has it, too
 			return *remembered, "remembered", nil
 		case released, lost:
 			loss := &lossError{me: me, claim: *remembered, there: there}
@@ -68,7 +68,7 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 	return c, "claimed", err
 }
 
-// allocate asks the database.
+// allocate gets an ID from the database.
 func (ns *NodeSync) allocate() (claim, error) {
 	s, name := ns.state, ns.state.identity.Name
 	if !s.connected.Load() {
@@ -91,7 +91,7 @@ func (ns *NodeSync) allocate() (claim, error) {
 	return c, nil
 }
 
-// checkOwnRecord looks at what the database says about this node's ID: the record must be there and be this node's.
+// checkOwnRecord checks the record of this node's ID: it must exist and belong to this node.
 func (ns *NodeSync) checkOwnRecord() error {
 	s, me := ns.state, ns.state.identity.self()
 	there := s.sources.records[s.claim.ID]
@@ -105,7 +105,7 @@ func (ns *NodeSync) checkOwnRecord() error {
 		}
 	}
 	if !proto.Equal(there, ns.ownRecord()) || len(s.sources.staleIDs(me, s.claim.ID)) > 0 {
-		ns.publish() // it was lost, changed by another program, or there is more than one
+		ns.publish() // the record was lost or changed by another program, or there is more than one
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// storeOf is the database as a cas.Store. One that offers no more than ClusterWideDB can do with less: IDs are claimed
-// safely, but not released, and records are replaced without comparing at the same instant.
+// storeOf returns the database as a cas.Store. A database that offers only ClusterWideDB supports less: IDs are claimed safely, but not
+// released, and records are replaced without an atomic comparison.
 func storeOf(db ClusterWideDB) cas.Store {
 	if s, ok := db.(cas.Store); ok {
 		return s
@@ -20,13 +20,13 @@ func storeOf(db ClusterWideDB) cas.Store {
 	return &basicStore{db: db, broker: db.NewBroker("")}
 }
 
-// basicStore makes a cas.Store of what ClusterWideDB has. It has no values except records of nodes.
+// basicStore implements cas.Store with ClusterWideDB. It has no values except records of nodes.
 type basicStore struct {
 	db     ClusterWideDB
 	broker keyval.ProtoBroker
 }
 
-// CommitFirst implements cas.Store, one change after the other. A change is one write.
+// CommitFirst implements cas.Store: it tries one change after the other. A change must be a single write.
 func (b *basicStore) CommitFirst(ctx context.Context, changes ...cas.Change) (index int, rev int64, err error) {
 	for i, c := range changes {
 		if len(c.Do) != 1 || c.Do[0].TTL != 0 || c.Do[0].Value == nil {
@@ -60,7 +60,7 @@ func (b *basicStore) change(ctx context.Context, c cas.Change, w cas.Write) (boo
 	return true, b.broker.Put(ctx, w.Key, record)
 }
 
-// Get implements cas.Store. A broker without revisions reports 0, which means "does not exist" to all that compare.
+// Get implements cas.Store. A broker without revisions reports 0, which means "does not exist" for comparisons, so Get returns 1 then.
 func (b *basicStore) Get(ctx context.Context, key string) (cas.Value, error) {
 	var record vppnode.VppNode
 	found, rev, err := b.broker.GetValue(ctx, key, &record)
@@ -94,7 +94,7 @@ func (b *basicStore) Keys(ctx context.Context, prefix string, _ int64) (keys []c
 	}
 	list, err := b.broker.ListKeys(ctx, prefix)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, 0, nil // what is taken then shows when it is claimed
+		return nil, 0, nil // IDs that are taken are then detected at the claim
 	}
 	for _, key := range list {
 		keys = append(keys, cas.Value{Key: key})

@@ -17,7 +17,7 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// plainDB offers what ClusterWideDB says and no more: its broker has no revisions.
+// plainDB offers only the methods of ClusterWideDB: its broker has no revisions.
 type plainDB struct{ db *fakeDB }
 
 // noRevisions is a broker of a database without revisions.
@@ -43,7 +43,7 @@ func (p plainDB) PutIfNotExists(key string, value []byte) (bool, error) {
 
 func (p plainDB) Close() error { return nil }
 
-// TestPlainDatabase: the documented interface of a database is enough to claim IDs and to publish addresses.
+// TestPlainDatabase checks that the documented interface of a database is sufficient to claim IDs and to publish addresses.
 func TestPlainDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -60,7 +60,7 @@ func TestPlainDatabase(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			ev := controller.NewDBResync() // which has no other node
+			ev := controller.NewDBResync() // has no other node
 			if err := ns.Resync(ev, ev.KubeState, 1, nil); err != nil {
 				t.Fatal(err)
 			}

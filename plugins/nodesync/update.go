@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// Update is called for KubeStateChange.
+// Update handles KubeStateChange and the events of this package.
 func (ns *NodeSync) Update(event controller.Event, _ controller.UpdateOperations) (changeDescription string, err error) {
 	switch ev := event.(type) {
 	case *idLost:
@@ -33,7 +33,7 @@ func (ns *NodeSync) Update(event controller.Event, _ controller.UpdateOperations
 	return "", nil
 }
 
-// updateRecord takes the change of a record.
+// updateRecord applies a change of a record.
 func (ns *NodeSync) updateRecord(ev *controller.KubeStateChange) (string, error) {
 	s := ns.state
 	next, _ := ev.NewValue.(*vppnode.VppNode)
@@ -58,7 +58,7 @@ func (ns *NodeSync) updateRecord(ev *controller.KubeStateChange) (string, error)
 	return change, err
 }
 
-// updateKube takes the change of a Node object: its addresses are among the node's management addresses.
+// updateKube applies a change of a Node object: its addresses are among the node's management addresses.
 func (ns *NodeSync) updateKube(ev *controller.KubeStateChange) (string, error) {
 	prev, next := model.Change[*model.Node](ev)
 	name := prev.GetName()
@@ -72,12 +72,12 @@ func (ns *NodeSync) updateKube(ev *controller.KubeStateChange) (string, error) {
 // heldBy reports whether the node is the one that is held under the ID: then its record is back.
 func (n *Node) heldBy(h *holds, id uint32) bool { return n != nil && n.ID == id && h.has(n) }
 
-// concernsOwn reports whether a change of the record of an ID has to do with this node.
+// concernsOwn reports whether a change of the record of an ID affects this node.
 func (ns *NodeSync) concernsOwn(id uint32, names []string) bool {
 	return id == ns.GetNodeID() || slices.Contains(names, ns.state.identity.Name)
 }
 
-// updateNodes puts the named nodes together again and informs the other plugins about those that have changed.
+// updateNodes recomputes the named nodes and informs the other plugins about those that have changed.
 func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string, error) {
 	s := ns.state
 	changes := 0
@@ -88,7 +88,7 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 		}
 		prev, next := s.nodes[name], s.sources.node(name)
 		if next == nil && (name == ns.ServiceLabel.GetAgentLabel() || (s.holds != nil && s.holds.has(prev))) {
-			continue // this node is there, and the other one may come back
+			continue // this node is present, and a held node may come back
 		}
 		if next == nil {
 			delete(s.nodes, name)
@@ -114,7 +114,7 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 	return fmt.Sprintf("%d node update(s)", changes), errors.Join(errs...)
 }
 
-// logNode has one line for each node that joined or left.
+// logNode logs one line for each node that joined or left.
 func (ns *NodeSync) logNode(name string, prev, next *Node) {
 	switch {
 	case prev == nil:
@@ -124,5 +124,5 @@ func (ns *NodeSync) logNode(name string, prev, next *Node) {
 	}
 }
 
-// Revert is NOOP - plugin handles only BestEffort events.
+// Revert does nothing: the plugin handles only BestEffort events.
 func (ns *NodeSync) Revert(controller.Event) error { return nil }

@@ -10,15 +10,15 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// view is the records of nodes as one that claims or releases an ID has to see them: as they are in the database, with their revisions, and
-// with the quarantine.
+// view holds the records of nodes as needed to claim or release an ID: as they are in the database, with their revisions, and with the
+// quarantine.
 type view struct {
 	sources
-	revs  map[uint32]int64 // by ID, of whatever is under its key, useful or not
+	revs  map[uint32]int64 // the revision of the value under an ID's key, whether or not the record is valid
 	guard map[uint32]int64 // IDs in quarantine
 }
 
-// readView reads everything, once.
+// readView reads all records and quarantines, once.
 func readView(ctx context.Context, store cas.Store) (*view, error) {
 	values, _, err := store.List(ctx, ksrPrefix+allocatedIDs+"/")
 	if err != nil {
@@ -46,10 +46,10 @@ func (v *view) take(kv cas.Value) {
 		v.broken[key] = err.Error()
 		return
 	}
-	_, _ = v.set(key, record) // what is wrong is in v.broken
+	_, _ = v.set(key, record) // the fault is in v.broken
 }
 
-// refresh reads which IDs have been taken until the revision at (zero: now), without reading their owners.
+// refresh reads the IDs that have been taken up to the revision at (zero: now), without reading their owners.
 func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	keys, _, err := store.Keys(ctx, ksrPrefix+allocatedIDs+"/", at)
 	if err != nil {
@@ -64,13 +64,13 @@ func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	return nil
 }
 
-// forget makes an ID count as taken by an unknown node.
+// forget marks an ID as taken by an unknown node.
 func (v *view) forget(id uint32) {
 	_, _ = v.set(recordKey(id), nil)
 	v.revs[id] = max(v.revs[id], 1)
 }
 
-// free lists up to n IDs that can be claimed, from the lowest: those without a record and those whose quarantine is over.
+// free returns up to n IDs that can be claimed, from the lowest: those without a record and those whose quarantine has ended.
 func (v *view) free(n int) []uint32 {
 	out := make([]uint32, 0, n)
 	for id := uint32(1); len(out) < n && id != 0; id++ {
@@ -81,12 +81,12 @@ func (v *view) free(n int) []uint32 {
 	return out
 }
 
-// claimChange is the change that claims an ID for a node, if nothing has happened to it since the view was read.
+// claimChange returns the change that claims an ID for a node, if the ID has not changed since the view was read.
 func (v *view) claimChange(me self, id uint32, now time.Time) (claim, cas.Change, error) {
 	c := claim{ID: id, Generation: 1, Claimed: now.UnixMilli()}
 	change := cas.Change{If: []cas.Cond{{Key: fullKey(id)}}}
 	if there := v.records[id]; there != nil {
-		// The number goes on, so that everybody can tell the new owner from those before.
+		// The generation continues, so that other nodes can distinguish the new owner from earlier ones.
 		c.Generation = there.GetGeneration() + 1
 		change.If[0].Rev = v.revs[id]
 		if isReleased(there) && !me.owns(there) {
@@ -98,7 +98,7 @@ func (v *view) claimChange(me self, id uint32, now time.Time) (claim, cas.Change
 	return c, change, err
 }
 
-// record is the record of a claim, without addresses.
+// record returns the record of a claim, without addresses.
 func (c claim) record(me self) *vppnode.VppNode {
 	return &vppnode.VppNode{Id: c.ID, Name: me.name, Uuid: me.uuid, Generation: c.Generation, ClaimedMs: c.Claimed}
 }

@@ -12,11 +12,11 @@ import (
 const (
 	PeerAnswers = "answering"
 	PeerSilent  = "silent"
-	PeerMissed  = "missed" // the last question had no answer; not believed yet
+	PeerMissed  = "missed" // the last probe was not answered; this is not confirmed yet
 )
 
-// PeerPath is the path to one address of another node: what the last question to it has shown. An address that has not been asked yet has
-// none. In a large cluster a peer that this node is not the witness of is asked in turn, so that Asked may be minutes old.
+// PeerPath is the path to one address of another node: the result of the last probe. An address that has not been probed yet has none. In a
+// large cluster a peer whose witness is another node is probed in turn, so that Asked may be minutes ago.
 type PeerPath struct {
 	Node    string     `json:"node"`
 	Address netip.Addr `json:"address"`
@@ -26,13 +26,13 @@ type PeerPath struct {
 	Asked time.Time `json:"asked"`
 }
 
-// book has the paths to peers for those that ask by REST. Each round changes only what it has asked.
+// book holds the paths to peers for REST requests. Each round changes only the paths that it has probed.
 type book struct {
 	mu    sync.Mutex
 	paths map[netip.Addr]PeerPath // guarded by mu
 }
 
-// note takes in the questions of a round.
+// note records the probes of a round.
 func (b *book) note(at time.Time, asked []askedPeer, down func(netip.Addr) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,7 @@ func (b *book) note(at time.Time, asked []askedPeer, down func(netip.Addr) bool)
 	}
 }
 
-// keep forgets the addresses that are not a peer's any more.
+// keep removes the addresses that no longer belong to a peer.
 func (b *book) keep(peers []Peer) {
 	owners := map[netip.Addr]string{}
 	for i := range peers {
@@ -71,7 +71,7 @@ func (b *book) keep(peers []Peer) {
 	}
 }
 
-// list is a copy, by node and address.
+// list returns a copy of the paths, sorted by node and address.
 func (b *book) list() []PeerPath {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +85,7 @@ func (b *book) list() []PeerPath {
 	return out
 }
 
-// Down reports whether an address is silent for longer than chance explains.
+// Down reports whether an address has been silent for so many probes that it counts as down.
 func (c *core) Down(a netip.Addr) bool {
 	s := c.peers.byAddr[a]
 	return s != nil && s.down

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// report is what GET Path answers.
+// report returns the response of GET Path.
 func report(t *testing.T, web mux) (rep Report) {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -19,7 +19,7 @@ func report(t *testing.T, web mux) (rep Report) {
 	return rep
 }
 
-// TestPathsAreReported: the path to each node that was asked is in the answer, with the time that an answer takes, and goes with its node.
+// TestPathsAreReported checks that the path to each probed node is in the response, with the RTT, and is removed with its node.
 func TestPathsAreReported(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, web mux) {
 		resync(t, p)
@@ -47,7 +47,7 @@ func TestPathsAreReported(t *testing.T) {
 	})
 }
 
-// TestSilentPeer: a peer that is believed to be down is silent, even if one of its answers has come.
+// TestSilentPeer checks that a peer that counts as down is silent, even if it has answered one probe.
 func TestSilentPeer(t *testing.T) {
 	b := book{}
 	at := netip.MustParseAddr("10.1.2.1")

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Times are the timeout of the watch.
+// Times holds the thresholds and timeouts of the watch.
 type Times struct {
-	Link         time.Duration // frames wait on a link while none moves
-	LinkFrames   uint64        // and this many, at least
-	LinkDown     int           // rounds without device or carrier
+	Link         time.Duration // how long frames must wait on a link while none moves
+	LinkFrames   uint64        // the minimum number of such frames
+	LinkDown     int           // rounds without a device or carrier
 	Gateway      int           // rounds in which the gateway is silent while VPP answers
-	PeerMisses   int           // questions in a row that a peer does not answer
-	PeerHits     int           // and that it answers, until it counts as back
-	PeerJoins    time.Duration // a peer that has never answered may be about to join
-	AllPeers     time.Duration // nothing answers
-	TableRefused uint64        // sessions that found no room
-	TableCalm    time.Duration // without another one, until the table counts as having room again
-	Ended        int           // rounds without a cause until it has ended
-	Unproven     int           // rounds after which this holds also for a link on which nothing moves
-	HealFirst    time.Duration // the pause after the first attempt to heal, doubled for each further one …
-	HealMax      time.Duration // … up to this
-	HealCalm     time.Duration // without an attempt, beyond the longest pause, until attempts are counted from one again
+	PeerMisses   int           // consecutive probes that a peer does not answer
+	PeerHits     int           // consecutive probes that it answers, until it counts as back
+	PeerJoins    time.Duration // for this long, a peer that has never answered may be about to join
+	AllPeers     time.Duration // no peer answers
+	TableRefused uint64        // sessions for which there was no room
+	TableCalm    time.Duration // time without a refused session, until the table counts as having room again
+	Ended        int           // rounds without a cause until the cause has ended
+	Unproven     int           // the number of rounds after which a cause ends also for a link on which nothing moves
+	HealFirst    time.Duration // the pause after the first repair attempt, doubled for each further one …
+	HealMax      time.Duration // … up to this limit
+	HealCalm     time.Duration // time without an attempt, beyond the longest pause, after which attempts are counted from one again
 }
 
-// defaultTimes are those of the agent.
+// defaultTimes returns the times that the agent uses.
 func defaultTimes() Times {
 	return Times{
 		Link: 3 * time.Second, LinkFrames: 3, LinkDown: 2, Gateway: 4, PeerMisses: 3, PeerHits: 2, PeerJoins: 30 * time.Second,
@@ -37,7 +37,7 @@ func defaultTimes() Times {
 	}
 }
 
-// core is the state of the data path: rounds in, causes and actions out. It has no clock and does nothing by itself.
+// core is the state of the data path: it turns rounds into causes and actions. It has no clock and starts no goroutine.
 type core struct {
 	times    Times
 	picker   picker
@@ -46,28 +46,28 @@ type core struct {
 	host     link
 	table    table
 	limits   limits
-	gateway  int    // rounds in which it has been silent
-	heard    uint64 // frames that VPP had taken from the uplink when a peer answered last
+	gateway  int    // consecutive rounds in which the gateway was silent
+	heard    uint64 // the number of frames that VPP had received from the uplink when a peer last answered
 	causes   []*lasting
 	tries    map[Fix]*attempts
 	sessions Sessions
 }
 
-// lasting is a cause, for how many rounds it has not been seen, and for how many of them its end was.
+// lasting is a cause, with the number of rounds in which it was not seen, and the number of rounds in which it counted as ended.
 type lasting struct {
 	Cause
 	unseen, ended int
 }
 
-// newCore is a core without any data yet.
+// newCore returns a core without any data.
 func newCore(times Times) *core {
 	return &core{times: times, peers: newPeers(), limits: limits{}, tries: map[Fix]*attempts{}}
 }
 
-// SetPeers reports which other nodes there are, and the ID of this one.
+// SetPeers sets the other nodes and the ID of this node.
 func (c *core) SetPeers(self uint32, list []Peer) { c.peers.set(c.picker.set(self, list)) }
 
-// Ask reports which addresses of which peers to ask in the next round.
+// Ask returns the addresses of peers to probe in the next round.
 func (c *core) Ask() []askedPeer {
 	var out []askedPeer
 	for _, p := range c.picker.pick(c.peers.suspect) {
@@ -78,7 +78,7 @@ func (c *core) Ask() []askedPeer {
 	return out
 }
 
-// Pause forgets everything that is wrong: the dataplane is away, or is being programmed, and others tell that.
+// Pause clears all causes: the dataplane is not running or is being programmed, and other parts of the agent report this.
 func (c *core) Pause() {
 	c.uplink.forget()
 	c.host.forget()
@@ -86,7 +86,7 @@ func (c *core) Pause() {
 	c.gateway, c.causes = 0, nil
 }
 
-// Step takes in a round. It returns what is to be done, at most one thing at a time; Causes are then what is wrong.
+// Step processes a round. It returns the repair to run, at most one; after it, Causes are the current faults.
 func (c *core) Step(r Round) action {
 	var now []Cause
 	add := func(cause Cause, ok bool) bool {
@@ -99,7 +99,7 @@ func (c *core) Step(r Round) action {
 	add(c.table.step(r.At, r.Sessions, &c.times))
 	now = append(now, c.limits.step(r.At, r.Refusing, &c.times)...)
 	switch {
-	case !r.Alive: // whether it stands still or works, is reported by others
+	case !r.Alive: // other parts report whether VPP has stopped or is busy
 		c.uplink.pause(r.Uplink)
 		c.host.pause(r.Host)
 		c.peers.pause()
@@ -123,7 +123,7 @@ func (c *core) Step(r Round) action {
 	return c.next(r.At)
 }
 
-// silentGateway: the host does not reach VPP, which answers otherwise.
+// silentGateway returns the cause for a host that does not reach VPP although VPP answers by other means.
 func (c *core) silentGateway(r Round) (Cause, bool) {
 	if c.gateway++; c.gateway < c.times.Gateway {
 		return Cause{}, false
@@ -140,7 +140,7 @@ func (c *core) silentGateway(r Round) (Cause, bool) {
 		if why.heal != (Fix{}) {
 			cause.heal = why.heal
 		}
-	case c.host.doubtful(): // the next rounds will show
+	case c.host.doubtful(): // the next rounds decide
 		cause.heal = Fix{}
 	}
 	return cause, true
@@ -148,12 +148,12 @@ func (c *core) silentGateway(r Round) (Cause, bool) {
 
 func (c *core) brokenUplink(r Round) (Cause, bool) {
 	cause, ok := c.uplink.broken(r.At, &c.times)
-	// A node alone does its work without an uplink.
+	// A node that is alone in its cluster works without an uplink.
 	cause.Unready = cause.Kind != UplinkDown || len(c.picker.list) > 0
 	return cause, ok
 }
 
-// silentPeers: others do not answer. Whether that is this node's fault shows in what its uplink receives.
+// silentPeers returns the cause for other nodes that do not answer. The frames that the uplink receives show whether this node is at fault.
 func (c *core) silentPeers(r Round) (Cause, bool) {
 	taken := uint64(0)
 	if r.Uplink != nil {
@@ -165,7 +165,7 @@ func (c *core) silentPeers(r Round) (Cause, bool) {
 	if !c.peers.allSilent(r.At, &c.times) {
 		cause, ok := c.peers.unreachable()
 		if ok && c.peers.noneFor(r.At, c.times.AllPeers) {
-			// It may be the fault of this node, also in a cluster of two and when other nodes have just joined.
+			// This node may be at fault, also in a cluster of two and when other nodes have just joined.
 			cause.heal = Fix{Resync: true}
 		}
 		return cause, ok
@@ -185,7 +185,7 @@ func (c *core) silentPeers(r Round) (Cause, bool) {
 	return cause, true
 }
 
-// works reports whether the round shows that a cause has ended, and not only that nothing is seen of it.
+// works reports whether the round proves that a cause has ended, and not only that the cause was not seen.
 func (c *core) works(k Kind, r *Round) bool {
 	switch k {
 	case GatewayUnreachable:
@@ -198,8 +198,8 @@ func (c *core) works(k Kind, r *Round) bool {
 	return true
 }
 
-// merge makes what was seen in this round the causes. One that is not seen any more lasts a little longer: a link that was just made
-// again has to prove that it works, if there is any traffic on it.
+// merge updates the causes from this round. A cause that is no longer seen lasts a little longer: a link that was just created again has to
+// prove that it works, if there is any traffic on it.
 func (c *core) merge(r Round, now []Cause) {
 	for _, old := range c.causes {
 		old.unseen++
@@ -225,7 +225,7 @@ func (c *core) merge(r Round, now []Cause) {
 	})
 }
 
-// Recreated says that a link has been made again: what was seen of it before does not count any more.
+// Recreated clears the state of the links after a link has been created again.
 func (c *core) Recreated() {
 	c.uplink.forget()
 	c.host.forget()
@@ -233,10 +233,10 @@ func (c *core) Recreated() {
 	c.gateway = 0
 }
 
-// State is the data path as it is known.
+// State is the current state of the data path.
 type State struct {
 	Causes []Cause `json:"causes"`
-	// Peers are the addresses of other nodes by what is known of them.
+	// Peers counts the addresses of other nodes by their state.
 	Peers    PeerCount `json:"peers"`
 	Sessions Sessions  `json:"natSessions"`
 	Uplink   *Link     `json:"uplink,omitempty"`
@@ -247,10 +247,10 @@ type State struct {
 type PeerCount struct {
 	Answering int `json:"answering"`
 	Silent    int `json:"silent"`
-	Unknown   int `json:"unknown"` // not asked yet, or about to join
+	Unknown   int `json:"unknown"` // not probed yet, or about to join
 }
 
-// State is a copy.
+// State returns a copy of the state.
 func (c *core) State() State {
 	s := State{Causes: []Cause{}, Sessions: c.sessions, Uplink: c.uplink.before, Host: c.host.before}
 	for _, cause := range c.causes {
@@ -260,7 +260,7 @@ func (c *core) State() State {
 	return s
 }
 
-// Ready reports why the node cannot serve pods.
+// Ready returns the reason why the node cannot serve pods, or nil.
 func (s State) Ready() error {
 	var list []string
 	for _, c := range s.Causes {
@@ -274,10 +274,10 @@ func (s State) Ready() error {
 	return errors.New("data path: " + strings.Join(list, "; "))
 }
 
-// String is the cause in one line.
+// String describes the cause in one line.
 func (c Cause) String() string { return string(c.Kind) + ": " + c.Text }
 
-// addressesOf are addresses to ask.
+// addressesOf returns the addresses to probe.
 func addressesOf(asked []askedPeer) []netip.Addr {
 	out := make([]netip.Addr, len(asked))
 	for i, a := range asked {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sim is a data path with faults: it makes the rounds that a driver would see.
+// sim is a data path with faults: it produces the rounds that a driver would see.
 type sim struct {
 	t      *testing.T
 	core   *core
@@ -20,12 +20,12 @@ type sim struct {
 
 	frozen, noVPP, gatewayOff       bool
 	stuck, deaf, hostDeaf, hostMute bool
-	ambient                         uint64          // frames per round that others send
+	ambient                         uint64          // frames per round from other senders
 	off                             map[string]bool // nodes that do not answer
 	noIPv6                          bool
 	used, refused                   uint64
-	nat44                           bool // the table reports what it refuses
-	keeps                           bool // and keeps what it has
+	nat44                           bool // the table reports refused sessions
+	keeps                           bool // the table keeps its sessions
 	refusing                        []Refusing
 	actions                         []string
 }
@@ -40,7 +40,7 @@ func newSim(t *testing.T, nodes int) *sim {
 	return s
 }
 
-// join makes this node, number 1, one of so many.
+// join makes this node, number 1, a member of a cluster with this many nodes.
 func (s *sim) join(nodes int) {
 	var list []Peer
 	for id := 2; id <= nodes; id++ {
@@ -51,7 +51,7 @@ func (s *sim) join(nodes int) {
 	s.core.SetPeers(1, list)
 }
 
-// run lets seconds pass.
+// run simulates seconds.
 func (s *sim) run(seconds int) {
 	for range seconds {
 		s.now = s.now.Add(time.Second)
@@ -118,7 +118,7 @@ func (s *sim) ask(asked []askedPeer) {
 	}
 }
 
-// says expects the causes, and whether the node is ready.
+// says checks the causes, and whether the node is ready.
 func (s *sim) says(ready bool, kinds ...Kind) {
 	s.t.Helper()
 	var got []Kind
@@ -142,7 +142,7 @@ func (s *sim) did(actions ...string) {
 	s.actions = nil
 }
 
-// Each fault is noticed within 5 s, has its own name, and ends within 3 s of its end.
+// TestFaults checks that each fault is detected within 5 s, has its own name, and ends within 3 s after its end.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -201,8 +201,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What is no fault: a lost answer or two, a VPP that stands still for a moment, a peer that joins, a family that two nodes do not
-// have in common, traffic that only comes or only goes.
+// TestNoFaults checks events that are not faults: one or two lost answers, a VPP that stops for a moment, a joining peer, a family that two
+// nodes do not have in common, traffic in one direction only.
 func TestNoFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -234,7 +234,7 @@ func TestNoFaults(t *testing.T) {
 	}
 }
 
-// IPv6 between nodes that have never had it is no fault; that which gets lost is.
+// TestFamilies checks that IPv6 between nodes that have never had it is not a fault, and that IPv6 that was lost is one.
 func TestFamilies(t *testing.T) {
 	s := newSim(t, 3)
 	s.noIPv6 = true
@@ -247,7 +247,7 @@ func TestFamilies(t *testing.T) {
 	s.says(true, PeerUnreachable)
 }
 
-// A peer that never came is reported in the end.
+// TestPeerThatNeverAnswers checks that a peer that never answers is finally reported.
 func TestPeerThatNeverAnswers(t *testing.T) {
 	s := newSim(t, 3)
 	s.off["n3"] = true
@@ -257,7 +257,8 @@ func TestPeerThatNeverAnswers(t *testing.T) {
 	s.says(true, PeerUnreachable)
 }
 
-// A node that loses its way to the one peer that has answered compares its dataplane, also when others have just joined.
+// TestPeerIsLostWhileOthersJoin checks that a node that loses the only peer that has answered compares its dataplane, also when others have
+// just joined.
 func TestPeerIsLostWhileOthersJoin(t *testing.T) {
 	s := newSim(t, 2)
 	s.run(10)
@@ -271,7 +272,8 @@ func TestPeerIsLostWhileOthersJoin(t *testing.T) {
 	s.says(true)
 }
 
-// Healing that does not help is tried again after growing pauses, and after a long time of peace with short ones.
+// TestHealingBacksOff checks that a repair that does not help is repeated with growing pauses, and after a long time without faults with
+// short ones.
 func TestHealingBacksOff(t *testing.T) {
 	s := newSim(t, 3)
 	s.run(10)
@@ -299,7 +301,8 @@ func TestHealingBacksOff(t *testing.T) {
 	s.did("uplink")
 }
 
-// A healing that helped is forgiven only after a while: a link that is wedged again and again is not made again all the time.
+// TestHealingThatHelpsForAMoment checks that pauses become short only after a while: a link that gets stuck repeatedly is not created again
+// all the time.
 func TestHealingThatHelpsForAMoment(t *testing.T) {
 	s := newSim(t, 3)
 	n := 0
@@ -318,7 +321,7 @@ func TestHealingThatHelpsForAMoment(t *testing.T) {
 	}
 }
 
-// What is being programmed is not judged.
+// TestPause checks that a dataplane that is being programmed is not checked.
 func TestPause(t *testing.T) {
 	s := newSim(t, 3)
 	s.run(10)
@@ -331,7 +334,7 @@ func TestPause(t *testing.T) {
 	s.did()
 }
 
-// The worst is reported first, and heals first.
+// TestSeveralCauses checks that the worst cause is reported and repaired first.
 func TestSeveralCauses(t *testing.T) {
 	s := newSim(t, 3)
 	s.run(10)
@@ -345,7 +348,8 @@ func TestSeveralCauses(t *testing.T) {
 	}
 }
 
-// A table that refuses connections and keeps those it has reports both: that it fills, and that it is full.
+// TestTableThatKeeps checks that a table that refuses connections and keeps existing ones reports both: that it is filling, and that it is
+// full.
 func TestTableThatKeeps(t *testing.T) {
 	s := newSim(t, 3)
 	s.nat44, s.keeps, s.refused = true, true, 1000
@@ -370,12 +374,13 @@ func TestTableThatKeeps(t *testing.T) {
 	s.did()
 }
 
-// A sender at its limit is named, and the node stays ready; other senders are not.
+// TestConnectionLimit checks that a sender at its limit is reported by name, while the node stays ready, and that other senders are not
+// reported.
 func TestConnectionLimit(t *testing.T) {
 	s := newSim(t, 3)
 	s.refusing = []Refusing{{Name: "ns/greedy", Open: 100, Refused: 5000}, {Name: "ns/good", Open: 3}}
 	s.run(15)
-	s.says(true) // refused long ago
+	s.says(true) // refused a long time ago
 	s.refusing[0].Refused += 9
 	s.refusing[1].Refused += 9
 	s.run(5)
@@ -392,16 +397,17 @@ func TestConnectionLimit(t *testing.T) {
 	s.refusing[0].Refused += 20
 	s.run(3)
 	s.says(true, ConnectionLimit)
-	s.refusing = s.refusing[1:] // the pod is gone
+	s.refusing = s.refusing[1:] // the pod is deleted
 	s.run(5)
 	s.says(true)
 	s.did()
 }
 
-// A table of NAT44 is full when it refuses sessions, and not when it holds many: they may be over.
+// TestTableThatCountsRefusals checks that a table of NAT44 is full when it refuses sessions, and not when it holds many: these may have
+// ended.
 func TestTableThatCountsRefusals(t *testing.T) {
 	s := newSim(t, 3)
-	s.nat44, s.refused = true, 1000 // of long ago
+	s.nat44, s.refused = true, 1000 // from a long time ago
 	s.run(5)
 	s.used = s.limit
 	s.run(100)
@@ -427,7 +433,7 @@ func TestTableThatCountsRefusals(t *testing.T) {
 	s.says(true)
 }
 
-// On Linux there is no VPP: no gateway is asked, and of the uplink only the device is looked at.
+// TestLinux: without VPP no gateway is probed, and only the device of the uplink is checked.
 func TestLinux(t *testing.T) {
 	s := newSim(t, 3)
 	s.noVPP = true
@@ -440,8 +446,8 @@ func TestLinux(t *testing.T) {
 	s.says(true)
 }
 
-// A node asks as many others in a cluster of a thousand as in one of seven; each is asked by its two witnesses all the time, and
-// by everybody in the end; those that are silent are asked again soon.
+// TestProbedNodes checks that a node probes as many others in a cluster of a thousand as in one of seven. Each node is probed by its two
+// witnesses in every round, and by all nodes over time; silent nodes are soon probed again.
 func TestProbedNodes(t *testing.T) {
 	const nodes = 1000
 	s := newSim(t, nodes)
@@ -458,7 +464,7 @@ func TestProbedNodes(t *testing.T) {
 	if len(seen) != nodes-1 || seen["n1000"] < nodes/turnPeers || seen["n999"] < nodes/turnPeers {
 		t.Errorf("%d nodes were asked; n1000 %d times, n999 %d times", len(seen), seen["n1000"], seen["n999"])
 	}
-	// Every node is near to two.
+	// Two nodes are near to each node.
 	near := map[string]int{}
 	for self := uint32(1); self <= 7; self++ {
 		var list []Peer
@@ -480,11 +486,11 @@ func TestProbedNodes(t *testing.T) {
 	}
 }
 
-// In a large cluster a peer that is silent is reported to Kubernetes by its witnesses alone.
+// TestWitnesses checks that in a large cluster only the witnesses of a silent peer report it to Kubernetes.
 func TestWitnesses(t *testing.T) {
 	for node, quiet := range map[string]bool{"n1000": false, "n500": true} {
 		s := newSim(t, 1000)
-		s.run(600) // everybody has answered
+		s.run(600) // all nodes have answered
 		s.off[node] = true
 		for range 600 {
 			s.run(1)
@@ -499,7 +505,7 @@ func TestWitnesses(t *testing.T) {
 	}
 }
 
-// Many silent peers: few are named, and still as many are asked.
+// TestManySilentPeers checks that with many silent peers only a few are named, and the number of probes stays the same.
 func TestManySilentPeers(t *testing.T) {
 	s := newSim(t, 100)
 	s.run(100)

@@ -1,23 +1,23 @@
-// Package pathwatch watches the data path of this node: whether packets get through, not whether processes run. An agent and a VPP that are
-// in the best of health may move nothing, because a ring is wedged, a cable is out or a table is full.
+// Package pathwatch watches the data path of this node: it checks whether packets get through, not whether processes run. Even if the agent
+// and VPP are healthy, no packet may get through, because a ring is stuck, a cable is disconnected or a table is full.
 //
-// Once a second (watch.go) it collects what can be seen at nearly no cost:
+// Once a second (watch.go) it collects data that cost almost nothing:
 //
-//   - echo requests from the host to this node's own gateway in VPP, and by the overlay to the pod gateways of a few other nodes
-//     (echo.go). They take the way of pods' packets: the host's link, the tables, the tunnel, the uplink, and the same back.
+//   - echo requests from the host to this node's own gateway in VPP, and through the overlay to the pod gateways of a few other
+//     nodes (echo_linux.go). They use the path of pods' packets: the host's link, the tables, the tunnel, the uplink, and back.
 //   - counters of the uplink and of the host's link, on both sides: VPP's and the Linux device's.
-//   - how full the table of NAT sessions is.
+//   - the number of used entries in the table of NAT sessions.
 //
-// A node asks the same number of others however many there are (picker.go): the two before it in the order of IDs, which it is the witness
-// of, two more in turn, and two of those that did not answer lately. So each node is asked every second by its two witnesses, and an outage
-// is noticed within seconds, reported to Kubernetes by two nodes and not by all, and costs what it always does.
+// A node probes the same number of other nodes in a cluster of any size (picker.go): the two before it in the order of IDs, whose witness
+// it is, two more in turn, and two of those that did not answer recently. So each node is probed every second by its two witnesses. An
+// outage is detected within seconds, is reported to Kubernetes by two nodes and not by all, and does not increase the cost.
 //
-// What the round has seen goes into a pure core (core.go), which has the state of each link (link.go), each peer (peers.go) and the table
-// (table.go), and answers with what is wrong and what is to be done about it. Nothing is believed at first sight, and the node is unready
-// only by evidence on its own side: a peer that is silent is reported, an uplink that is broken makes the node unready. What can be healed
-// is: a link whose device moves packets that VPP does not see, or the other way round, is deleted and created again (under its pods, which
-// keep what they have); where nothing shows why, dataplane and desired state are compared. Both after growing pauses (heal.go).
+// The result of a round is the input of a pure core (core.go), which has the state of each link (link.go), each peer (peers.go) and the
+// table (table.go), and returns the faults and their repair. A fault must last for several rounds, and only evidence about this node itself
+// makes it unready: a silent peer is reported, a broken uplink makes the node unready. Some faults are repaired: a link whose device moves
+// packets that VPP does not see, or vice versa, is deleted and created again (the pods keep their interfaces). If the reason is unknown,
+// dataplane and desired state are compared. Both repairs are repeated with growing pauses (heal.go).
 //
-// What is wrong is seen in the agent's readiness, GET /contiv/v1/datapath, contiv-netctl check, metrics (report.go), and in an Event and a
-// condition of the Node (tell.go). docs/troubleshooting.md says what each cause means; docs/adr/0014 why it is done like this.
+// Faults appear in the agent's readiness, GET /contiv/v1/datapath, contiv-netctl check, metrics (report.go), and in an Event and a
+// condition of the Node (tell.go). docs/troubleshooting.md describes each cause; docs/adr/0014 gives the reasons for this design.
 package pathwatch

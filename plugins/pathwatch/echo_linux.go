@@ -15,23 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pinger asks by ICMP echo requests from the agent's network namespace, all of a round at once. It has one raw socket per family, which the
-// kernel gives echo replies only. It identifies an answer by its payload: cnat of the other node may have given it another source and
-// another ID. Not safe for concurrent use.
+// Pinger sends ICMP echo requests from the agent's network namespace, all of a round at once. It has one raw socket per family, with a
+// filter so that the kernel delivers echo replies only. It identifies a reply by its payload: cnat on the other node may have changed the
+// source and the ID. Not safe for concurrent use.
 type Pinger struct {
-	token uint64 // no other pinger has it
+	token uint64 // unique for each pinger
 	round uint32
 	fds   [2]int // IPv4, IPv6; -1: not open
 }
 
-// NewPinger opens nothing before the first question.
+// NewPinger returns a Pinger. It opens its sockets at the first request.
 func NewPinger() *Pinger { return &Pinger{token: rand.Uint64(), fds: [2]int{-1, -1}} }
 
 // Close closes the sockets.
 func (p *Pinger) Close() {
 	for i, fd := range p.fds {
 		if fd >= 0 {
-			_ = unix.Close(fd) // nothing is lost
+			_ = unix.Close(fd) // an error would lose no data
 			p.fds[i] = -1
 		}
 	}
@@ -58,7 +58,7 @@ func (p *Pinger) open(i int) (err error) {
 		return fmt.Errorf("raw socket: %w", err)
 	}
 	if i == 0 {
-		const icmpFilter = 1 // linux/icmp.h: ICMP_FILTER, a mask of the types that are not wanted
+		const icmpFilter = 1 // linux/icmp.h: ICMP_FILTER, a mask of the types to drop
 		err = unix.SetsockoptInt(fd, unix.SOL_RAW, icmpFilter, ^(1 << 0))
 	} else {
 		var filter unix.ICMPv6Filter
@@ -76,7 +76,7 @@ func (p *Pinger) open(i int) (err error) {
 	return nil
 }
 
-// Ask implements Echo. An address to which the kernel has no way does not answer.
+// Ask implements Echo. An address to which the kernel has no route counts as not answering.
 func (p *Pinger) Ask(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error) {
 	took := make([]time.Duration, len(addrs))
 	waiting := 0
@@ -112,7 +112,7 @@ func (p *Pinger) Ask(ctx context.Context, addrs []netip.Addr, timeout time.Durat
 	return took, nil
 }
 
-// The payload: the token, the round, the number of the question, and, for packet captures, a word.
+// The payload: the token, the round, the index of the request, and, for packet captures, a text.
 const (
 	payloadSize = 16
 	payloadWord = "contiv data path"
@@ -140,7 +140,7 @@ func (p *Pinger) send(to netip.Addr, i int) error {
 	return unix.Sendto(p.fds[1], data, 0, &unix.SockaddrInet6{Addr: to.As16()})
 }
 
-// wait waits until something has come.
+// wait waits until a reply has arrived or d has passed.
 func (p *Pinger) wait(d time.Duration) error {
 	var fds []unix.PollFd
 	for _, fd := range p.fds {
@@ -155,14 +155,14 @@ func (p *Pinger) wait(d time.Duration) error {
 	return nil
 }
 
-// receive reads the answers that have come; answer receives which questions of this round they are for.
+// receive reads the replies that have arrived; it calls answer with the index of each request of this round that was answered.
 func (p *Pinger) receive(answer func(i int)) {
 	var buf [256]byte
 	for family, fd := range p.fds {
 		for fd >= 0 {
 			n, _, err := unix.Recvfrom(fd, buf[:], 0)
 			if err != nil {
-				break // there is no more
+				break // no more replies
 			}
 			if i, ok := p.ours(family, buf[:n]); ok {
 				answer(i)
@@ -171,7 +171,7 @@ func (p *Pinger) receive(answer func(i int)) {
 	}
 }
 
-// ours is the number of the question that a message answers. IPv4 comes with its header.
+// ours returns the index of the request that a message answers. An IPv4 message includes its IP header.
 func (p *Pinger) ours(family int, data []byte) (i int, ok bool) {
 	head := 8
 	if family == 0 && len(data) > 0 {

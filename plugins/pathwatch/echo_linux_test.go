@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Addresses of this host answer, in both families and all in one round; one that nothing has does not, and takes no longer than it may.
+// TestPinger checks that addresses of this host answer, in both families and all in one round, and that an unused address does not, and
+// takes no longer than the timeout.
 func TestPinger(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("raw sockets need root")
@@ -46,7 +47,7 @@ func TestPinger(t *testing.T) {
 	}
 }
 
-// What is no answer to the present question: too short, of another round, of another program.
+// TestAnswersOfOthers checks messages that are not answers to the current probe: too short, from another round, for another program.
 func TestAnswersOfOthers(t *testing.T) {
 	p := &Pinger{token: 1 << 40, round: 7}
 	other := &Pinger{token: 2, round: 7}

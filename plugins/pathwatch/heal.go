@@ -2,13 +2,13 @@ package pathwatch
 
 import "time"
 
-// attempts are those to heal one thing.
+// attempts counts the attempts of one repair.
 type attempts struct {
 	made int
 	last time.Time
 }
 
-// pause is how long to wait after the last attempt.
+// pause returns how long to wait after the last attempt.
 func (a *attempts) pause(t *Times) time.Duration {
 	d := t.HealFirst
 	for i := 1; i < a.made && d < t.HealMax; i++ {
@@ -17,7 +17,7 @@ func (a *attempts) pause(t *Times) time.Duration {
 	return min(d, t.HealMax)
 }
 
-// due reports whether the next attempt may be made, and counts it. What has been well for long begins again with short pauses.
+// due reports whether the next attempt may be made, and counts it. After a long time without attempts the pauses are short again.
 func (a *attempts) due(now time.Time, t *Times) bool {
 	if a.made > 0 && now.Sub(a.last) >= t.HealMax+t.HealCalm {
 		a.made = 0
@@ -30,7 +30,7 @@ func (a *attempts) due(now time.Time, t *Times) bool {
 	return true
 }
 
-// next is the first cause about which something can be done now.
+// next returns the first cause that can be repaired now.
 func (c *core) next(at time.Time) action {
 	for _, cause := range c.causes {
 		if cause.heal == (Fix{}) || cause.unseen > 0 {
@@ -44,7 +44,7 @@ func (c *core) next(at time.Time) action {
 		if tries.due(at, &c.times) {
 			return action{Fix: cause.heal, Why: cause.Cause}
 		}
-		return action{} // first things first: what is worse explains the rest
+		return action{} // a worse cause comes first: it explains the following ones
 	}
 	return action{}
 }

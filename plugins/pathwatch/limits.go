@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// limits are the senders that have as many connections as they may have.
+// limits holds the senders that have reached their limit of connections.
 type limits map[string]*limited
 
-// limited is one of them: how many of its connections were refused when it was looked at last, and since it was calm.
+// limited is one such sender: its number of refused connections at the last check, and since it was last calm.
 type limited struct {
 	before, refused uint64
 	last            time.Time // the last refusal
 }
 
-// step reports which senders are refused connections now. It is theirs to mend: the node serves all others.
+// step returns the senders whose connections are currently refused. The fault is the sender's, not the node's: the node serves all others.
 func (l limits) step(at time.Time, list []Refusing, times *Times) (out []Cause) {
 	seen := make(map[string]bool, len(list))
 	for _, r := range list {
 		seen[r.Name] = true
 		e, known := l[r.Name]
 		if !known {
-			l[r.Name] = &limited{before: r.Refused} // those of long ago
+			l[r.Name] = &limited{before: r.Refused} // earlier refusals do not count
 			continue
 		}
 		if r.Refused > e.before {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// flow is one direction of a link: what waits to be moved while nothing moves.
+// flow is one direction of a link: the frames that wait while none is moved.
 type flow struct {
 	waiting uint64
-	since   time.Time // when the first of them came
+	since   time.Time // the arrival of the first of them
 	moved   bool      // in the last round
 }
 
-// step notes that n frames came since the last round, and whether any has been moved.
+// step records that n frames have arrived since the last round, and whether any has been moved.
 func (f *flow) step(now time.Time, n uint64, moved bool) {
 	switch f.moved = false; {
 	case n > 0 && moved:
@@ -25,22 +25,22 @@ func (f *flow) step(now time.Time, n uint64, moved bool) {
 	}
 }
 
-// stands says that enough has been waiting for long enough.
+// stands reports whether enough frames have been waiting for long enough.
 func (f *flow) stands(now time.Time, t *Times) bool {
 	return f.waiting >= t.LinkFrames && now.Sub(f.since) >= t.Link
 }
 
 // link is the state of a link.
 type link struct {
-	before  *Link // the round before
+	before  *Link // the counters of the previous round
 	out, in flow
 	down    int // rounds in a row without device or carrier
 }
 
-// forget begins again: the link has been made again, or what was seen does not count.
+// forget resets the state: the link has been created again, or the observations do not count.
 func (l *link) forget() { *l = link{} }
 
-// pause keeps the counters as the base of the next round, and takes nothing for evidence.
+// pause keeps the counters as the base of the next round, and records no evidence.
 func (l *link) pause(now *Link) { *l = link{before: now, down: l.down} }
 
 // step compares two rounds.
@@ -69,15 +69,15 @@ func (l *link) step(at time.Time, now *Link) {
 	l.in.step(at, max(brought, taken), taken > 0)
 }
 
-// less says that a counter went back: the interface is another one.
+// less reports whether a counter has decreased: then it belongs to another interface.
 func less(a, b *Link) bool {
 	return a.Offered < b.Offered || a.Refused < b.Refused || a.Taken < b.Taken || a.Sent < b.Sent || a.Brought < b.Brought
 }
 
-// doubtful reports that something waits, even for a moment: then nothing else is blamed.
+// doubtful reports whether frames are waiting, even for a moment: then other parts are not blamed.
 func (l *link) doubtful() bool { return l.down > 0 || l.out.waiting > 0 || l.in.waiting > 0 }
 
-// broken reports what is wrong with the uplink; ok is false when nothing is.
+// broken returns the fault of the uplink; ok is false if there is none.
 func (l *link) broken(at time.Time, t *Times) (c Cause, ok bool) {
 	now := l.before
 	if now == nil {

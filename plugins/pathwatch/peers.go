@@ -13,9 +13,9 @@ import (
 type Peer struct {
 	Name string
 	ID   uint32
-	// Addrs answer in the pod network of the node, one per family.
+	// Addrs are the addresses of the node that answer in the pod network, one per family.
 	Addrs []netip.Addr
-	// Near: this node is one of the two that watch it all the time.
+	// Near is true if this node is one of the two witnesses of the peer, which probe it in every round.
 	Near bool
 }
 
@@ -23,27 +23,27 @@ type Peer struct {
 type peerAddr struct {
 	node       string
 	near       bool
-	knownFrom  time.Time // asked for the first time
-	answered   bool      // ever
-	missed     int       // in a row
-	hits       int       // in a row
+	knownFrom  time.Time // the first probe
+	answered   bool      // the address has answered at least once
+	missed     int       // consecutive probes without an answer
+	hits       int       // consecutive probes with an answer
 	down       bool
 	lastMissed time.Time
 }
 
-// peers is the state of all peers that were asked.
+// peers is the state of all peers that were probed.
 type peers struct {
 	byAddr map[netip.Addr]*peerAddr
-	came   map[string]struct{} // nodes that have ever answered, by whatever family
-	answer time.Time           // the last one, of any peer
-	silent map[string]struct{} // nodes that have answered before and did not since
+	came   map[string]struct{} // nodes that have ever answered, on any of their addresses
+	answer time.Time           // the time of the last answer of any peer
+	silent map[string]struct{} // nodes that have answered before that time and not since
 }
 
 func newPeers() peers {
 	return peers{byAddr: map[netip.Addr]*peerAddr{}, came: map[string]struct{}{}, silent: map[string]struct{}{}}
 }
 
-// set forgets what is not a peer any more.
+// set removes the addresses that no longer belong to a peer.
 func (p *peers) set(list []Peer) {
 	now := make(map[netip.Addr]*peerAddr, len(p.byAddr))
 	there := make(map[string]bool, len(list))
@@ -64,7 +64,7 @@ func (p *peers) set(list []Peer) {
 	}
 }
 
-// pause forgets the misses that have not counted yet: something else explains them.
+// pause clears the misses that have not counted yet: they have another reason.
 func (p *peers) pause() {
 	for _, s := range p.byAddr {
 		s.missed = 0
@@ -73,13 +73,13 @@ func (p *peers) pause() {
 	clear(p.silent)
 }
 
-// step notes the answers of a round; when it is excused, silence does not count.
+// step records the answers of a round; if excused is true, missing answers do not count.
 func (p *peers) step(at time.Time, asked []askedPeer, excused bool, t *Times) {
 	heard := false
 	for _, a := range asked {
 		s := p.byAddr[a.Addr]
 		switch {
-		case s == nil: // has left meanwhile
+		case s == nil: // the node has left meanwhile
 		case a.OK:
 			s.answered, s.missed = true, 0
 			if s.hits++; s.hits >= t.PeerHits {
@@ -114,13 +114,13 @@ func (p *peers) miss(at time.Time, s *peerAddr, t *Times) {
 	}
 }
 
-// otherAnswers reports whether another address of the node has ever answered: two nodes need not have both families in common.
+// otherAnswers reports whether only another address of the node has ever answered: two nodes need not have both families in common.
 func (p *peers) otherAnswers(s *peerAddr) bool {
 	_, came := p.came[s.node]
 	return came && !s.answered
 }
 
-// suspect reports whether a peer missed its last question, or is down.
+// suspect reports whether a peer did not answer its last probe, or is down.
 func (p *peers) suspect(l *Peer) bool {
 	return slices.ContainsFunc(l.Addrs, func(a netip.Addr) bool {
 		s := p.byAddr[a]
@@ -128,17 +128,17 @@ func (p *peers) suspect(l *Peer) bool {
 	})
 }
 
-// allSilent says that nothing answers who did before, and that these are several.
+// allSilent reports whether none of the nodes that answered before answers, and there are at least two of them.
 func (p *peers) allSilent(at time.Time, t *Times) bool {
 	return len(p.silent) >= 2 && p.noneFor(at, t.AllPeers)
 }
 
-// noneFor says that no node has answered for a time; answer is zero while none ever has.
+// noneFor reports whether no node has answered for the time d; answer is zero while no node has ever answered.
 func (p *peers) noneFor(at time.Time, d time.Duration) bool {
 	return !p.answer.IsZero() && at.Sub(p.answer) >= d
 }
 
-// count counts the addresses that answer, that are silent, and of which nothing is known.
+// count returns the numbers of addresses that answer, that are silent, and whose state is unknown.
 func (p *peers) count() (up, down, unknown int) {
 	for _, s := range p.byAddr {
 		switch {
@@ -153,10 +153,10 @@ func (p *peers) count() (up, down, unknown int) {
 	return up, down, unknown
 }
 
-// namedPeers is how many are named; a message must stay readable.
+// namedPeers is the number of peers that a message names, so that it stays readable.
 const namedPeers = 5
 
-// unreachable is the cause for the peers that are down.
+// unreachable returns the cause for the peers that are down.
 func (p *peers) unreachable() (Cause, bool) {
 	var list []string
 	quiet := true

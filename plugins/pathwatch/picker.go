@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// How many peers are asked in a round.
+// Numbers of peers that are probed in a round.
 const (
 	nearPeers    = 2
 	turnPeers    = 2
 	suspectPeers = 2
 )
 
-// picker decides who is asked.
+// picker selects the peers to probe in a round.
 type picker struct {
-	list    []Peer // by ID
-	turn    int    // whose turn it is
+	list    []Peer // sorted by ID
+	turn    int    // the index of the peer that was last selected in turn
 	suspect int
 }
 
-// set takes over the peers of the node with an ID, and finds out which are near: those before it.
+// set replaces the peers of the node with ID self, and marks the near ones: those before it.
 func (p *picker) set(self uint32, list []Peer) []Peer {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Peer) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Name, b.Name)) })
@@ -31,7 +31,7 @@ func (p *picker) set(self uint32, list []Peer) []Peer {
 	return list
 }
 
-// pick returns the nodes to ask in this round.
+// pick returns the nodes to probe in this round.
 func (p *picker) pick(suspect func(*Peer) bool) []*Peer {
 	var out []*Peer
 	for i := range p.list {
@@ -43,7 +43,8 @@ func (p *picker) pick(suspect func(*Peer) bool) []*Peer {
 	return p.some(out, &p.turn, turnPeers, func(*Peer) bool { return true })
 }
 
-// some adds up to n peers that are not in the list yet, beginning where it stopped the last time. It looks at everybody once at most.
+// some adds up to n peers for which ok returns true and that are not in the list yet. It starts where the last call stopped, and checks
+// each peer at most once.
 func (p *picker) some(out []*Peer, next *int, n int, ok func(*Peer) bool) []*Peer {
 	for range p.list {
 		if n == 0 {

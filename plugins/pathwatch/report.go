@@ -10,17 +10,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Path is where the state is served.
+// Path is the REST path of the state.
 const Path = "/contiv/v1/datapath"
 
-// Report is the answer to GET Path.
+// Report is the response to GET Path.
 type Report struct {
 	State
 	Repairs []RepairRecord `json:"repairs"` // the last ones
-	Paths   []PeerPath     `json:"paths"`   // to the addresses of other nodes that have been asked
+	Paths   []PeerPath     `json:"paths"`   // to the addresses of other nodes that have been probed
 }
 
-// RepairRecord is an attempt to heal.
+// RepairRecord is a repair attempt.
 type RepairRecord struct {
 	At    time.Time `json:"at"`
 	What  string    `json:"what"` // a key of a link, or "resync"
@@ -29,10 +29,10 @@ type RepairRecord struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// keptRepairs bounds what is remembered.
+// keptRepairs is the number of repairs that are kept.
 const keptRepairs = 20
 
-// repairs remembers the last attempts.
+// repairs stores the last repair attempts.
 type repairs struct {
 	mu   sync.Mutex
 	list []RepairRecord // guarded by mu
@@ -71,7 +71,7 @@ func (p *Plugin) serve(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// metrics are the values for Prometheus.
+// metrics holds the values for Prometheus.
 type metrics struct {
 	state   func() State
 	probes  *prometheus.CounterVec

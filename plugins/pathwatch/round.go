@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Round is what one look at the data path has brought.
+// Round is the result of one check of the data path.
 type Round struct {
 	At time.Time
-	// Alive: what moves packets answered, so that it was not just standing still for a moment.
+	// Alive is true if the dataplane answered, so that it was not just stopped for a moment.
 	Alive bool
-	// Gateway is VPP's end of the link to the host; NotAsked where there is no VPP.
+	// Gateway is the result for VPP's end of the link to the host; notAsked if there is no VPP.
 	Gateway  answer
 	Peers    []askedPeer
-	Uplink   *Link // nil: there is none, or nothing is known of it
+	Uplink   *Link // nil: there is none, or its state is unknown
 	Host     *Link // the link between VPP and the host
 	Sessions Sessions
-	// Refusing are the senders that may not have as many connections as they try to have.
+	// Refusing holds the senders that try to have more connections than they may have.
 	Refusing []Refusing
 }
 
-// Refusing is a sender whose new connections have been refused, since the dataplane counts.
+// Refusing is a sender whose new connections have been refused since the dataplane began to count.
 type Refusing struct {
 	Name    string // a pod, the host, …
-	Open    uint64 // connections that it has
-	Refused uint64 // new ones that it did not get
+	Open    uint64 // its current connections
+	Refused uint64 // its refused new connections
 }
 
-// answer is what became of a question.
+// answer is the result of a probe.
 type answer uint8
 
 // The answers.
@@ -37,51 +37,51 @@ const (
 	answered
 )
 
-// askedPeer is a peer's address that was asked, and whether it answered.
+// askedPeer is an address of a peer that was probed, and whether it answered.
 type askedPeer struct {
 	Node string
 	Addr netip.Addr
 	OK   bool
-	Took time.Duration // until the answer, if there was one
+	Took time.Duration // the round-trip time, if there was an answer
 }
 
-// Link is a link as both of its sides count it.
+// Link is a link with the counters of both of its sides.
 type Link struct {
 	Device string `json:"device"` // the Linux device, or VPP's interface where there is none
-	// Key is that of the northbound value by which the link can be made again; empty: it cannot be.
+	// Key is the key of the northbound value by which the link can be created again; empty if it cannot.
 	Key string `json:"key,omitempty"`
-	// Present: the device is there and up; Carrier: there is something at its other end.
+	// Present: the device exists and is up; Carrier: it is connected at its other end.
 	Present bool `json:"present"`
 	Carrier bool `json:"carrier"`
-	// Offered are the frames that VPP had for the device, Refused those of them that it did not take, Taken the frames that VPP
-	// got from it.
+	// Offered counts the frames that VPP had for the device, Refused those of them that the device did not accept, Taken the frames that
+	// VPP received from it.
 	Offered uint64 `json:"offered"`
 	Refused uint64 `json:"refused"`
 	Taken   uint64 `json:"taken"`
-	// Counts: the device counts, too: Sent are the frames that it has passed on for VPP (and, on a shared NIC, for the host),
-	// Brought those that it has had for VPP.
+	// Counts reports whether the device has counters, too: Sent counts the frames that it has passed on for VPP (and, on a shared NIC, for
+	// the host), Brought those that it has received for VPP.
 	Counts  bool   `json:"deviceCounts"`
 	Sent    uint64 `json:"deviceSent,omitempty"`
 	Brought uint64 `json:"deviceBrought,omitempty"`
 }
 
-// Sessions is a table's filling. The limit is 0 while it is not known.
+// Sessions is the fill level of a table. Limit is 0 while it is not known.
 type Sessions struct {
 	Used  uint64 `json:"used"`
 	Limit uint64 `json:"limit"`
-	// TellsRefused: Refused counts the packets for which there was no room for a session.
+	// TellsRefused is true if Refused counts the packets for which there was no room for a session.
 	TellsRefused bool   `json:"tellsRefused,omitempty"`
 	Refused      uint64 `json:"refused,omitempty"`
-	// Keeps: a session goes on until its time is over, so that the filling says something although refusals are reported.
+	// Keeps is true if a session lasts until it times out, so that the fill level is meaningful although refusals are reported.
 	Keeps bool `json:"keeps,omitempty"`
-	// ListCommand is the command that lists the sessions by sender; empty: contiv-netctl nat.
+	// ListCommand is the command that lists the sessions by sender; empty means contiv-netctl nat.
 	ListCommand string `json:"-"`
 }
 
-// Kind names a cause; it is the label in metrics and the reason in conditions.
+// Kind is the name of a cause. It is the label in metrics and the reason in conditions.
 type Kind string
 
-// The causes. With the first five the node is not ready.
+// The causes. The first five make the node unready.
 const (
 	GatewayUnreachable Kind = "GatewayUnreachable"
 	UplinkDown         Kind = "UplinkDown"
@@ -95,7 +95,7 @@ const (
 	ConnectionLimit    Kind = "ConnectionLimit"
 )
 
-// causeKinds are all causes, the worst first.
+// causeKinds returns all causes, the worst first.
 func causeKinds() []Kind {
 	return []Kind{
 		GatewayUnreachable, UplinkDown, UplinkStuck, UplinkDeaf, UplinkSilent, NATTableFull, NoPeerAnswers, PeerUnreachable,
@@ -103,23 +103,23 @@ func causeKinds() []Kind {
 	}
 }
 
-// Cause is something that is wrong with the data path.
+// Cause is a fault of the data path.
 type Cause struct {
 	Kind    Kind      `json:"cause"`
-	Object  string    `json:"object"` // what it is about: eth1, a node, NAT
+	Object  string    `json:"object"` // the affected object: eth1, a node, NAT
 	Text    string    `json:"text"`
 	Unready bool      `json:"unready"` // pods of this node cannot be served
 	Since   time.Time `json:"since"`
-	// Quiet: other nodes are closer to it, and report it to Kubernetes.
+	// Quiet is true if other nodes are witnesses of the fault and report it to Kubernetes.
 	Quiet bool `json:"-"`
 
 	heal Fix
 }
 
-// Fix is the repair of a cause; the zero value: the node has no repair.
+// Fix is the repair of a cause; the zero value means that the node has no repair.
 type Fix struct {
-	Recreate string // the key of the link that is to be made again
-	Resync   bool   // dataplane and desired state are to be compared
+	Recreate string // the key of the link to create again
+	Resync   bool   // dataplane and desired state must be compared
 }
 
 // action is a repair that is due.
@@ -128,5 +128,5 @@ type action struct {
 	Why Cause
 }
 
-// None says that nothing is to be done.
+// None reports whether there is nothing to repair.
 func (a action) None() bool { return a.Fix == Fix{} }

@@ -11,12 +11,12 @@ type table struct {
 	before        Sessions
 	full, filling bool
 	refused       uint64    // without a long pause between two of them
-	last          time.Time // the last one
+	last          time.Time // the time of the last one
 	begun         bool
 }
 
-// step reports what is wrong with the table. One that reports sessions it has refused is full by that alone: what it has may end as soon as
-// there is need of room. Of any other the filling is all that is known.
+// step returns the fault of the table. A table that reports refused sessions is full only if it refuses some: existing sessions may end as
+// soon as room is needed. For any other table only the fill level is known.
 func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) {
 	if s.Limit == 0 && !s.TellsRefused {
 		*t = table{}
@@ -29,7 +29,7 @@ func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) 
 	}
 	t.filling = (!s.TellsRefused || s.Keeps) && above(t.filling, s, 85, 75)
 	c = Cause{Object: "NAT", Text: fmt.Sprintf("%d of %d sessions are taken", s.Used, s.Limit)}
-	if s.Limit == 0 { // they have not been counted yet
+	if s.Limit == 0 { // the sessions have not been counted yet
 		c.Text = "all sessions are taken"
 	}
 	hint := "; " + cmp.Or(s.ListCommand, "contiv-netctl nat") + " lists them"
@@ -44,7 +44,7 @@ func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) 
 	return c, t.full || t.filling
 }
 
-// above is the state of a level with hysteresis, in percent.
+// above applies a threshold with hysteresis, in percent.
 func above(was bool, s Sessions, on, off uint64) bool {
 	if was {
 		return s.Used*100 >= s.Limit*off
@@ -52,7 +52,7 @@ func above(was bool, s Sessions, on, off uint64) bool {
 	return s.Used*100 >= s.Limit*on
 }
 
-// refusals counts sessions that were refused, until none is for a while.
+// refusals counts refused sessions, until none is refused for a while.
 func (t *table) refusals(at time.Time, s Sessions, times *Times) {
 	before, begun := t.before, t.begun
 	t.before, t.begun = s, true

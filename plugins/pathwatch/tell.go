@@ -17,26 +17,26 @@ type Reporter interface {
 	Event(ctx context.Context, warning bool, reason, message string) error
 }
 
-// The reasons of what is good.
+// The reasons of a healthy state.
 const (
 	reasonWorks    = "DataPathWorks"
 	reasonRepaired = "DataPathRepaired"
 )
 
 const (
-	tellFirst   = 5 * time.Second // the first word, after a start; and between two attempts
+	tellFirst   = 5 * time.Second // the delay of the first report after a start, and between two attempts
 	tellMax     = time.Minute
 	tellTimeout = 5 * time.Second
 	keptEvents  = 8
 )
 
-// telling has the reports for Kubernetes. A report that fails is tried again; of Events only the last few are kept.
+// telling holds the reports for Kubernetes. A report that fails is retried; only the last few Events are kept.
 type telling struct {
 	node string
 	wake chan struct{}
 
 	mu     sync.Mutex
-	first  time.Time // guarded by mu, as all that follows: of the first round
+	first  time.Time // guarded by mu, as the following fields; the time of the first round
 	kinds  map[Kind]bool
 	want   condition
 	told   condition
@@ -47,7 +47,7 @@ type condition struct {
 	known           bool
 	ok              bool
 	reason, message string
-	about           string // what it is about: while that is the same, it is not reported again
+	about           string // the object of the report: while it is the same, the condition is not reported again
 }
 
 type event struct {
@@ -59,7 +59,7 @@ func newTelling(node string) *telling {
 	return &telling{node: node, wake: make(chan struct{}, 1), kinds: map[Kind]bool{}}
 }
 
-// see takes in what is wrong now.
+// see processes the current state.
 func (t *telling) see(at time.Time, s State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +90,7 @@ func (t *telling) see(at time.Time, s State) {
 	if len(texts) > 0 {
 		want.message = strings.Join(texts, "; ")
 	}
-	if at.Sub(t.first) < tellFirst && want.ok { // a report of recovery is worth waiting for
+	if at.Sub(t.first) < tellFirst && want.ok { // a report of recovery may wait
 		return
 	}
 	if want.about != t.want.about || want.ok != t.want.ok || !t.want.known {
@@ -99,7 +99,7 @@ func (t *telling) see(at time.Time, s State) {
 	}
 }
 
-// repaired reports an attempt to heal.
+// repaired reports a repair attempt.
 func (t *telling) repaired(a action, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *telling) nudge() {
 	}
 }
 
-// due takes out the reports to send.
+// due returns the reports to send and removes the Events.
 func (t *telling) due() (want condition, change bool, events []event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +137,7 @@ func (t *telling) due() (want condition, change bool, events []event) {
 	return t.want, t.want != t.told, events
 }
 
-// Tell sends reports to Kubernetes until ctx ends, at its own pace: an API server that does not answer must not keep the watch from its
-// work.
+// Tell sends reports to Kubernetes until ctx ends, in its own goroutine: an API server that does not respond must not delay the watch.
 func (p *Plugin) Tell(ctx context.Context) error {
 	if p.Reporter == nil {
 		return nil
@@ -165,7 +164,7 @@ func (p *Plugin) Tell(ctx context.Context) error {
 	}
 }
 
-// tell writes what is due.
+// tell sends the reports that are due.
 func (p *Plugin) tell(ctx context.Context) error {
 	t := p.telling
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// The pace: a round begins every second, and answers are waited for a little less.
+// Timing: a round begins every second; the timeout for answers is a little shorter.
 const (
 	every         = time.Second
 	answerTimeout = 800 * time.Millisecond
@@ -27,39 +27,39 @@ const (
 	repairTimeout = 30 * time.Second
 )
 
-// Dataplane is what the watch has to know of what moves the packets.
+// Dataplane is the interface of the watch to the dataplane.
 type Dataplane interface {
-	// Programmed reports whether it is there and has been programmed; else it is not judged.
+	// Programmed reports whether the dataplane is running and has been programmed; otherwise it is not checked.
 	Programmed() bool
-	// Alive asks it for a sign of life.
+	// Alive checks that the dataplane responds.
 	Alive(ctx context.Context) error
-	// Links reads the counters of the uplink and of the link to the host; nil: there is none.
+	// Links reads the counters of the uplink and of the link to the host; nil if there is none.
 	Links(ctx context.Context) (uplink, host *Link, err error)
 }
 
-// SessionTable is what translates addresses.
+// SessionTable is the table of NAT sessions.
 type SessionTable interface {
-	// Sessions is how full it is.
+	// Sessions returns how full the table is.
 	Sessions() Sessions
 }
 
-// Limits has the senders that may not have more connections.
+// Limits reports the senders that have reached their limit of connections.
 type Limits interface {
-	// Refusing lists all senders whose new connections may have been refused, each time the same ones, with what has been counted.
+	// Refusing returns all senders whose new connections may have been refused, the same ones in each call, with their counters.
 	Refusing(ctx context.Context) ([]Refusing, error)
 }
 
-// Echo asks addresses whether they are there.
+// Echo probes addresses.
 type Echo interface {
-	// Ask returns for each address how long the answer took; negative: there was none.
+	// Ask returns for each address the round-trip time; a negative value means that there was no answer.
 	Ask(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error)
 }
 
-// Repair is what can be done about a broken data path.
+// Repair holds the repairs of a broken data path.
 type Repair interface {
-	// Recreate deletes and creates the link with everything that depends on it.
+	// Recreate deletes and creates the link with all values that depend on it.
 	Recreate(ctx context.Context, key, why string) error
-	// Resync has dataplane and desired state compared.
+	// Resync requests a comparison of dataplane and desired state.
 	Resync(why string) error
 }
 
@@ -69,7 +69,7 @@ type Nodes interface {
 	GetAllNodes() nodesync.Nodes
 }
 
-// Addresses are those that follow from the ID of a node.
+// Addresses returns the addresses that follow from the ID of a node.
 type Addresses interface {
 	PodSubnets(nodeID uint32) ([]ipam.PodSubnet, error)
 	HostInterconnect(nodeID uint32) ([]ipam.HostLink, error)
@@ -81,13 +81,13 @@ type Deps struct {
 	NodeName  string
 	Nodes     Nodes
 	Addresses Addresses
-	// AsksGateway: the node's own gateway is VPP's, and not the kernel's.
+	// AsksGateway is true if the node's own gateway belongs to VPP, and not to the kernel.
 	AsksGateway bool
 	Dataplane   Dataplane
 	Table       SessionTable // nil: there is none
 	Limits      Limits       // nil: no sender has its own limit
 	Echo        Echo
-	Repair      Repair   // nil: faults are reported, and not repaired
+	Repair      Repair   // nil: faults are only reported
 	Reporter    Reporter // nil: there is no Kubernetes to report to
 	HTTP        rest.HTTPHandlers
 	Metrics     prometheus.Registerer
@@ -98,7 +98,7 @@ type Deps struct {
 type Plugin struct {
 	Deps
 	log     *slog.Logger
-	core    *core // of Run's goroutine
+	core    *core // used only by Run's goroutine
 	metrics *metrics
 	telling *telling
 	state   atomic.Pointer[State] // from any goroutine; nil before the first round
@@ -106,13 +106,13 @@ type Plugin struct {
 	book    book
 
 	mu      sync.Mutex
-	targets *targets // guarded by mu: since the last round; nil: the same as before
+	targets *targets // guarded by mu; new targets since the last round; nil: unchanged
 
-	gateway []netip.Addr // of Run's goroutine
-	known   bool         // targets have come; of Run's goroutine
+	gateway []netip.Addr // used only by Run's goroutine
+	known   bool         // targets have been set; used only by Run's goroutine
 }
 
-// targets are the addresses that are asked.
+// targets holds the addresses to probe.
 type targets struct {
 	self    uint32
 	gateway []netip.Addr
@@ -121,7 +121,7 @@ type targets struct {
 
 var _ api.EventHandler = (*Plugin)(nil)
 
-// New makes the plugin; Run watches.
+// New returns the plugin; Run starts the watch.
 func New(deps Deps) (*Plugin, error) {
 	if deps.Times == (Times{}) {
 		deps.Times = defaultTimes()
@@ -159,7 +159,7 @@ func (p *Plugin) Update(api.Event, api.UpdateOperations) (string, error) { retur
 // Revert implements api.EventHandler.
 func (p *Plugin) Revert(api.Event) error { return nil }
 
-// find collects the addresses that are asked.
+// find collects the addresses to probe.
 func (p *Plugin) find() error {
 	t := &targets{self: p.Nodes.GetNodeID()}
 	if p.AsksGateway {
@@ -176,7 +176,7 @@ func (p *Plugin) find() error {
 			continue
 		}
 		subnets, err := p.Addresses.PodSubnets(node.ID)
-		if err != nil { // it is not connected either, which ipnet reports
+		if err != nil { // such a node is not connected either, which ipnet reports
 			p.log.Debug("a node is not watched", "node", name, "error", err)
 			continue
 		}
@@ -192,7 +192,7 @@ func (p *Plugin) find() error {
 	return nil
 }
 
-// State is the data path as the last round has seen it.
+// State returns the state of the data path as of the last round.
 func (p *Plugin) State() State {
 	if s := p.state.Load(); s != nil {
 		return *s
@@ -200,12 +200,12 @@ func (p *Plugin) State() State {
 	return State{Causes: []Cause{}}
 }
 
-// Ready reports why the data path does not serve the node's pods.
+// Ready returns the reason why the data path does not serve the node's pods, or nil.
 func (p *Plugin) Ready() error { return p.State().Ready() }
 
-// Warnings are what is wrong although the node is ready.
+// Warnings returns the faults that do not make the node unready.
 func (p *Plugin) Warnings() (list []Cause) {
-	for _, c := range p.State().Causes { // which all callers of State share
+	for _, c := range p.State().Causes { // the slice is shared by all callers of State
 		if !c.Unready {
 			list = append(list, c)
 		}
@@ -227,7 +227,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 }
 
-// round looks once, and does what is to be done.
+// round checks the data path once, and runs the repair that is due.
 func (p *Plugin) round(ctx context.Context) {
 	p.mu.Lock()
 	t := p.targets
@@ -244,7 +244,7 @@ func (p *Plugin) round(ctx context.Context) {
 		return
 	}
 	r, err := p.look(ctx)
-	if ctx.Err() != nil || !p.Dataplane.Programmed() { // it has gone meanwhile
+	if ctx.Err() != nil || !p.Dataplane.Programmed() { // the dataplane has stopped meanwhile
 		return
 	}
 	if err != nil {
@@ -258,12 +258,12 @@ func (p *Plugin) round(ctx context.Context) {
 	}
 }
 
-// look asks and reads.
+// look sends the probes and reads the counters.
 func (p *Plugin) look(ctx context.Context) (Round, error) {
 	r := Round{Peers: p.core.Ask(), Alive: true}
 	asked := slices.Concat(p.gateway, addressesOf(r.Peers))
 	took, err := p.Echo.Ask(ctx, asked, answerTimeout)
-	if err != nil { // of the own side, so that nothing is silent
+	if err != nil { // a fault of this node, so no peer counts as silent
 		r.Peers = nil
 		r.At, r.Alive = time.Now(), false
 		return r, fmt.Errorf("echo: %w", err)
@@ -296,7 +296,7 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	return r, err
 }
 
-// publish reports what is wrong now, and logs what has changed.
+// publish stores the current state, and logs the changes.
 func (p *Plugin) publish(at time.Time, seen bool) {
 	before, now := p.State(), p.core.State()
 	p.state.Store(&now)
@@ -318,7 +318,7 @@ func (p *Plugin) publish(at time.Time, seen bool) {
 	}
 }
 
-// repair does what the core asks for.
+// repair runs the repair that the core has returned.
 func (p *Plugin) repair(ctx context.Context, a action) {
 	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()

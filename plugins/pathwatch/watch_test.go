@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// node is everything around the plugin: a data path with faults, the cluster, Kubernetes.
+// node is the environment of the plugin: a data path with faults, the cluster, Kubernetes.
 type node struct {
 	mu         sync.Mutex
 	programmed bool
@@ -40,7 +40,7 @@ type node struct {
 	asked      [][]netip.Addr
 }
 
-// seen are copies of what the plugin has done.
+// seen returns copies of the recorded calls of the plugin.
 func (n *node) seen() (repairs, conditions, events []string, asked [][]netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,7 +164,7 @@ type mux map[string]http.HandlerFunc
 
 func (m mux) RegisterHTTPHandler(path string, h http.HandlerFunc, _ ...string) { m[path] = h }
 
-// watched runs test with a plugin that watches a node of a cluster of three.
+// watched runs test with a plugin that watches a node in a cluster of three.
 func watched(t *testing.T, test func(t *testing.T, n *node, p *Plugin, web mux)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{programmed: true, uplink: Link{Device: "eth1", Key: "uplink", Present: true, Carrier: true}, nodes: nodesync.Nodes{}}
@@ -202,7 +202,7 @@ func resync(t *testing.T, p *Plugin) {
 	}
 }
 
-// From the fault to the repair: readiness, REST, the Event and the condition.
+// TestWatch checks the steps from the fault to the repair: readiness, REST, the Event and the condition.
 func TestWatch(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, web mux) {
 		time.Sleep(5 * time.Second)
@@ -245,7 +245,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// While what moves packets is away, or is being programmed, nothing is judged and nothing is repaired.
+// TestNotProgrammed checks that nothing is checked and nothing is repaired while the dataplane is not running or is being programmed.
 func TestNotProgrammed(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {
 		resync(t, p)
@@ -264,7 +264,7 @@ func TestNotProgrammed(t *testing.T) {
 	})
 }
 
-// An agent that cannot send (no permission, no sockets) does not blame the data path.
+// TestCannotAsk checks that an agent that cannot send (no permission, no sockets) does not report a fault of the data path.
 func TestCannotAsk(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {
 		resync(t, p)
@@ -278,8 +278,8 @@ func TestCannotAsk(t *testing.T) {
 	})
 }
 
-// Kubernetes is informed when it can be: what is so then, and the last Events. In between nothing waits for it. A repair that does not help
-// does not make the node ready for a moment.
+// TestAPIServerAway checks that Kubernetes gets the current state and the last Events when it is reachable again, and that nothing waits
+// for it meanwhile. A repair that does not help does not make the node ready for a moment.
 func TestAPIServerAway(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {
 		n.with(func() { n.apiDown, n.repairFail = true, errors.New("device or resource busy") })
@@ -308,7 +308,7 @@ func TestAPIServerAway(t *testing.T) {
 	})
 }
 
-// Peers come and go by events.
+// TestPeersByEvents checks that peers are added and removed by events.
 func TestPeersByEvents(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {
 		resync(t, p)

@@ -12,13 +12,13 @@ import (
 // ErrTryAgain marks failures that the caller should retry later (CNI error code 11).
 var ErrTryAgain = errors.New("try again later")
 
-// PodID names a pod. Without Kubernetes the namespace is empty and the name is the container's ID.
+// PodID identifies a pod. Without Kubernetes the namespace is empty and the name is the container's ID.
 type PodID struct {
 	Namespace string
 	Name      string
 }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (id PodID) String() string {
 	if id.Namespace == "" {
 		return id.Name
@@ -26,48 +26,48 @@ func (id PodID) String() string {
 	return id.Namespace + "/" + id.Name
 }
 
-// AttachmentID identifies one interface of one sandbox, as CNI does: everything that is done on ADD and DEL goes by it, so
-// that a late DEL of an older sandbox cannot touch the newer one.
+// AttachmentID identifies one interface of one sandbox, as in CNI: ADD and DEL are handled by this ID, so that a late DEL of an older
+// sandbox cannot affect the newer one.
 type AttachmentID struct {
 	ContainerID string
 	IfName      string
 }
 
-// String is containerID/ifName.
+// String returns containerID/ifName.
 func (id AttachmentID) String() string { return id.ContainerID + "/" + id.IfName }
 
-// Attachment is a pod's interface which CNI asked for and which has not been deleted yet. Values are immutable; they
-// survive an agent restart (the attachment store in the agent's run directory).
+// Attachment is a pod's interface that CNI has requested and that has not been deleted yet. Values are immutable; they survive an agent
+// restart (the attachment store in the agent's run directory).
 type Attachment struct {
 	ID    AttachmentID
 	Pod   PodID
-	Netns string // path of the network namespace as the runtime gave it
+	Netns string // path of the network namespace from the runtime
 	// NetnsInode distinguishes a namespace from a later one under the same path; 0 when unknown.
 	NetnsInode uint64
-	// Addresses of the interface with the prefix length that the pod sees (/32, /128); at most one per family. Empty
-	// until ipnet has allocated them.
+	// Addresses are the addresses of the interface with the prefix length in the pod (/32, /128); at most one per family. Empty until ipnet
+	// has allocated them.
 	Addresses []netip.Prefix
-	// MTU wanted by the network configuration, 0 for the node's default.
+	// MTU is the MTU from the network configuration, 0 for the node's default.
 	MTU int
-	// Network is the name of the CNI network, within which GC works.
+	// Network is the name of the CNI network; GC handles one network.
 	Network string
-	// DNS is what the network configuration and the runtime want the pod to resolve names by. Linux' pods have it in a file, from the
-	// runtime; those of Windows from their interface.
+	// DNS is the DNS configuration from the network configuration and the runtime. Linux pods have it in a file, written by the runtime;
+	// Windows pods have it from their interface.
 	DNS cniapi.DNS
-	// PodUID is Kubernetes' UID of the pod, empty when the runtime does not tell.
+	// PodUID is the UID of the pod in Kubernetes; empty if the runtime does not report it.
 	PodUID string
-	// Seq grows with every new attachment; of several attachments of one pod the one with the highest Seq is current. An
-	// ADD that repeats an earlier one leaves it, so that it cannot make an old sandbox current again.
+	// Seq grows with every new attachment; of several attachments of one pod the one with the highest Seq is current. An ADD that repeats
+	// an earlier one does not change Seq, so that it cannot make an old sandbox current again.
 	Seq uint64
 }
 
-// API is what other plugins use of podmanager. Only to be called from the event loop, unless said otherwise.
+// API is the interface of podmanager for other plugins. The methods may be called only from the event loop, unless stated otherwise.
 type API interface {
 	// LocalAttachments returns all attachments of this node in the order of their Seq.
 	LocalAttachments() []*Attachment
 	// Current returns the newest attachment of a pod.
 	Current(pod PodID) (*Attachment, bool)
-	// SetAddresses records the addresses of an attachment, durably, before the dataplane is programmed.
+	// SetAddresses stores the addresses of an attachment in its file, before the dataplane is programmed.
 	SetAddresses(id AttachmentID, addrs []netip.Prefix) error
 }
 
@@ -93,7 +93,7 @@ type PodRoute struct {
 	GW  netip.Addr
 }
 
-// AddPod is the blocking Update event that a CNI ADD turns into. Handlers fill the output fields.
+// AddPod is the blocking Update event for a CNI ADD. Handlers fill the output fields.
 type AddPod struct {
 	Attachment *Attachment // without addresses, unless the ADD repeats an earlier one
 
@@ -104,12 +104,12 @@ type AddPod struct {
 
 	result chan error
 	onDone func(error)
-	begun  bool        // Update has seen it
-	since  time.Time   // when the present stage began
-	prev   *Attachment // known under this ID before Update
+	begun  bool        // Update has handled it
+	since  time.Time   // the start of the current stage
+	prev   *Attachment // the attachment with this ID before Update
 }
 
-// NewAddPod is an AddPod for a.
+// NewAddPod returns an AddPod for a.
 func NewAddPod(a *Attachment) *AddPod { return &AddPod{Attachment: a, result: make(chan error, 1)} }
 
 // GetName implements api.Event.
@@ -120,16 +120,16 @@ func (ev *AddPod) String() string {
 	return "Add Pod " + ev.Attachment.Pod.String() + " (container " + ev.Attachment.ID.String() + ")"
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *AddPod) Method() api.EventMethodType { return api.Update }
 
-// TransactionType is RevertOnFailure.
+// TransactionType returns RevertOnFailure.
 func (ev *AddPod) TransactionType() api.UpdateTransactionType { return api.RevertOnFailure }
 
-// Direction is Forward.
+// Direction returns Forward.
 func (ev *AddPod) Direction() api.UpdateDirectionType { return api.Forward }
 
-// IsBlocking is true.
+// IsBlocking returns true.
 func (ev *AddPod) IsBlocking() bool { return true }
 
 // Done implements api.Event.
@@ -140,17 +140,17 @@ func (ev *AddPod) Done(err error) {
 	ev.result <- err
 }
 
-// Result delivers the outcome, once.
+// Result returns a channel that delivers the outcome, once.
 func (ev *AddPod) Result() <-chan error { return ev.result }
 
-// DeletePod is the blocking Update event that a CNI DEL (or GC) turns into.
+// DeletePod is the blocking Update event for a CNI DEL (or GC).
 type DeletePod struct {
 	Attachment *Attachment
 	result     chan error
 	onDone     func(error)
 }
 
-// NewDeletePod is a DeletePod for a.
+// NewDeletePod returns a DeletePod for a.
 func NewDeletePod(a *Attachment) *DeletePod {
 	return &DeletePod{Attachment: a, result: make(chan error, 1)}
 }
@@ -163,16 +163,16 @@ func (ev *DeletePod) String() string {
 	return "Delete Pod " + ev.Attachment.Pod.String() + " (container " + ev.Attachment.ID.String() + ")"
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *DeletePod) Method() api.EventMethodType { return api.Update }
 
-// TransactionType is BestEffortIgnoreErrors.
+// TransactionType returns BestEffortIgnoreErrors.
 func (ev *DeletePod) TransactionType() api.UpdateTransactionType { return api.BestEffortIgnoreErrors }
 
-// Direction is Reverse.
+// Direction returns Reverse.
 func (ev *DeletePod) Direction() api.UpdateDirectionType { return api.Reverse }
 
-// IsBlocking is true.
+// IsBlocking returns true.
 func (ev *DeletePod) IsBlocking() bool { return true }
 
 // Done implements api.Event.
@@ -183,5 +183,5 @@ func (ev *DeletePod) Done(err error) {
 	ev.result <- err
 }
 
-// Result delivers the outcome, once.
+// Result returns a channel that delivers the outcome, once.
 func (ev *DeletePod) Result() <-chan error { return ev.result }

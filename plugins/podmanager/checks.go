@@ -10,21 +10,21 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// ErrLimitedConnectivity is wrapped by a health check's error when pods which exist already are affected too (CNI error code
-// 51), as when VPP is down.
+// ErrLimitedConnectivity is wrapped by the error of a health check if existing pods are affected, too (CNI error code 51), for example when
+// VPP is not running.
 var ErrLimitedConnectivity = errors.New("existing pods may have limited connectivity")
 
-// Checks are what STATUS, CHECK and GC ask of others. They are given when serving begins, since those others are built after
-// podmanager. Any of them may be nil. All are called from other goroutines than the event loop's.
+// Checks holds the functions of other parts that STATUS, CHECK and GC call. They are passed to Serve, since those parts are created after
+// podmanager. Each of them may be nil. They are not called from the goroutine of the event loop.
 type Checks struct {
-	// Health is asked by STATUS; it has to be quick.
+	// Health is called by STATUS; it must be fast.
 	Health []HealthCheck
-	// Verifier is asked by CHECK.
+	// Verifier is called by CHECK.
 	Verifier Verifier
-	// AwaitPod is called by an ADD that connects a pod, before anything is done: it may wait a moment for the pod's object.
+	// AwaitPod is called by an ADD that connects a pod, before any other step: it may wait a short time for the pod's object.
 	AwaitPod func(ctx context.Context, pod PodID, uid string)
-	// Prune is called by GC after stale attachments have been deleted, to rid the dataplane of what belongs to nothing; a downstream resync
-	// does.
+	// Prune is called by GC after stale attachments have been deleted. It removes objects without an owner from the dataplane, by a
+	// downstream resync.
 	Prune func(ctx context.Context) error
 }
 
@@ -34,12 +34,12 @@ type HealthCheck struct {
 	Check func(ctx context.Context) error
 }
 
-// Verifier compares an attachment with the dataplane and with what is in the sandbox.
+// Verifier compares an attachment with the dataplane and with the state in the sandbox.
 type Verifier interface {
 	CheckAttachment(ctx context.Context, a *Attachment) error
 }
 
-// status says everything that keeps pods from being added.
+// status returns an error with all reasons why pods cannot be added.
 func (p *PodManager) status(ctx context.Context, checks Checks) error {
 	var reasons []string
 	code := uint(cniapi.CodeNotAvailable)
@@ -95,7 +95,7 @@ func (p *PodManager) check(ctx context.Context, checks Checks, req *cniapi.Reque
 	return nil
 }
 
-// comparePrevResult looks only at what later plugins of the chain have no reason to change.
+// comparePrevResult compares only the parts that later plugins of the chain have no reason to change.
 func comparePrevResult(a *Attachment, prev *cniapi.Result) error {
 	if prev == nil {
 		return nil
@@ -119,7 +119,7 @@ func comparePrevResult(a *Attachment, prev *cniapi.Result) error {
 	return nil
 }
 
-// collect deletes all attachments of the network but the valid ones. One that something is being done about is left alone.
+// collect deletes all attachments of the network except the valid ones. Attachments with an operation in progress are skipped.
 func (p *PodManager) collect(ctx context.Context, checks Checks, req *cniapi.Request) error {
 	valid := map[AttachmentID]bool{}
 	for _, ref := range req.ValidAttachments {
@@ -151,7 +151,7 @@ func (p *PodManager) collect(ctx context.Context, checks Checks, req *cniapi.Req
 	return errors.Join(errs...)
 }
 
-// collectOne begins to delete a; it returns nil if there is nothing to do.
+// collectOne starts to delete a; it returns nil if there is nothing to do.
 func (p *PodManager) collectOne(a *Attachment) (*DeletePod, error) {
 	o, busy := p.tryAcquire(a.ID)
 	if busy != nil {

@@ -160,7 +160,7 @@ func TestRESTAndMetrics(t *testing.T) {
 	}
 }
 
-// TestRepeatedAddRepairs: an ADD does not say that a pod is connected which is not any more.
+// TestRepeatedAddRepairs checks that an ADD does not report a pod as connected that is no longer connected.
 func TestRepeatedAddRepairs(t *testing.T) {
 	r := newRig(t)
 	first := r.add("c1", "web")

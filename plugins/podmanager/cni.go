@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Handle answers one CNI request. An error is always a *cniapi.Error.
+// Handle handles one CNI request. An error is always a *cniapi.Error.
 func (p *PodManager) Handle(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
 	start := time.Now()
 	res, err := p.dispatch(ctx, checks, req)
@@ -23,7 +23,7 @@ func (p *PodManager) Handle(ctx context.Context, checks Checks, req *cniapi.Requ
 	switch {
 	case err == nil:
 		p.logDone(req, res, took)
-	case req.Command == cniapi.Status: // asked every few seconds; the runtime shows it
+	case req.Command == cniapi.Status: // sent every few seconds; the runtime reports the result
 		p.Logger().Debug("CNI request failed", "request", req.String(), "took", took, "error", err)
 	default:
 		p.Logger().Warn("CNI request failed", "error", strings.TrimPrefix(err.Error(), req.String()+": "), "command", req.Command, "pod", requestPod(req).String(),
@@ -32,7 +32,7 @@ func (p *PodManager) Handle(ctx context.Context, checks Checks, req *cniapi.Requ
 	return res, err
 }
 
-// logDone has one line for each pod that was connected or disconnected.
+// logDone logs one line for each pod that was connected or disconnected.
 func (p *PodManager) logDone(req *cniapi.Request, res *cniapi.Result, took time.Duration) {
 	switch {
 	case req.Command == cniapi.Add && res != nil:
@@ -63,7 +63,7 @@ func (p *PodManager) dispatch(ctx context.Context, checks Checks, req *cniapi.Re
 	return nil, cniapi.Errorf(cniapi.CodeProtocol, "unknown command %q", req.Command)
 }
 
-// cniError gives err a code, and says what failed.
+// cniError adds a code and the failed request to err.
 func cniError(req *cniapi.Request, err error) *cniapi.Error {
 	var e *cniapi.Error
 	if errors.As(err, &e) {
@@ -80,7 +80,7 @@ func cniError(req *cniapi.Request, err error) *cniapi.Error {
 	return e
 }
 
-// retriable reports whether the dataplane holds that the same may succeed later, as when VPP is away.
+// retriable reports whether, according to the dataplane, the same operation may succeed later, for example when VPP is not running.
 func retriable(err error) bool {
 	var r interface{ Retriable() bool }
 	return errors.As(err, &r) && r.Retriable()
@@ -97,8 +97,8 @@ func requestPod(req *cniapi.Request) PodID {
 	return PodID{Namespace: req.Pod.Namespace, Name: req.Pod.Name}
 }
 
-// add connects a pod. The same ADD again gives the same result; the same ID for another sandbox or pod means that the runtime has given up
-// on the former without informing.
+// add connects a pod. A repeated ADD returns the same result. The same ID for another sandbox or pod means that the runtime has abandoned
+// the previous one without a DEL.
 func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
 	o, err := p.acquire(ctx, requestID(req))
 	if err != nil {
@@ -144,12 +144,12 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 	return buildResult(ev, req.Network.DNS)
 }
 
-// repair makes sure that a pod which was connected before still is: another program may have removed its interface since.
+// repair makes sure that a pod that was connected before is still connected: another program may have removed its interface.
 func repair(ctx context.Context, checks Checks, a *Attachment) error {
 	if checks.Verifier == nil || checks.Prune == nil || checks.Verifier.CheckAttachment(ctx, a) == nil {
 		return nil
 	}
-	failed := checks.Prune(ctx) // perhaps at what does not belong to this pod
+	failed := checks.Prune(ctx) // the error may be about an object of another pod
 	if err := checks.Verifier.CheckAttachment(ctx, a); err != nil {
 		return fmt.Errorf("pod %s: it was connected before and cannot be repaired; delete its sandbox: %w", a.Pod,
 			errors.Join(err, failed))
@@ -157,7 +157,8 @@ func repair(ctx context.Context, checks Checks, a *Attachment) error {
 	return nil
 }
 
-// checkSandbox refuses what a pod cannot live in before anything is changed. The dataplane finds what cannot be determined here.
+// checkSandbox rejects namespaces in which a pod cannot run, before anything is changed. The dataplane finds faults that cannot be detected
+// here.
 func (p *PodManager) checkSandbox(req *cniapi.Request, inode uint64, state netnsState) error {
 	switch {
 	case state == netnsGone:
@@ -174,7 +175,7 @@ func sameSandbox(a *Attachment, req *cniapi.Request, inode uint64) bool {
 		(a.NetnsInode == inode || a.NetnsInode == 0 || inode == 0)
 }
 
-// explainWaiting reports why nothing happens while the agent starts.
+// explainWaiting adds the reason why no request is handled while the agent starts.
 func (p *PodManager) explainWaiting(err error) error {
 	if p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -182,7 +183,7 @@ func (p *PodManager) explainWaiting(err error) error {
 	return fmt.Errorf("contiv-agent is starting and has not configured this node yet: %w", err)
 }
 
-// explainUnready reports why the node is not ready, as STATUS does, when nothing else explains why an ADD took too long.
+// explainUnready adds the reason why the node is not ready, as in STATUS, if there is no other reason why an ADD has timed out.
 func (p *PodManager) explainUnready(ctx context.Context, checks Checks, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -196,7 +197,7 @@ func (p *PodManager) explainUnready(ctx context.Context, checks Checks, err erro
 	return fmt.Errorf("%s: %w", status.Msg, err)
 }
 
-// explainTimeout bounds asking why: the runtime waits.
+// explainTimeout bounds the search for the reason: the runtime is waiting.
 const explainTimeout = 500 * time.Millisecond
 
 func (p *PodManager) isResynced() bool {
@@ -205,7 +206,7 @@ func (p *PodManager) isResynced() bool {
 	return p.resynced
 }
 
-// del disconnects a pod. What is not known is not connected.
+// del disconnects a pod. An unknown attachment is not connected.
 func (p *PodManager) del(ctx context.Context, req *cniapi.Request) error {
 	o, err := p.acquire(ctx, requestID(req))
 	if err != nil {
@@ -223,7 +224,7 @@ func (p *PodManager) del(ctx context.Context, req *cniapi.Request) error {
 	return p.explainWaiting(p.finishDelete(ctx, ev))
 }
 
-// buildResult is the CNI result of an ADD.
+// buildResult returns the CNI result of an ADD.
 func buildResult(ev *AddPod, dns cniapi.DNS) (*cniapi.Result, error) {
 	a := ev.Attachment
 	res := &cniapi.Result{DNS: dns}

@@ -130,7 +130,7 @@ func TestDelOfAVanishedNamespace(t *testing.T) {
 	r.consistent()
 }
 
-// TestLateDelOfAnOlderSandbox is contiv's old bug: the DEL tore down the new sandbox of the pod.
+// TestLateDelOfAnOlderSandbox checks for an old bug of contiv: the DEL removed the new sandbox of the pod.
 func TestLateDelOfAnOlderSandbox(t *testing.T) {
 	r := newRig(t)
 	r.add("old", "web")
@@ -139,7 +139,7 @@ func TestLateDelOfAnOlderSandbox(t *testing.T) {
 	if a, _ := r.pm.Current(pod); a.ID.ContainerID != "new" {
 		t.Errorf("current is %v", a)
 	}
-	r.add("old", "web") // a late repetition does not make it current again
+	r.add("old", "web") // a late repeated ADD does not make it current again
 	if a, _ := r.pm.Current(pod); a.ID.ContainerID != "new" {
 		t.Errorf("current is %v", a)
 	}
@@ -172,7 +172,7 @@ func TestIDUsedForAnotherSandbox(t *testing.T) {
 	}
 }
 
-// TestCallerGivesUp: the event is completed, the attachment stays, and what follows waits for it.
+// TestCallerGivesUp checks that the event is completed, the attachment stays, and the next request waits for it.
 func TestCallerGivesUp(t *testing.T) {
 	r := newRig(t)
 	r.loop.close()
@@ -265,7 +265,7 @@ func TestPluginWithoutInterface(t *testing.T) {
 	}
 }
 
-// TestConcurrentRequests: whatever comes in whatever order, store and dataplane agree, and no address is lost.
+// TestConcurrentRequests checks that, for any requests in any order, store and dataplane are consistent, and no address is lost.
 func TestConcurrentRequests(t *testing.T) {
 	r := newRig(t)
 	rng := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
@@ -291,7 +291,7 @@ func TestConcurrentRequests(t *testing.T) {
 		case 4:
 			req.Netns = "/run/netns/elsewhere"
 		case 5:
-			timeout = time.Duration(rng.IntN(300)) * time.Microsecond // gives up
+			timeout = time.Duration(rng.IntN(300)) * time.Microsecond // the caller times out
 		case 6:
 			req = &cniapi.Request{Version: 1, Command: cniapi.GC, Network: cniapi.Network{Name: "contiv"}}
 			for i := range containers / 2 {
@@ -310,7 +310,7 @@ func TestConcurrentRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i := range containers { // a DEL waits for what is still queued
+	for i := range containers { // a DEL waits for requests that are still queued
 		if i%2 == 0 {
 			r.del(fmt.Sprintf("c%d", i), "x")
 		}
@@ -328,7 +328,7 @@ func TestConcurrentRequests(t *testing.T) {
 	}
 }
 
-// consistentSoon waits for events of callers that gave up.
+// consistentSoon waits for events of callers that timed out.
 func (r *rig) consistentSoon() {
 	r.t.Helper()
 	for {
@@ -343,7 +343,8 @@ func (r *rig) consistentSoon() {
 	r.consistent()
 }
 
-// TestAddIntoInvalidSandbox: what no pod can live in is refused at once, with CNI's code for it, and nothing is remembered.
+// TestAddIntoInvalidSandbox checks that a namespace in which a pod cannot run is rejected at once, with CNI's code for it, and that nothing
+// is stored.
 func TestAddIntoInvalidSandbox(t *testing.T) {
 	r := newRig(t)
 	r.ns.set("/proc/1/ns/net", ownNetns)
@@ -361,7 +362,7 @@ func TestAddIntoInvalidSandbox(t *testing.T) {
 	}
 }
 
-// TestSlowAddSaysWhy: an ADD that ends with its time has the reason for which the node is not ready, as STATUS has it.
+// TestSlowAddSaysWhy checks that the error of an ADD that times out contains the reason why the node is not ready, as in STATUS.
 func TestSlowAddSaysWhy(t *testing.T) {
 	r := newRig(t)
 	r.add("c0", "first") // after the start-up resync
@@ -379,7 +380,7 @@ func TestSlowAddSaysWhy(t *testing.T) {
 	close(gate)
 }
 
-// TestOneLineForEachPod: an ADD and a DEL that succeed have one line each, one that fails has one WARN with the cause first.
+// TestOneLineForEachPod checks that a successful ADD or DEL logs one line, and that a failed one logs one WARN with the cause first.
 func TestOneLineForEachPod(t *testing.T) {
 	r := newRig(t)
 	var b bytes.Buffer

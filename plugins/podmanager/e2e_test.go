@@ -27,8 +27,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
-// node is a node as a container runtime sees it: contiv-cni as it is shipped, and an agent of podmanager and the real
-// controller; only the network is a toy.
+// node is a node from the view of a container runtime: contiv-cni as it is shipped, and an agent with podmanager and the real controller;
+// only the network is a fake.
 type node struct {
 	t    *testing.T
 	dir  string
@@ -47,7 +47,7 @@ type noDataplane struct{}
 func (noDataplane) Commit(context.Context, *txn.Txn) (*txn.Record, error) { return &txn.Record{}, nil }
 func (noDataplane) Plan(context.Context, *txn.Txn) ([]txn.Op, error)      { return nil, nil }
 
-// newNode is a node with an agent in this process.
+// newNode returns a node with an agent in this process.
 func newNode(t *testing.T, chained ...any) *node {
 	t.Helper()
 	n := prepareNode(t, chained...)
@@ -107,7 +107,7 @@ func (n *node) stop() {
 	}
 }
 
-// sandbox is a network namespace with a name for it.
+// sandbox returns a network namespace with a name for it.
 func (n *node) sandbox(name string) *libcni.RuntimeConf {
 	n.t.Helper()
 	name = fmt.Sprintf("podmgr-%d-%s", os.Getpid(), name)
@@ -120,7 +120,7 @@ func (n *node) sandbox(name string) *libcni.RuntimeConf {
 }
 
 func (n *node) removeSandbox(path string) {
-	_ = exec.Command("ip", "netns", "del", filepath.Base(path)).Run() // gone already, perhaps
+	_ = exec.Command("ip", "netns", "del", filepath.Base(path)).Run() // it may already be deleted
 }
 
 func (n *node) add(rt *libcni.RuntimeConf) *types100.Result {
@@ -191,7 +191,7 @@ func TestSandboxesOfOnePod(t *testing.T) {
 	n.has(newer.ContainerID)
 	stale := n.sandbox("stale")
 	n.add(stale)
-	// The runtime forgot about it too, so that only GC can find it.
+	// The runtime has lost it, too, so that only GC can find it.
 	if err := os.RemoveAll(filepath.Join(n.dir, "cache")); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestSandboxesOfOnePod(t *testing.T) {
 	n.has(newer.ContainerID)
 }
 
-// TestPortmapBehindUs: the reference plugin finds in our result what it needs, and the port is forwarded.
+// TestPortmapBehindUs checks that the reference plugin finds its input in our result, and that the port is forwarded.
 func TestPortmapBehindUs(t *testing.T) {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		t.Skip("no iptables")
@@ -211,7 +211,7 @@ func TestPortmapBehindUs(t *testing.T) {
 	if err := gobuild.Commands(n.dir, "github.com/containernetworking/plugins/plugins/meta/portmap"); err != nil {
 		t.Skip(err)
 	}
-	// The host is a namespace too: the machine's own rules are not touched.
+	// The host is a namespace, too: the machine's own rules are not changed.
 	host := n.sandbox("host")
 	n.cni = libcni.NewCNIConfigWithCacheDir([]string{n.dir}, filepath.Join(n.dir, "cache"), inNetns{host.NetNS})
 	rt := n.sandbox("a")

@@ -16,7 +16,7 @@ func (p *PodManager) HandlesEvent(event api.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync implements api.EventHandler. The attachments are there already, and podmanager configures nothing itself.
+// Resync implements api.EventHandler. The attachments have been loaded by New, and podmanager itself configures nothing.
 func (p *PodManager) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,10 +40,10 @@ func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
 	ev.begun, ev.prev = true, p.lookup(a.ID)
 	p.metrics.stage(stageQueue, ev)
 	if ev.prev != nil && ev.prev.Seq == a.Seq {
-		ev.Attachment = ev.prev // with the addresses that it has got by now
+		ev.Attachment = ev.prev // with the addresses that it has got meanwhile
 		return "", nil
 	}
-	if a.Seq == 0 { // pushed by another program than Handle
+	if a.Seq == 0 { // not pushed by Handle
 		numbered := *a
 		numbered.Seq = p.nextSeq()
 		a, ev.Attachment = &numbered, &numbered
@@ -55,8 +55,8 @@ func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
 	return fmt.Sprintf("remember attachment %s of pod %s", a.ID, a.Pod), nil
 }
 
-// updateDelete runs after all other handlers. The attachment is forgotten even if its file cannot be removed: the next agent
-// finds that its namespace is gone.
+// updateDelete runs after all other handlers. The attachment is removed even if its file cannot be removed: the next agent detects that its
+// namespace does not exist.
 func (p *PodManager) updateDelete(ev *DeletePod) (string, error) {
 	a := ev.Attachment
 	if known := p.lookup(a.ID); known == nil || known.Seq != a.Seq {
@@ -75,7 +75,7 @@ func (p *PodManager) forget(a *Attachment) error {
 	return nil
 }
 
-// Revert implements api.EventHandler: of a failed ADD nothing remains, unless it repeated an earlier one.
+// Revert implements api.EventHandler. It removes the state of a failed ADD, unless the ADD repeated an earlier one.
 func (p *PodManager) Revert(event api.Event) error {
 	ev, ok := event.(*AddPod)
 	if !ok || !ev.begun || p.lookup(ev.Attachment.ID) == ev.prev {

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakeNet is ipam, ipnet and the dataplane in one: it gives addresses and remembers who is connected. With the loop's rules
-// for RevertOnFailure and Reverse it shows what real plugins would see.
+// fakeNet replaces ipam, ipnet and the dataplane: it allocates addresses and stores the connected attachments. With the loop's rules for
+// RevertOnFailure and Reverse it is called like the real plugins.
 type fakeNet struct {
 	pm *PodManager // or nil
 
@@ -53,7 +53,7 @@ func (n *fakeNet) HandlesEvent(ev api.Event) bool {
 	return ev.Method().IsResync()
 }
 
-// Resync wires what podmanager has.
+// Resync connects the attachments of podmanager.
 func (n *fakeNet) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,7 +140,7 @@ func (n *fakeNet) count() int {
 	return len(n.wired)
 }
 
-// fakeLoop is the least event loop: what it is instructed to wait for (gate) it waits for before each event.
+// fakeLoop is a minimal event loop: it waits for gate before each event.
 type fakeLoop struct {
 	handlers []api.EventHandler
 	queue    chan api.Event
@@ -214,7 +214,7 @@ func (l *fakeLoop) close() {
 	<-l.done
 }
 
-// rig is an agent on toys.
+// rig is an agent with fakes.
 type rig struct {
 	t     *testing.T
 	dir   string
@@ -228,7 +228,7 @@ type rig struct {
 // ownNetns is the inode of the agent's own network namespace.
 const ownNetns = 99
 
-// fakeNetns are the network namespaces that exist.
+// fakeNetns holds the network namespaces that exist.
 type fakeNetns struct {
 	mu   sync.Mutex
 	ino  map[string]uint64
@@ -247,7 +247,7 @@ func (f *fakeNetns) look(path string) (uint64, netnsState) {
 	return 0, netnsGone
 }
 
-// make makes the namespace unless it is there.
+// make creates the namespace if it does not exist.
 func (f *fakeNetns) make(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -269,7 +269,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// start makes a new agent on what is in dir.
+// start starts a new agent with the data in dir.
 func (r *rig) start(gate chan struct{}) {
 	r.t.Helper()
 	r.loop, r.net = newFakeLoop(), newFakeNet()
@@ -314,7 +314,7 @@ func (r *rig) do(req *cniapi.Request) (*cniapi.Result, error) {
 
 func (r *rig) doFor(req *cniapi.Request, d time.Duration) (*cniapi.Result, error) {
 	if req.Command == cniapi.Add && strings.HasPrefix(req.Netns, "/run/netns/") {
-		r.ns.make(req.Netns) // runtimes do before they ask
+		r.ns.make(req.Netns) // as runtimes do before a request
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
@@ -351,7 +351,7 @@ func wantCode(t *testing.T, err error, code uint, text string) {
 	}
 }
 
-// consistent checks that memory, files and dataplane agree.
+// consistent checks that memory, files and dataplane match.
 func (r *rig) consistent() {
 	r.t.Helper()
 	files, err := os.ReadDir(r.dir)

@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// agentEnv makes the test binary an agent in the directory that it names. As long as there is a file stall in it, events get
-// stuck in the middle: addresses are recorded, the file reached appears, and that is it.
+// agentEnv makes the test binary an agent in the directory that the variable contains. While there is a file stall in it, events block
+// after a part of the work: addresses are recorded, and the file reached is created.
 const agentEnv = "PODMANAGER_TEST_AGENT"
 
 func agentMain(dir string) int {
@@ -41,7 +41,7 @@ func agentMain(dir string) int {
 		}
 		select {}
 	})
-	err := <-n.jobs.Failed() // or killed
+	err := <-n.jobs.Failed() // blocks until a job fails or the process is killed
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }
@@ -83,7 +83,7 @@ func (n *node) waitFor(file string) {
 	}
 }
 
-// stored is the store as it is on disk.
+// stored returns the store on disk.
 func (n *node) stored() string {
 	n.t.Helper()
 	files, err := os.ReadDir(filepath.Join(n.dir, "pods"))
@@ -103,8 +103,8 @@ func (n *node) stored() string {
 	return strings.Join(got, " ")
 }
 
-// TestAgentIsKilledDuringAdd: SIGKILL, between the recording of the address and the answer. The runtime, which waits for its
-// ADD, notices nothing, and the pods that were there keep their addresses.
+// TestAgentIsKilledDuringAdd: SIGKILL between the recording of the address and the response. The runtime, which waits for its ADD, is not
+// affected, and existing pods keep their addresses.
 func TestAgentIsKilledDuringAdd(t *testing.T) {
 	n := prepareNode(t)
 	kill := n.startAgent()
@@ -153,7 +153,7 @@ func TestAgentIsKilledDuringAdd(t *testing.T) {
 	}
 }
 
-// TestServeEndsWithItsJob: the server is a job that stops in time and leaves no socket.
+// TestServeEndsWithItsJob checks that the server is a job that stops in time and leaves no socket.
 func TestServeEndsWithItsJob(t *testing.T) {
 	r := newRig(t)
 	r.pm.cfg.Socket = filepath.Join(t.TempDir(), "run", "cni.sock")

@@ -10,13 +10,13 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
-// The stages of an ADD: waiting in the queue and being handled. DEL is not split, its handlers run in reverse.
+// The stages of an ADD: waiting in the queue and being handled. DEL is not split, since its handlers run in reverse order.
 const (
 	stageQueue  = "queue"
 	stageHandle = "handle"
 )
 
-// metrics measures CNI requests. A nil *metrics measures nothing.
+// metrics measures CNI requests. A nil *metrics is valid and measures nothing.
 type metrics struct {
 	requests *prometheus.HistogramVec
 	stages   *prometheus.HistogramVec
@@ -55,7 +55,7 @@ func (m *metrics) request(command cniapi.Command, err error, took time.Duration)
 	m.requests.WithLabelValues(string(command), strconv.FormatUint(uint64(code), 10)).Observe(took.Seconds())
 }
 
-// stage ends a stage of ev; the time of the next one counts from now.
+// stage ends a stage of ev; the next stage begins now.
 func (m *metrics) stage(name string, ev *AddPod) {
 	now := time.Now()
 	if m != nil && !ev.since.IsZero() {

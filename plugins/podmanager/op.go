@@ -7,15 +7,15 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// op is the right to do something about one attachment. The request that takes it holds it, and so does every event that the
-// request pushes, until it is done: it outlives a caller that gives up.
+// op is the exclusive right to change one attachment. The request that acquires it holds it, and so does every event that the request
+// pushes, until the event is done: the op outlives a caller that times out.
 type op struct {
 	id      AttachmentID
 	holders int           // protected by PodManager.mu
-	free    chan struct{} // closed when the last holder is done
+	free    chan struct{} // closed when the last holder has released it
 }
 
-// acquire waits until nothing else is done about the attachment.
+// acquire waits until no other operation on the attachment is in progress.
 func (p *PodManager) acquire(ctx context.Context, id AttachmentID) (*op, error) {
 	for {
 		o, busy := p.tryAcquire(id)
@@ -30,7 +30,7 @@ func (p *PodManager) acquire(ctx context.Context, id AttachmentID) (*op, error) 
 	}
 }
 
-// tryAcquire returns a channel to wait for if something is being done already.
+// tryAcquire returns a channel to wait for if another operation is in progress.
 func (p *PodManager) tryAcquire(id AttachmentID) (o *op, busy <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func wait(ctx context.Context, result <-chan error) error {
 	}
 }
 
-// runAdd handles a in the event loop; the returned event holds the outcome.
+// runAdd handles a in the event loop; the returned event contains the result.
 func (p *PodManager) runAdd(ctx context.Context, o *op, a *Attachment) (*AddPod, error) {
 	ev := NewAddPod(a)
 	ev.onDone = func(error) {
@@ -91,15 +91,15 @@ func (p *PodManager) runAdd(ctx context.Context, o *op, a *Attachment) (*AddPod,
 	return ev, wait(ctx, ev.Result())
 }
 
-// startDelete begins to delete a.
+// startDelete starts to delete a.
 func (p *PodManager) startDelete(o *op, a *Attachment) (*DeletePod, error) {
 	ev := NewDeletePod(a)
 	ev.onDone = func(error) { p.release(o) }
 	return ev, p.push(o, ev)
 }
 
-// finishDelete waits for the deletion. It has succeeded when the attachment is not wanted any more: what the dataplane could
-// not remove, because the namespace has vanished for example, is not the runtime's business.
+// finishDelete waits for the deletion. It has succeeded when the attachment is no longer wanted: state that the dataplane could not remove,
+// for example because the namespace has disappeared, does not concern the runtime.
 func (p *PodManager) finishDelete(ctx context.Context, ev *DeletePod) error {
 	err := wait(ctx, ev.Result())
 	if err == nil {

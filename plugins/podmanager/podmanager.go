@@ -19,29 +19,29 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// defaultStoreDir is where attachments are kept unless configured otherwise.
+// defaultStoreDir is the default directory of attachments.
 const defaultStoreDir = "/run/contiv/pods"
 
-// Config configures the plugin; the zero value is good.
+// Config configures the plugin; the zero value is valid.
 type Config struct {
-	// Socket is where contiv-cni finds the agent (default cniapi.DefaultSocket).
+	// Socket is the socket at which contiv-cni connects to the agent (default cniapi.DefaultSocket).
 	Socket string
 	// StoreDir is the directory of the attachment store (default defaultStoreDir). It should not survive a reboot.
 	StoreDir string
 }
 
-// EventLoop is what podmanager needs of the controller.
+// EventLoop is the part of the controller that podmanager uses.
 type EventLoop interface {
 	PushEvent(event api.Event) error
 }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
 	infra.PluginDeps
 	EventLoop EventLoop
-	// HTTPHandlers is where the REST handlers are registered; none if nil.
+	// HTTPHandlers is the server at which the REST handlers are registered; nil if there is none.
 	HTTPHandlers rest.HTTPHandlers
-	// Metrics is where the metrics are registered; nowhere if nil.
+	// Metrics is the registry of the metrics; nil if there is none.
 	Metrics prometheus.Registerer
 }
 
@@ -55,14 +55,14 @@ type PodManager struct {
 
 	listening atomic.Bool // contiv-cni can connect
 
-	mu          sync.Mutex                   // protects all the following
+	mu          sync.Mutex                   // guards the following fields
 	attachments map[AttachmentID]*Attachment // written by the event loop only
-	ops         map[AttachmentID]*op         // what is being done
+	ops         map[AttachmentID]*op         // operations in progress
 	lastSeq     uint64
-	resynced    bool // the start-up resync has reached us
+	resynced    bool // Resync has been called for the start-up resync
 }
 
-// New makes the plugin with the attachments of the agent before, except for those whose sandbox is certainly gone.
+// New returns the plugin with the attachments of the previous agent, except for those whose sandbox certainly no longer exists.
 func New(cfg Config, deps Deps) (*PodManager, error) { return newPodManager(cfg, deps, realSystem()) }
 
 func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
@@ -106,10 +106,10 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 	return p, nil
 }
 
-// goneBecause reports why the sandbox of an attachment certainly does not exist any more; when in doubt it does.
+// goneBecause returns the reason why the sandbox of an attachment certainly no longer exists; it returns an empty string in case of doubt.
 func (p *PodManager) goneBecause(a *Attachment) string {
 	if a.NetnsInode == 0 {
-		return "" // we never saw it, so not seeing it now reports nothing
+		return "" // the agent has never seen the namespace, so its absence proves nothing
 	}
 	inode, state := p.sys.netns(a.Netns)
 	switch {
@@ -189,7 +189,7 @@ func (p *PodManager) SetAddresses(id AttachmentID, addrs []netip.Prefix) error {
 	return nil
 }
 
-// Listening says why contiv-cni cannot connect; nil if it can. It may be called from any goroutine.
+// Listening returns the reason why contiv-cni cannot connect, or nil. It may be called from any goroutine.
 func (p *PodManager) Listening() error {
 	if !p.listening.Load() {
 		return fmt.Errorf("the CNI socket %s is not open", p.cfg.Socket)
@@ -197,8 +197,8 @@ func (p *PodManager) Listening() error {
 	return nil
 }
 
-// Serve answers contiv-cni until ctx ends; it is to be run as a job. It may begin before the start-up resync: pods that are
-// added meanwhile wait for it.
+// Serve handles requests of contiv-cni until ctx ends; it must run as a job. It may start before the start-up resync: pods that are added
+// before the resync wait for it.
 func (p *PodManager) Serve(ctx context.Context, checks Checks) error {
 	server := cniapi.NewServer(cniapi.ServerConfig{Socket: p.cfg.Socket, Log: p.Logger(), OnListening: p.listening.Store})
 	return server.Serve(ctx, func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {

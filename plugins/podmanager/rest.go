@@ -8,7 +8,7 @@ import (
 
 const podsPath = "/contiv/v1/pods"
 
-// podInfo is an attachment as REST shows it.
+// podInfo is an attachment in the response of the REST API.
 type podInfo struct {
 	Namespace   string         `json:"namespace"`
 	Name        string         `json:"name"`
@@ -19,10 +19,10 @@ type podInfo struct {
 	Network     string         `json:"network"`
 	Addresses   []netip.Prefix `json:"addresses"`
 	MTU         int            `json:"mtu,omitempty"`
-	Current     bool           `json:"current"` // the newest of its pod
+	Current     bool           `json:"current"` // the newest attachment of its pod
 }
 
-// servePods lists the attachments in the order in which they came.
+// servePods lists the attachments in the order in which they were added.
 func (p *PodManager) servePods(w http.ResponseWriter, _ *http.Request) {
 	all := p.LocalAttachments()
 	newest := map[PodID]*Attachment{}

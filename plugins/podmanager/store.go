@@ -21,7 +21,7 @@ const (
 	corruptSuffix = ".corrupt"
 )
 
-// store keeps one file per attachment. Only the event loop uses it, once the plugin is made.
+// store keeps one file per attachment. Only the event loop uses it, after New has returned.
 type store struct {
 	dir    string
 	bootID string
@@ -64,10 +64,10 @@ func (r *record) attachment() *Attachment {
 	}
 }
 
-// fileName of an attachment: an ID cannot have an '@', so it is unambiguous.
+// fileName returns the file name of an attachment: an ID cannot contain an '@', so the name is unambiguous.
 func fileName(id AttachmentID) string { return id.ContainerID + "@" + id.IfName + recordSuffix }
 
-// write replaces the file at once. It is not synced to disk: it has to survive the agent, not the machine.
+// write replaces the file atomically. The file is not synced to disk: it has to survive the agent, not the machine.
 func (s *store) write(a *Attachment) error {
 	data, err := json.Marshal(newRecord(a, s.bootID))
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *store) remove(id AttachmentID) error {
 	return nil
 }
 
-// loadAll reads what the agent before has left. A file that makes no sense is put aside.
+// loadAll reads the files that the previous agent has left. Invalid files are renamed.
 func (s *store) loadAll() ([]*Attachment, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create attachment store: %w", err)
@@ -134,7 +134,7 @@ func (s *store) load(path string) (*record, error) {
 	return parseRecord(filepath.Base(path), data)
 }
 
-// parseRecord checks everything that is relied upon later.
+// parseRecord validates all properties on which later code relies.
 func parseRecord(name string, data []byte) (*record, error) {
 	r := &record{}
 	if err := json.Unmarshal(data, r); err != nil {

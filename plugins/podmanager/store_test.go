@@ -38,7 +38,7 @@ func TestGoneSandboxesAreDropped(t *testing.T) {
 	for _, c := range []string{"stays", "gone", "other", "hidden"} {
 		r.add(c, c)
 	}
-	// Seen when it was added, but now the agent's container has no such mount.
+	// The namespace was visible when it was added, but now the agent's container has no such mount.
 	rec := newRecord(r.pm.lookup(AttachmentID{"hidden", "eth0"}), "boot1")
 	rec.Netns = "/hidden/netns"
 	r.writeRecord(rec)
@@ -69,7 +69,7 @@ func (r *rig) writeRecord(rec *record) {
 func TestInaccessibleNamespaceIsKept(t *testing.T) {
 	r := newRig(t)
 	req := addReq("c1", "web")
-	req.Netns = "/hidden/c1" // the agent does not see it
+	req.Netns = "/hidden/c1" // the agent does not have access to it
 	if _, err := r.do(req); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestCorruptFilesArePutAside(t *testing.T) {
 		"half@eth0.json":      string(valid[:len(valid)/2]),
 		"list@eth0.json":      "[]",
 		"null@eth0.json":      "null",
-		"moved@eth0.json":     string(valid), // says it is another
+		"moved@eth0.json":     string(valid), // contains another ID
 		"future@eth0.json":    `{"version":99,"containerID":"future","ifName":"eth0","netns":"/n","podName":"x","seq":1}`,
 		"nopod@eth0.json":     `{"version":1,"containerID":"nopod","ifName":"eth0","netns":"/n","seq":1}`,
 		"address@eth0.json":   `{"version":1,"containerID":"address","ifName":"eth0","netns":"/n","podName":"x","addresses":["10.1.1.300/32"]}`,
@@ -134,7 +134,7 @@ func TestCorruptFilesArePutAside(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.dir, "dead@eth0.json.tmp")); err == nil {
 		t.Error("unfinished file is left")
 	}
-	r.restart() // the quarantined ones do not disturb
+	r.restart() // the quarantined files have no effect
 	r.add("half", "again")
 }
 
@@ -145,7 +145,7 @@ func TestSetAddressesOfUnknownPod(t *testing.T) {
 	}
 }
 
-// TestEventsOfOthers: plugins' tests push events without numbers.
+// TestEventsOfOthers: tests of other plugins push events without numbers.
 func TestEventsOfOthers(t *testing.T) {
 	r := newRig(t)
 	ev := NewAddPod(&Attachment{ID: AttachmentID{"c1", "eth0"}, Pod: PodID{Name: "p"}, Netns: "/n"})

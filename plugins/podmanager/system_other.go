@@ -2,5 +2,5 @@
 
 package podmanager
 
-// lookNetns finds no network namespaces here.
+// lookNetns cannot inspect network namespaces on this system.
 func lookNetns(string) (inode uint64, state netnsState) { return 0, netnsUnknown }

@@ -15,9 +15,9 @@ import (
 
 const dropsPath = "/contiv/v1/policy/drops"
 
-// Denied is where the dataplane reports what policy has dropped.
+// Denied is the source of reports about packets that policy has dropped.
 type Denied interface {
-	// WatchDenied hands over packets until ctx ends, one at a time. The dataplane limits how many.
+	// WatchDenied calls each for packets until ctx ends, one at a time. The dataplane limits their number.
 	WatchDenied(ctx context.Context, each func(denied.Flow)) error
 }
 
@@ -27,7 +27,7 @@ type dropRow struct {
 	First     time.Time  `json:"first"`
 	Count     uint64     `json:"count"`     // packets that the dataplane has reported; it limits reports
 	Direction string     `json:"direction"` // ingress or egress of Pod
-	Pod       string     `json:"pod"`       // whose policy denied it; empty: a pod that has left
+	Pod       string     `json:"pod"`       // the pod whose policy denied it; empty: a pod that was removed
 	Source    netip.Addr `json:"source"`
 	SourcePod string     `json:"sourcePod,omitempty"`
 	Dest      netip.Addr `json:"dest"`
@@ -35,12 +35,12 @@ type dropRow struct {
 	Protocol  string     `json:"protocol"`
 	Port      uint16     `json:"port,omitempty"` // destination port
 	ICMPType  *uint8     `json:"icmpType,omitempty"`
-	Policy    string     `json:"policy,omitempty"` // that denied it by a rule
+	Policy    string     `json:"policy,omitempty"` // the policy whose rule denied it
 	Rule      string     `json:"rule,omitempty"`
 	Because   string     `json:"because"`
 }
 
-// RunDrops is the job that takes notes of what policy has denied.
+// RunDrops is the job that records the flows that policy has denied.
 func (p *Plugin) RunDrops(ctx context.Context) error {
 	if p.Denied == nil {
 		return nil
@@ -58,7 +58,7 @@ func (p *Plugin) RunDrops(ctx context.Context) error {
 	return nil
 }
 
-// explain finds the pods at both ends, and judges the packet again, since dataplanes do not tell which rule denied it.
+// explain finds the pods at both ends, and evaluates the packet again, since dataplanes do not report which rule denied it.
 func (p *Plugin) explain(f denied.Flow) (v drops.Verdict, label string) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -91,7 +91,7 @@ func (p *Plugin) explain(f denied.Flow) (v drops.Verdict, label string) {
 	return v, p.isolating(pod, f.Ingress)
 }
 
-// isolating names the policy that isolates a pod; several are their namespace.
+// isolating returns the name of the policy that isolates a pod; if there are several, it returns their namespace.
 func (p *Plugin) isolating(pod model.EndpointID, ingress bool) string {
 	e := p.endpoints[pod]
 	d := e.Egress
@@ -159,19 +159,19 @@ func rowOf(f drops.Flow) dropRow {
 	return row
 }
 
-// DeniedCounts are the packets that the dataplane has reported, by policy and direction. From any goroutine.
+// DeniedCounts returns the number of packets that the dataplane has reported, by policy and direction. It may be called from any goroutine.
 func (p *Plugin) DeniedCounts() map[drops.Label]uint64 { return p.drops.Counts() }
 
-// Lines of the log about denied flows: so many at once, and one more in each interval.
+// Limits of the log lines about denied flows: dropLines at once, and one more per dropLineEvery.
 const (
 	dropLines     = 20
 	dropLineEvery = 5 * time.Second
 )
 
-// lineLimit bounds lines of the log. One goroutine uses it.
+// lineLimit limits lines of the log. It is used by one goroutine.
 type lineLimit struct {
 	left int
-	last time.Time // when left was last made larger
+	last time.Time // the last time when left was increased
 	lost uint64
 }
 
@@ -189,7 +189,7 @@ func (l *lineLimit) allow(now time.Time) bool {
 	return true
 }
 
-// skipped is how many lines there would have been since the last one.
+// skipped returns the number of lines that were left out since the last line.
 func (l *lineLimit) skipped() uint64 {
 	n := l.lost
 	l.lost = 0

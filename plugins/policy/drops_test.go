@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// reports are what a dataplane reports.
+// reports holds the reports of a dataplane.
 type reports []denied.Flow
 
 func (r reports) WatchDenied(_ context.Context, each func(denied.Flow)) error {
@@ -20,7 +20,7 @@ func (r reports) WatchDenied(_ context.Context, each func(denied.Flow)) error {
 	return nil
 }
 
-// TestDrops: what the dataplane reports has pods' names and what denied it, and is counted by policy and direction.
+// TestDrops checks that reports of the dataplane get pods' names and the denying policy, and are counted by policy and direction.
 func TestDrops(t *testing.T) {
 	b, h := restBench(t)
 	at := time.Now().Add(-time.Second)
@@ -32,7 +32,7 @@ func TestDrops(t *testing.T) {
 		packet(0, true, "10.0.1.1:1000", "10.0.0.1:80", 6), packet(1, true, "10.0.1.1:1001", "10.0.0.1:80", 6),
 		packet(2, false, "10.0.0.1:1000", "198.51.100.1:443", 6),
 		packet(3, true, "198.51.100.1:0", "10.0.0.1:0", 1),
-		packet(4, true, "198.51.100.1:1", "10.0.0.77:1", 17), // of a pod that has left
+		packet(4, true, "198.51.100.1:1", "10.0.0.77:1", 17), // of a pod that was removed
 	}
 	if err := b.p.RunDrops(t.Context()); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,8 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// TestDropLines: a flood of new flows writes a bounded number of lines, and later lines say how many there would have been.
+// TestDropLines checks that a flood of new flows writes a bounded number of lines, and that later lines contain the number of suppressed
+// lines.
 func TestDropLines(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	l, lines := newLineLimit(now), 0

@@ -67,7 +67,7 @@ func (textRenderer) DeleteEndpoint(a *podmanager.Attachment, txn renderer.Txn) {
 	txn.Delete("endpoint " + a.ID.ContainerID)
 }
 
-// store is what the dataplane has, and its transaction.
+// store is the state of the dataplane, and its transaction.
 type store struct{ values map[string]proto.Message }
 
 func (s *store) Put(key string, m proto.Message) { s.values[key] = m }
@@ -84,7 +84,7 @@ func (s *store) has(prefix string) (keys []string) {
 	return keys
 }
 
-// bench is a plugin with what it works with.
+// bench is a plugin with its environment.
 type bench struct {
 	t         *testing.T
 	p         *Plugin
@@ -124,7 +124,7 @@ func (b *bench) resync() {
 	}
 }
 
-// update handles an event and those that follow it, and checks that a resync gives the same.
+// update handles an event and its follow-ups, and checks that a resync gives the same result.
 func (b *bench) update(ev api.Event) {
 	b.t.Helper()
 	if !b.p.HandlesEvent(ev) {
@@ -186,7 +186,8 @@ func fromPods(name string) *kube.Policy {
 		IngressRules: []*kube.PolicyRule{{Peers: []*kube.PolicyPeer{{Pods: &kube.LabelSelector{}}}}}}
 }
 
-// TestLife: a pod is closed until its object is known; policies come and go; what is not used is deleted afterwards.
+// TestLife checks that a pod is closed until its object is known, that policies can be added and removed, and that unused objects are
+// deleted afterwards.
 func TestLife(t *testing.T) {
 	b := newBench(t, nil)
 	b.add("c1", "web", "1")
@@ -221,7 +222,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestSetComesBack: a set that nothing refers to any more, and that is needed again before it was deleted, has its present members only.
+// TestSetComesBack checks that a set that became unused, and that is needed again before it was deleted, has its current members only.
 func TestSetComesBack(t *testing.T) {
 	b := newBench(t, nil)
 	b.add("c1", "web", "1")
@@ -255,7 +256,8 @@ func (b *bench) detach(i int) {
 	b.list = slices.Delete(b.list, i, i+1)
 }
 
-// TestAttachments: an attachment of an earlier pod of the name is closed, one of the same pod is as the newest.
+// TestAttachments checks that an attachment of an earlier pod with the same name is closed, and that one of the same pod is like the
+// newest.
 func TestAttachments(t *testing.T) {
 	b := newBench(t, nil)
 	b.pod("web", "1", "10.0.0.1")
@@ -281,7 +283,7 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// TestRevert: after an ADD that failed everything is as before.
+// TestRevert checks that a failed ADD restores the previous state.
 func TestRevert(t *testing.T) {
 	b := newBench(t, nil)
 	b.pod("web", "1", "10.0.0.1")
@@ -302,7 +304,7 @@ func TestRevert(t *testing.T) {
 	b.want("endpoint c1", "allow allow [NetworkPolicy ns/p]")
 }
 
-// TestWithoutKubernetes: there are no policies, and pods are open at once.
+// TestWithoutKubernetes checks that there are no policies, and that pods are open at once.
 func TestWithoutKubernetes(t *testing.T) {
 	b := newBench(t, func(d *Deps) { d.Kubernetes = false })
 	b.add("c1", "web", "")
@@ -314,8 +316,8 @@ func TestWithoutKubernetes(t *testing.T) {
 	}
 }
 
-// TestPodOutsideKubernetes: a pod that comes without a name of Kubernetes, such as those of the connectivity test, has no object, and is open at once,
-// after a resync, too. A pod with a name stays closed without its object.
+// TestPodOutsideKubernetes checks that a pod without a Kubernetes name, such as those of the connectivity test, has no object, and is open
+// at once, also after a resync. A pod with a name stays closed without its object.
 func TestPodOutsideKubernetes(t *testing.T) {
 	b := newBench(t, nil)
 	b.add("c1", "web", "1")
@@ -335,7 +337,7 @@ func TestPodOutsideKubernetes(t *testing.T) {
 	}
 }
 
-// TestAwaitPod: an ADD waits for the pod's object, a second at most.
+// TestAwaitPod checks that an ADD waits for the pod's object, at most for a second.
 func TestAwaitPod(t *testing.T) {
 	b := newBench(t, nil)
 	web := podmanager.PodID{Namespace: "ns", Name: "web"}
@@ -350,7 +352,7 @@ func TestAwaitPod(t *testing.T) {
 		b.p.AwaitPod(ctx, web, "1")
 		done <- context.Cause(ctx)
 	}()
-	b.pod("web", "0", "10.0.0.9") // of an earlier pod of the name
+	b.pod("web", "0", "10.0.0.9") // of an earlier pod with the same name
 	b.pod("web", "1", "10.0.0.1")
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -360,7 +362,7 @@ func TestAwaitPod(t *testing.T) {
 	}
 }
 
-// TestNotUnderstood: what is not supported in a policy is reported, and what is understood is not.
+// TestNotUnderstood checks that unsupported parts of a policy are reported, and supported ones are not.
 func TestNotUnderstood(t *testing.T) {
 	b := newBench(t, nil)
 	b.set(kube.PolicyKeyword, "ns", "good", fromPods("good"))
@@ -383,7 +385,7 @@ func TestNotUnderstood(t *testing.T) {
 	}
 }
 
-// TestDataplaneThatDoesNotEnforce: policies are problems only while the dataplane reports that it does not enforce them.
+// TestDataplaneThatDoesNotEnforce checks that policies are problems only while the dataplane reports that it does not enforce them.
 func TestDataplaneThatDoesNotEnforce(t *testing.T) {
 	why := "VPP has no contiv plugin"
 	b := newBench(t, func(d *Deps) { d.NotEnforced = func() string { return why } })

@@ -12,16 +12,16 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// reasonLarge is the reason of Events about sets that are over their limit. Each node that has such a set writes them: others may not need it. Events of
-// one message are one Event.
+// reasonLarge is the reason of Events about sets that are over their limit. Each node that has such a set writes these Events, since other
+// nodes may not need the set. Events with the same message are one Event.
 const reasonLarge = "SetTooLarge"
 
-// largeSets are the sets that are over their limit.
+// largeSets holds the sets that are over their limit.
 type largeSets struct {
 	limit   int
-	version int                 // of the compiler's answer
+	version int                 // of the result of the compiler
 	meaning map[string][]string // by the key of the policy
-	finder  large.Finder        // of what LargeClusterPolicies returns
+	finder  large.Finder        // computes the result of LargeClusterPolicies
 }
 
 // reportLarge reports sets that are over their limit as problems of the policies that refer to them.
@@ -55,7 +55,7 @@ func (p *Plugin) reportLarge() {
 	}
 }
 
-// of lists the problems of a policy that has a key.
+// of returns the problems of the policy with a key.
 func (l *largeSets) of(key string) (list []problem.Problem) {
 	for _, meaning := range l.meaning[key] {
 		list = append(list, problem.Problem{Reason: reasonLarge, Message: large.Message(l.limit, meaning)})
@@ -63,9 +63,10 @@ func (l *largeSets) of(key string) (list []problem.Problem) {
 	return list
 }
 
-// LargeClusterPolicies is what is wrong with ClusterNetworkPolicies that have sets over the limit, by name, whether or not they select pods of this
-// node: the pods that they mean are the same on all nodes. Nodes that have such a set take it back when it is some members smaller; so does this.
-// It costs a compilation of all ClusterNetworkPolicies if the cluster has as many addresses as a set may have members, else next to nothing.
+// LargeClusterPolicies returns the problems of ClusterNetworkPolicies that have sets over the limit, by name, whether or not they select
+// pods of this node: the pods to which they refer are the same on all nodes. Nodes use such a set again when it has become some members
+// smaller than the limit; this method does the same. It compiles all ClusterNetworkPolicies if the cluster has as many addresses as a set
+// may have members; otherwise it costs almost nothing.
 func (p *Plugin) LargeClusterPolicies() map[string]string {
 	p.mu.RLock()
 	var all func() *compiler.Compiler

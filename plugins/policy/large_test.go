@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/internal/problem"
 )
 
-// TestLargeSets: a set that is over its limit is a problem of the policies that refer to it, beside others, until it is small enough. A resync, which update
-// makes after each event, changes nothing.
+// TestLargeSets checks that a set over its limit is a problem of the policies that refer to it, in addition to other problems, until it is
+// small enough. A resync, which update runs after each event, changes nothing.
 func TestLargeSets(t *testing.T) {
 	b := newBench(t, func(d *Deps) { d.SetLimit = 2 })
 	want := func(key, reasons string) {
@@ -54,8 +54,8 @@ func TestLargeSets(t *testing.T) {
 	want(namespaced, reasonLarge)
 }
 
-// TestLargeClusterPolicies: the node that writes conditions reports policies with large sets, also those that select none of its own pods; a set
-// that was too large is small again at a sixteenth below its limit, as in the dataplane.
+// TestLargeClusterPolicies checks that the node that writes conditions reports policies with large sets, also those that select none of its
+// own pods. A set that was too large counts as small again at a sixteenth below its limit, as in the dataplane.
 func TestLargeClusterPolicies(t *testing.T) {
 	told := 0
 	b := newBench(t, func(d *Deps) { d.SetLimit, d.Statuses = 32, func(bool) { told++ } })
@@ -109,7 +109,8 @@ func TestLargeClusterPolicies(t *testing.T) {
 	want("")
 }
 
-// TestLargeSetsOfTwoNodes: each node that has such a set writes the Event, whichever writes those of the policy's own problems.
+// TestLargeSetsOfTwoNodes checks that each node that has such a set writes the Event, independent of the node that writes those of the
+// policy's own problems.
 func TestLargeSetsOfTwoNodes(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3"} {
 		events := &lastEvent{}
@@ -127,7 +128,7 @@ func TestLargeSetsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// lastEvent has whether this node writes the Event about the last problem.
+// lastEvent stores whether this node writes the Event about the last problem.
 type lastEvent struct{ written bool }
 
 func (t *lastEvent) Set(_ problem.Object, list []problem.Problem, tell bool) {

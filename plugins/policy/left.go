@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// putLeft keeps what the sweep is going to delete, unless it is in use again.
+// putLeft puts the objects that the sweep is going to delete, unless they are in use again.
 func (p *Plugin) putLeft(txn renderer.Txn) {
 	for id, s := range p.leftSets {
 		if _, used := p.sets[id]; !used {
@@ -23,8 +23,9 @@ func (p *Plugin) putLeft(txn renderer.Txn) {
 	}
 }
 
-// renderMembers hands on members. A set that goes keeps its members until the sweep: endpoints obey their old policies until they have been
-// given the new ones, and the deletes of a transaction come first. One that comes back loses them now, but for those that it has again.
+// renderMembers passes changes of members to the renderer. A set that is deleted keeps its members until the sweep: endpoints use their old
+// policies until they have their new ones, and a transaction begins with its deletes. A set that is used again before the sweep loses its
+// old members now, except for those that it has again.
 func (p *Plugin) renderMembers(c model.Change, txn renderer.Txn) {
 	for _, s := range c.Sets {
 		if left, was := p.leftMembers[s.ID]; was {
@@ -41,7 +42,7 @@ func (p *Plugin) renderMembers(c model.Change, txn renderer.Txn) {
 	}
 }
 
-// sweep deletes what is left and not in use again.
+// sweep deletes the objects that are left and not in use again.
 func (p *Plugin) sweep(txn renderer.Txn) string {
 	policies, sets := 0, 0
 	for id := range p.leftPolicies {

@@ -24,13 +24,13 @@ type Problems interface {
 	Set(o problem.Object, list []problem.Problem, tell bool)
 }
 
-// Pods are the pods that this node has connected.
+// Pods reports the pods that this node has connected.
 type Pods interface {
 	// LocalAttachments returns all attachments of this node in the order of their Seq.
 	LocalAttachments() []*podmanager.Attachment
 }
 
-// EventLoop is what the plugin needs of the controller.
+// EventLoop is the part of the controller that the plugin uses.
 type EventLoop interface {
 	PushFollowUp(cause, event api.Event) error
 }
@@ -42,26 +42,27 @@ type Deps struct {
 	Problems     Problems
 	PodManager   Pods
 	EventLoop    EventLoop
-	HTTPHandlers rest.HTTPHandlers // nil: nothing is served
+	HTTPHandlers rest.HTTPHandlers // nil: there is no REST API
 	// Renderer is nil where the dataplane does not enforce policies.
 	Renderer renderer.Renderer
-	// NotEnforced returns why policies have no effect although there is a renderer, or "" if they have one. The event loop calls it in
-	// each resync. nil: policies always have an effect.
+	// NotEnforced returns the reason why policies have no effect although there is a renderer, or "" if they have an effect. The event loop
+	// calls it in each resync. nil means that policies always have an effect.
 	NotEnforced func() string
-	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
+	// Kubernetes is false if there is no Kubernetes: then there are no policies, and all pods are open.
 	Kubernetes bool
-	// OwnAddresses are the addresses of this node as the dataplane has them, beside those of its Node object. Event loop only; nil: none.
+	// OwnAddresses returns the addresses of this node in the dataplane, in addition to those of its Node object. Event loop only; may be
+	// nil.
 	OwnAddresses func() []string
-	// Denied reports what policy has dropped; nil: nothing does.
+	// Denied reports the packets that policy has dropped; nil if the dataplane does not report them.
 	Denied Denied
-	// Statuses is informed whether this node writes the conditions of ClusterNetworkPolicies, whenever that or one of them may have changed; nil: none
-	// are written.
+	// Statuses is called with whether this node writes the conditions of ClusterNetworkPolicies, whenever this or one of the policies may
+	// have changed; nil means that no conditions are written.
 	Statuses func(writes bool)
-	// Connections lists open connections; nil: the dataplane does not.
+	// Connections lists open connections; nil if the dataplane cannot list them.
 	Connections Connections
-	// ParsePolicy reads policies that are tried; nil: none can be.
+	// ParsePolicy parses policies that are to be tried; nil means that policies cannot be tried.
 	ParsePolicy ParsePolicy
-	// SetLimit is how many members a set may have; 0: model.MaxMembers.
+	// SetLimit is the maximum number of members of a set; 0: model.MaxMembers.
 	SetLimit int
 }
 
@@ -80,28 +81,28 @@ type Plugin struct {
 	Deps
 	problems problems
 	drops    *drops.Store
-	trying   sync.Mutex // one policy is tried at a time: it costs as much as a resync
+	trying   sync.Mutex // one policy is tried at a time: a try costs as much as a resync
 
-	mu        sync.RWMutex // guards what follows; only the event loop writes
+	mu        sync.RWMutex // guards the following fields; only the event loop writes
 	compiler  *compiler.Compiler
-	attached  map[podmanager.PodID][]*podmanager.Attachment // the newest last
-	before    []*podmanager.Attachment                      // of its pod, when the AddPod came that is being handled
+	attached  map[podmanager.PodID][]*podmanager.Attachment // sorted by time, the newest one is last
+	before    []*podmanager.Attachment                      // of the pod of the AddPod that is being handled, before this event
 	sets      map[model.SetID]model.Set
 	policies  map[model.PolicyID]model.Policy
 	endpoints map[model.EndpointID]model.Endpoint
 	objects   map[string]*kube.Policy        // by key
 	cluster   map[string]*kube.ClusterPolicy // by key
 	nodeAddrs []string                       // of this node
-	// What nothing refers to any more and the dataplane still has.
+	// Objects to which nothing refers any more and that are still in the dataplane.
 	leftSets     map[model.SetID]model.Set
 	leftMembers  map[model.SetID][]model.Member
 	leftPolicies map[model.PolicyID]model.Policy
-	changed      chan struct{} // closed when a pod's object has changed; nil: nothing waits
+	changed      chan struct{} // closed when a pod's object has changed; nil: no caller waits
 }
 
 var _ api.EventHandler = (*Plugin)(nil)
 
-// New makes the plugin.
+// New returns the plugin.
 func New(deps Deps) *Plugin {
 	p := &Plugin{Deps: deps, drops: drops.New(), leftSets: map[model.SetID]model.Set{}, leftMembers: map[model.SetID][]model.Member{},
 		leftPolicies: map[model.PolicyID]model.Policy{}}
@@ -121,10 +122,10 @@ func (p *Plugin) reset() {
 	p.cluster = map[string]*kube.ClusterPolicy{}
 }
 
-// String names the handler.
+// String returns the name of the handler.
 func (p *Plugin) String() string { return "policy" }
 
-// sweep is the event that deletes what nothing refers to any more.
+// sweep is the event that deletes the objects to which nothing refers any more.
 type sweep struct{}
 
 func (*sweep) GetName() string                            { return "Policy Sweep" }
@@ -135,7 +136,7 @@ func (*sweep) Done(error)                                 {}
 func (*sweep) TransactionType() api.UpdateTransactionType { return api.BestEffort }
 func (*sweep) Direction() api.UpdateDirectionType         { return api.Forward }
 
-// HandlesEvent selects what policy depends on. Some nodes write Events, hence nodes.
+// HandlesEvent selects the events on which policy depends. Nodes are included because only some nodes write Events.
 func (p *Plugin) HandlesEvent(event api.Event) bool {
 	switch ev := event.(type) {
 	case *api.KubeStateChange:
@@ -211,7 +212,7 @@ func (p *Plugin) resyncProblems(nodes map[string]bool) {
 	p.problems.resync(nodes, all)
 }
 
-// resyncTxn is a transaction in which nothing needs to be deleted.
+// resyncTxn is a transaction in which nothing has to be deleted.
 type resyncTxn struct{ api.ResyncOperations }
 
 func (resyncTxn) Delete(string) {}
@@ -242,7 +243,7 @@ func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change strin
 	p.render(c, txn)
 	p.reportLarge()
 	if ev, is := event.(*podmanager.AddPod); is {
-		p.putEndpoints(ev.Attachment.Pod, txn) // an attachment more, though the endpoint may be the same
+		p.putEndpoints(ev.Attachment.Pod, txn) // there is one more attachment, although the endpoint may be unchanged
 	}
 	if len(p.leftSets)+len(p.leftPolicies) > 0 {
 		if err := p.EventLoop.PushFollowUp(event, &sweep{}); err != nil {
@@ -306,7 +307,7 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 	}
 }
 
-// setNode notes the addresses of this node. They serve explanations only.
+// setNode stores the addresses of this node. They are used for explanations only.
 func (p *Plugin) setNode(name string, node *kube.Node) {
 	if name == p.ServiceLabel.GetAgentLabel() {
 		p.nodeAddrs = slices.Clone(node.GetAddresses())
@@ -316,7 +317,7 @@ func (p *Plugin) setNode(name string, node *kube.Node) {
 	}
 }
 
-// render passes changes to the renderer and records them. Removed sets and policies stay until the sweep.
+// render passes changes to the renderer and records them. Removed sets and policies stay in the dataplane until the sweep.
 func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 	for _, s := range c.Sets {
 		p.sets[s.ID] = s
@@ -344,7 +345,7 @@ func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 	}
 }
 
-// Revert implements api.EventHandler. The transaction puts the values back; this puts the compiler back.
+// Revert implements api.EventHandler. The transaction restores the values; Revert restores the compiler.
 func (p *Plugin) Revert(event api.Event) error {
 	ev, is := event.(*podmanager.AddPod)
 	if !is || p.Renderer == nil {
@@ -355,14 +356,14 @@ func (p *Plugin) Revert(event api.Event) error {
 	p.setAttached(ev.Attachment.Pod, p.before)
 	p.render(p.compiler.Flush(), nowhere{})
 	p.reportLarge()
-	// The event's new objects never were in the dataplane, and the objects that it had no use for are in use again.
+	// The event's new objects have never been in the dataplane, and the objects that it made unused are in use again.
 	clear(p.leftPolicies)
 	clear(p.leftSets)
 	clear(p.leftMembers)
 	return nil
 }
 
-// nowhere discards changes that a reverted transaction has already put back.
+// nowhere discards changes that a reverted transaction has already restored.
 type nowhere struct{ resyncTxn }
 
 func describe(c model.Change) string {

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// told are the reports to users, by object.
+// told holds the reports to users, by object.
 type told struct {
 	now   map[string][]problem.Problem
 	calls int
@@ -32,8 +32,8 @@ func policy(name, uid string) *model.Policy {
 	return &model.Policy{Namespace: "ns", Name: name, Uid: uid}
 }
 
-// TestPoliciesAreNotIgnoredInSilence: every policy is its own problem, the log has one line, and a problem that is reported is not reported
-// again.
+// TestPoliciesAreNotIgnoredInSilence checks that every policy is its own problem, the log has one line, and a problem that was reported is
+// not reported again.
 func TestPoliciesAreNotIgnoredInSilence(t *testing.T) {
 	var log bytes.Buffer
 	users := &told{now: map[string][]problem.Problem{}}
@@ -72,7 +72,7 @@ func TestPoliciesAreNotIgnoredInSilence(t *testing.T) {
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
-	_, err := p.Update(put(policy("b", "3")), nil) // made again
+	_, err := p.Update(put(policy("b", "3")), nil) // created again
 	step(err)
 	delete(data[model.PolicyKeyword], model.Key(model.PolicyKeyword, "ns", "a"))
 	step(p.Resync(api.NewDBResync(), data, 3, nil))

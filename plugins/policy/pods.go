@@ -14,13 +14,13 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// objectWait is how long an ADD waits for the pod's object. Then the pod starts closed.
+// objectWait is how long an ADD waits for the pod's object. After that the pod starts closed.
 const objectWait = time.Second
 
 // Put implements renderer.Txn.
 func (nowhere) Put(string, proto.Message) {}
 
-// attach takes the attachments of a pod as podmanager has them, except for one that is gone or about to go.
+// attach sets the attachments of a pod from podmanager, except for one that is deleted or is being deleted.
 func (p *Plugin) attach(pod podmanager.PodID, without podmanager.AttachmentID) {
 	if p.Renderer == nil {
 		return
@@ -49,8 +49,8 @@ func (p *Plugin) detach(a *podmanager.Attachment, txn renderer.Txn) {
 	p.Renderer.DeleteEndpoint(a, txn)
 }
 
-// governs reports whether network policy may apply to a pod. kubelet gives a namespace for each of its pods; one without does not come from
-// Kubernetes, such as a test pod of `contiv-netctl connectivity test`, and policy cannot select it.
+// governs reports whether network policy may apply to a pod. kubelet sets a namespace for each of its pods; a pod without a namespace does
+// not come from Kubernetes, such as a test pod of `contiv-netctl connectivity test`, and policy cannot select it.
 func (p *Plugin) governs(pod podmanager.PodID) bool { return p.Kubernetes && pod.Namespace != "" }
 
 // setEndpoint passes a pod, with its newest attachment, to the compiler.
@@ -72,7 +72,7 @@ func (p *Plugin) setEndpoint(pod podmanager.PodID) {
 	p.compiler.SetEndpoint(l)
 }
 
-// putEndpoints puts what applies to each attachment of a pod. An older one that was another pod's is closed.
+// putEndpoints puts the endpoint of each attachment of a pod. An older attachment that belongs to another pod of the same name is closed.
 func (p *Plugin) putEndpoints(pod podmanager.PodID, txn renderer.Txn) {
 	list := p.attached[pod]
 	for _, a := range list {
@@ -88,7 +88,7 @@ func (p *Plugin) putEndpoints(pod podmanager.PodID, txn renderer.Txn) {
 	}
 }
 
-// announce wakes what waits for pods' objects.
+// announce wakes the callers that wait for pods' objects.
 func (p *Plugin) announce() {
 	if p.changed != nil {
 		close(p.changed)
@@ -96,8 +96,8 @@ func (p *Plugin) announce() {
 	}
 }
 
-// AwaitPod waits until the object of a pod is known, for a second at most: then the pod has to start closed. It may be called from any
-// goroutine.
+// AwaitPod waits until the object of a pod is known, at most for objectWait: after that the pod has to start closed. It may be called from
+// any goroutine.
 func (p *Plugin) AwaitPod(ctx context.Context, pod podmanager.PodID, uid string) {
 	if p.Renderer == nil || !p.governs(pod) {
 		return

@@ -11,11 +11,11 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// problems informs users what of a policy is not enforced as it was written.
+// problems reports to users the parts of a policy that are not enforced as written.
 type problems struct {
 	label       servicelabel.ReaderAPI
 	to          Problems
-	notEnforced string // why policies have no effect; empty: they have
+	notEnforced string // the reason why policies have no effect; empty: they have an effect
 	log         *slog.Logger
 
 	nodes  map[string]bool
@@ -24,7 +24,7 @@ type problems struct {
 	large  largeSets
 }
 
-// notice is what users were informed of a policy.
+// notice holds the problems of a policy that were reported to users.
 type notice struct {
 	object problem.Object
 	list   []problem.Problem
@@ -34,13 +34,13 @@ func newProblems(label servicelabel.ReaderAPI, to Problems, notEnforced string, 
 	return problems{label: label, to: to, notEnforced: notEnforced, log: log, nodes: map[string]bool{}, known: map[string]notice{}}
 }
 
-// source is what of a policy matters here, whatever its kind.
+// source holds the relevant properties of a policy of either kind.
 type source struct {
 	object   problem.Object
 	problems []string
 }
 
-// sourceOf takes a NetworkPolicy; nil gives nil.
+// sourceOf returns the source of a NetworkPolicy; nil gives nil.
 func sourceOf(p *kube.Policy) *source {
 	if p == nil {
 		return nil
@@ -49,7 +49,7 @@ func sourceOf(p *kube.Policy) *source {
 		UID: p.GetUid()}, p.GetProblems()}
 }
 
-// sourceOfCluster takes a ClusterNetworkPolicy; nil gives nil.
+// sourceOfCluster returns the source of a ClusterNetworkPolicy; nil gives nil.
 func sourceOfCluster(p *kube.ClusterPolicy) *source {
 	if p == nil {
 		return nil
@@ -58,7 +58,7 @@ func sourceOfCluster(p *kube.ClusterPolicy) *source {
 		p.GetProblems()}
 }
 
-// clusterKind is how the API calls policies that are in no namespace.
+// clusterKind is the name of the kind of policies without a namespace.
 const clusterKind = "ClusterNetworkPolicy"
 
 func (s *source) String() string {
@@ -77,7 +77,7 @@ func (p *problems) resync(nodes map[string]bool, policies map[string]*source) {
 	}
 }
 
-// node takes a change of a node: its name before and after; empty where the node did not or does not exist.
+// node applies a change of a node: its name before and after the change; empty if the node did not or does not exist.
 func (p *problems) node(before, now string) {
 	delete(p.nodes, before)
 	if now != "" {
@@ -85,7 +85,7 @@ func (p *problems) node(before, now string) {
 	}
 }
 
-// set takes a policy; nil removes it.
+// set updates the problems of a policy; nil removes it.
 func (p *problems) set(key string, policy *source) {
 	before := p.known[key]
 	now := notice{list: p.of(key, policy)}
@@ -101,7 +101,7 @@ func (p *problems) set(key string, policy *source) {
 	if before.object == now.object && slices.Equal(before.list, now.list) {
 		return
 	}
-	if len(before.list) > 0 && before.object != now.object { // another object of the name: its Event is another one
+	if len(before.list) > 0 && before.object != now.object { // another object with the same name has its own Event
 		p.to.Set(before.object, nil, false)
 	}
 	p.known[key] = now
@@ -110,7 +110,7 @@ func (p *problems) set(key string, policy *source) {
 	p.warn(policy, now.list)
 }
 
-// of lists the problems of a policy.
+// of returns the problems of a policy.
 func (p *problems) of(key string, policy *source) []problem.Problem {
 	switch {
 	case policy == nil:
@@ -142,7 +142,7 @@ func (p *problems) warn(policy *source, list []problem.Problem) {
 	}
 }
 
-// tellStatuses: one node of the cluster writes the conditions of all ClusterNetworkPolicies.
+// tellStatuses calls Statuses: one node of the cluster writes the conditions of all ClusterNetworkPolicies.
 func (p *Plugin) tellStatuses() {
 	if p.Statuses != nil {
 		p.Statuses(problem.First(p.ServiceLabel.GetAgentLabel(), slices.Collect(maps.Keys(p.problems.nodes)), problem.Object{Kind: clusterKind}))

@@ -33,7 +33,7 @@ func (p *Plugin) serve() {
 	p.HTTPHandlers.RegisterHTTPHandler(tryPath, p.serveTry, http.MethodPost)
 }
 
-// policyRow is a policy as a list shows it.
+// policyRow is a policy in a list.
 type policyRow struct {
 	Kind      string   `json:"kind"`
 	Namespace string   `json:"namespace"` // empty for policies without a namespace
@@ -46,7 +46,7 @@ type policyRow struct {
 	Problems  []string `json:"problems,omitempty"`
 }
 
-// policyDetail is a policy with its rules, as this node enforces it. Without a pod of this node that it selects it has no rules here.
+// policyDetail is a policy with its rules, as this node enforces it. If it selects no pod of this node, it has no rules here.
 type policyDetail struct {
 	policyRow
 	Ingress []ruleDetail `json:"ingress"`
@@ -65,7 +65,7 @@ type setEntry struct {
 	Members []string `json:"members"`
 }
 
-// whyRow is what policy says to a connection between two addresses. A direction is missing if its pod is not on this node.
+// whyRow is the decision of policy on a connection between two addresses. A direction is missing if its pod is not on this node.
 type whyRow struct {
 	Source  netip.Addr `json:"source"`
 	Dest    netip.Addr `json:"dest"`
@@ -128,7 +128,7 @@ func (p *Plugin) answer(w http.ResponseWriter, v any) {
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // an error means that the client has disconnected
 }
 
 // splitName splits namespace/name; without a namespace it is "default".
@@ -202,7 +202,7 @@ func (p *Plugin) rows() []policyRow {
 	return rows
 }
 
-// id is the compiler's name of a policy.
+// id returns the compiler's ID of a policy.
 func (r policyRow) id() model.PolicyID {
 	id := model.PolicyID{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 	switch r.Tier {
@@ -257,7 +257,7 @@ func memberText(m model.Member) string {
 	return m.Net.String()
 }
 
-// text is a rule in words.
+// text describes a rule in words.
 func (p *Plugin) text(r *model.Rule) string {
 	text := r.Action.String()
 	if r.Protocol != model.AnyProtocol {
@@ -304,7 +304,7 @@ func (p *Plugin) why(from, to string, packet verdict.Packet) ([]whyRow, error) {
 	return rows, nil
 }
 
-// place finds a pod with its addresses, or an address with its pod.
+// place returns a pod with its addresses, or an address with its pod.
 func (p *Plugin) place(text string) (id model.EndpointID, addrs []netip.Addr, err error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		id, _ = p.compiler.Owner(a.Unmap())
@@ -367,7 +367,7 @@ func ruleSays(a model.Action) string {
 	return "denies"
 }
 
-// policyNames are the policies of a tier; empty: of all tiers.
+// policyNames returns the policies of a tier; an empty tier means all tiers.
 func policyNames(d model.Direction, tier string) string {
 	var names []string
 	for _, t := range d.Tiers {
@@ -381,7 +381,7 @@ func policyNames(d model.Direction, tier string) string {
 	return strings.Join(names, ", ")
 }
 
-// compiled is the plugin's data, as package verdict wants it.
+// compiled implements verdict.Compiled with the plugin's data.
 type compiled struct{ *Plugin }
 
 func (c compiled) Policy(id model.PolicyID) (model.Policy, bool) {
@@ -391,7 +391,7 @@ func (c compiled) Policy(id model.PolicyID) (model.Policy, bool) {
 
 func (c compiled) Contains(id model.SetID, m model.Member) bool { return c.compiler.Contains(id, m) }
 
-// Policies are those that this node enforces, sorted.
+// Policies returns the policies that this node enforces, sorted.
 func (p *Plugin) Policies() []model.Policy {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -11,7 +11,7 @@ import (
 	kube "contiv.dev/vswitch/internal/kube/model"
 )
 
-// handlers are REST handlers by path.
+// handlers maps paths to REST handlers.
 type handlers map[string]http.HandlerFunc
 
 func (h handlers) RegisterHTTPHandler(path string, f http.HandlerFunc, _ ...string) { h[path] = f }

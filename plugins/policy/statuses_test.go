@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/internal/servicelabel"
 )
 
-// TestStatuses: of all nodes one writes conditions; another one does when it has gone.
+// TestStatuses checks that one of all nodes writes conditions, and another one after it was deleted.
 func TestStatuses(t *testing.T) {
 	writers := func(own string, nodes ...string) (writes bool) {
 		b := newBench(t, func(d *Deps) {

@@ -13,33 +13,33 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// Connection is an open connection as policy sees it: the client's own address, and where its packets arrive.
+// Connection is an open connection as seen by policy: with the client's own address, and the address at which its packets arrive.
 type Connection struct {
 	Protocol uint8
 	Client   netip.AddrPort
 	Server   netip.AddrPort
 }
 
-// Connections lists the connections that the dataplane has.
+// Connections returns the open connections of the dataplane.
 type Connections func(ctx context.Context) ([]Connection, error)
 
-// ParsePolicy reads a policy from YAML or JSON: it is one of both kinds.
+// ParsePolicy parses a policy from YAML or JSON. Exactly one of the results is set.
 type ParsePolicy func(text []byte) (*kube.Policy, *kube.ClusterPolicy, error)
 
-// tried is what a policy would change for the pods of this node.
+// tried holds the changes that a policy would cause for the pods of this node.
 type tried struct {
 	Policy      string            `json:"policy"`
-	Problems    []string          `json:"problems,omitempty"` // what of it is not understood
+	Problems    []string          `json:"problems,omitempty"` // the parts of the policy that are not understood
 	Selects     []string          `json:"selects"`            // pods of this node
 	Changes     []triedChange     `json:"changes"`
-	Connections []triedConnection `json:"connections"` // open, and not allowed any more
-	// Unknown says why open connections are not known.
+	Connections []triedConnection `json:"connections"` // open connections that would no longer be allowed
+	// Unknown is the reason why open connections are not known.
 	Unknown string `json:"unknown,omitempty"`
-	// More: there is more than the lists have.
+	// More is true if the lists are not complete.
 	More bool `json:"more,omitempty"`
 }
 
-// triedChange is a difference: of a pod, in one direction, on some ports, with some peers.
+// triedChange is a difference for a pod in one direction, on some ports, with some peers.
 type triedChange struct {
 	Pod       string   `json:"pod"`
 	Direction string   `json:"direction"`
@@ -60,11 +60,11 @@ type triedConnection struct {
 const (
 	maxTriedChanges     = 1000
 	maxTriedConnections = 1000
-	// maxTriedProbes bounds the work of one request: comparisons with a rule.
+	// maxTriedProbes limits the work for one request: the number of comparisons with a rule.
 	maxTriedProbes = 50_000_000
 )
 
-// stage is all policies, compiled, before or after the one that is tried. It is a verdict.Compiled.
+// stage holds all policies, compiled, before or after the change by the tried policy. It implements verdict.Compiled.
 type stage struct {
 	*compiler.Compiler
 	policies  map[model.PolicyID]model.Policy
@@ -106,7 +106,7 @@ func (s *stage) allows(pod model.EndpointID, ingress bool, packet verdict.Packet
 	return verdict.Judge(s, directionOf(s.endpoints[pod], ingress), ingress, packet).Action == model.Allow
 }
 
-// rules are those that a pod's packets of one direction are compared with.
+// rules returns the rules that are evaluated for a pod's packets of one direction.
 func (s *stage) rules(pod model.EndpointID, ingress bool) (list []model.Rule) {
 	for _, t := range directionOf(s.endpoints[pod], ingress).Tiers {
 		for _, id := range t.Policies {
@@ -120,7 +120,7 @@ func (s *stage) rules(pod model.EndpointID, ingress bool) (list []model.Rule) {
 	return list
 }
 
-// has reports whether any of the policies is asked about a pod.
+// has reports whether any of the policies applies to a pod.
 func (s *stage) has(pod model.EndpointID, ids []model.PolicyID) bool {
 	e := s.endpoints[pod]
 	for _, t := range slices.Concat(e.Ingress.Tiers, e.Egress.Tiers) {
@@ -131,7 +131,7 @@ func (s *stage) has(pod model.EndpointID, ids []model.PolicyID) bool {
 	return false
 }
 
-// trial compares two stages. It has copies of all that it reads, so that it holds no lock while it works.
+// trial compares two stages. It has copies of all its inputs, so that it holds no lock while it works.
 type trial struct {
 	before, after *stage
 	nodeAddrs     []string
@@ -140,7 +140,7 @@ type trial struct {
 	out           tried
 }
 
-// try says what a policy would change. Nothing of the plugin changes.
+// try returns the changes that a policy would cause. It does not change the plugin.
 func (p *Plugin) try(ctx context.Context, np *kube.Policy, cnp *kube.ClusterPolicy) tried {
 	p.mu.RLock()
 	base, nodeAddrs := p.compiler.Copy(), slices.Clone(p.nodeAddrs)
@@ -169,7 +169,7 @@ func (p *Plugin) try(ctx context.Context, np *kube.Policy, cnp *kube.ClusterPoli
 	return t.out
 }
 
-// compare goes through the pods that the policy selects, or selected.
+// compare compares the pods that the policy selects, or has selected before.
 func (t *trial) compare(ids []model.PolicyID) {
 	for _, pod := range slices.SortedFunc(maps.Keys(t.after.endpoints), model.EndpointID.Compare) {
 		if t.after.has(pod, ids) {
@@ -183,7 +183,7 @@ func (t *trial) compare(ids []model.PolicyID) {
 	}
 }
 
-// connections finds those that are allowed now, and would not be.
+// connections finds the open connections that are allowed now and would be denied.
 func (t *trial) connections(ctx context.Context, list Connections) {
 	if list == nil {
 		t.out.Unknown = "the dataplane does not list connections"
@@ -215,7 +215,7 @@ func (t *trial) connections(ctx context.Context, list Connections) {
 	}
 }
 
-// passes asks the ends that are pods of this node.
+// passes evaluates a connection at those of its ends that are pods of this node.
 func (t *trial) passes(s *stage, from, to model.EndpointID, c Connection) bool {
 	packet := verdict.Packet{Source: c.Client.Addr(), Dest: c.Server.Addr(), Protocol: model.Protocol(c.Protocol), Port: c.Server.Port()}
 	if _, local := s.endpoints[from]; local {

@@ -13,33 +13,33 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// Protocols are compared one by one. All without ports are alike to policies: other stands for them.
+// Protocols are compared one by one. Policies treat all protocols without ports alike: other represents them.
 const other model.Protocol = 1
 
 func triedProtocols() []model.Protocol {
 	return []model.Protocol{model.TCP, model.UDP, model.SCTP, other}
 }
 
-// span is a range of ports of a protocol between which no rule makes a difference.
+// span is a range of ports of a protocol for which all rules give the same result.
 type span struct {
 	protocol    model.Protocol
 	first, last int
 }
 
-// far is an address on the other side.
+// far is an address of a peer.
 type far struct {
 	name    string
 	addr    netip.Addr
 	ownNode bool
 }
 
-// difference is where a packet that was allowed is denied, or the reverse.
+// difference is a change for some ports: packets that were denied are allowed (opened), or vice versa.
 type difference struct {
 	ports  string
 	opened bool
 }
 
-// direction compares one direction of a pod. Peers that all rules treat alike are asked once.
+// direction compares one direction of a pod. Peers that all rules treat alike are evaluated once.
 func (t *trial) direction(pod model.EndpointID, ingress bool) {
 	own := t.before.Addresses(pod)
 	rules := slices.Concat(t.before.rules(pod, ingress), t.after.rules(pod, ingress))
@@ -69,7 +69,7 @@ func (t *trial) direction(pod model.EndpointID, ingress bool) {
 	t.report(pod, ingress, found)
 }
 
-// class is the same for peers that no rule distinguishes.
+// class returns a key that is equal for peers that no rule distinguishes.
 func (t *trial) class(rules []model.Rule, spans []span, ingress bool, f far) string {
 	class := []byte{'4', '-'}
 	if f.addr.Is6() {
@@ -109,7 +109,7 @@ func (t *trial) class(rules []model.Rule, spans []span, ingress bool, f far) str
 	return string(class)
 }
 
-// spans cuts all ports where a rule begins or ends.
+// spans splits all ports at the limits of the rules' port ranges.
 func (t *trial) spans(rules []model.Rule) (list []span) {
 	for _, protocol := range triedProtocols() {
 		if protocol == other {
@@ -146,7 +146,7 @@ func (t *trial) spans(rules []model.Rule) (list []span) {
 	return list
 }
 
-// differences compares all ports with one peer. own is the pod's address.
+// differences compares all ports for one peer. own is the pod's address.
 func (t *trial) differences(pod model.EndpointID, ingress bool, spans []span, own netip.Addr, f far) []difference {
 	var opened, closed []span
 	for _, s := range spans {
@@ -171,7 +171,7 @@ func (t *trial) differences(pod model.EndpointID, ingress bool, spans []span, ow
 	return out
 }
 
-// portsText joins neighbours. "all" are all ports of all protocols.
+// portsText joins adjacent spans. "all" means all ports of all protocols.
 func portsText(spans []span) string {
 	var texts []string
 	whole := 0
@@ -202,7 +202,7 @@ func portsText(spans []span) string {
 	return strings.Join(texts, ", ")
 }
 
-// fars are all peers: pods, nodes, one address of each network that rules name, and one that none of them names.
+// fars returns all peers: pods, nodes, one address of each network in rules, and one that no rule names.
 func (t *trial) fars(pod model.EndpointID, rules []model.Rule, own []netip.Addr) (list []far) {
 	for _, p := range t.peers {
 		for _, a := range p.Addresses {
@@ -229,7 +229,7 @@ func (t *trial) fars(pod model.EndpointID, rules []model.Rule, own []netip.Addr)
 	return append(list, elsewhere(named)...)
 }
 
-// inside is an address of a network that is neither a pod's nor a node's.
+// inside returns an address of a network that belongs neither to a pod nor to a node.
 func (t *trial) inside(n netip.Prefix) (a netip.Addr, free bool) {
 	a = n.Addr()
 	for range 1024 {
@@ -248,7 +248,8 @@ func (t *trial) isNode(a netip.Addr) bool {
 	return slices.ContainsFunc(t.peers, func(p compiler.Peer) bool { return p.Pod == model.EndpointID{} && slices.Contains(p.Addresses, a) })
 }
 
-// elsewhere are addresses that no network contains, of each family: RFC 5737 and 3849 keep them for examples, so that nothing has them.
+// elsewhere returns addresses that no network contains, of each family. It prefers those of RFC 5737 and 3849, which are reserved for
+// examples, so that no host has them.
 func elsewhere(named []netip.Prefix) (list []far) {
 	for _, candidates := range [][]string{
 		{"192.0.2.1", "198.51.100.1", "203.0.113.1", "8.8.8.8", "1.1.1.1"}, {"2001:db8::1", "3fff::1", "2606:4700::1111"},
@@ -264,7 +265,7 @@ func elsewhere(named []netip.Prefix) (list []far) {
 	return list
 }
 
-// report writes down what was found, peers by name: with an address where only some of a peer's addresses are concerned.
+// report adds the differences to the result, with peers by name, and with an address if only some of a peer's addresses are affected.
 func (t *trial) report(pod model.EndpointID, ingress bool, found map[difference][]far) {
 	total := map[string]int{}
 	for _, p := range t.peers {

@@ -9,11 +9,11 @@ import (
 
 const (
 	tryPath = "/contiv/v1/policies/try"
-	// maxTriedPolicy is more than the API server stores.
+	// maxTriedPolicy is larger than any object that the API server stores.
 	maxTriedPolicy = 2 << 20
 )
 
-// serveTry answers what a policy would change. The policy is text, YAML or JSON.
+// serveTry returns the changes that a policy would cause. The policy is text, YAML or JSON.
 func (p *Plugin) serveTry(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Policy string `json:"policy"`

@@ -16,7 +16,7 @@ import (
 	kube "contiv.dev/vswitch/internal/kube/model"
 )
 
-// post tries what the parser makes of a text.
+// post sends a text to be tried.
 func (h handlers) post(t *testing.T, text string, status int, into any) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"policy": text})
@@ -37,7 +37,8 @@ func selector(key, value string) *kube.LabelSelector {
 	return &kube.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// tryBench has pods ns/web (both families), ns/peer and other/far, of which the node has ns/web. Policies by name are what the parser accepts.
+// tryBench returns a bench with pods ns/web (both families), ns/peer and other/far, of which ns/web is on this node. The parser accepts the
+// names in known.
 func tryBench(t *testing.T, list Connections, known map[string]any) (*bench, handlers) {
 	h := handlers{}
 	b := newBench(t, func(d *Deps) {
@@ -69,7 +70,7 @@ func allowFrom(ports ...*kube.PolicyPort) *kube.Policy {
 		IngressRules: []*kube.PolicyRule{{Ports: ports, Peers: []*kube.PolicyPeer{{Pods: &kube.LabelSelector{}}, {IpBlock: &kube.IPBlock{Cidr: "198.51.100.0/24"}}}}}}
 }
 
-// TestTry: what changes by pods, ports, peers and open connections, and nothing of it is applied.
+// TestTry checks the changes by pods, ports, peers and open connections, and that nothing is applied.
 func TestTry(t *testing.T) {
 	list := func(context.Context) ([]Connection, error) {
 		return []Connection{conn(6, "10.0.0.2:4000", "10.0.0.1:80"), conn(6, "10.0.0.2:4001", "10.0.0.1:81"), conn(17, "10.0.1.1:53", "10.0.0.1:80"),
@@ -110,7 +111,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestTryAgainst: a policy that is there is replaced by what is tried, and what it closed opens.
+// TestTryAgainst checks that the tried policy replaces an existing one, and that traffic that the existing one denied is allowed.
 func TestTryAgainst(t *testing.T) {
 	b, h := tryBench(t, func(context.Context) ([]Connection, error) { return nil, errors.New("no plugin") }, map[string]any{
 		"same": allowFrom(&kube.PolicyPort{Port: 80}), "wider": allowFrom(&kube.PolicyPort{Port: 80, EndPort: 90}, &kube.PolicyPort{Protocol: kube.Protocol_UDP})})

@@ -69,8 +69,8 @@ func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change strin
 	return change, err
 }
 
-// Revert implements api.EventHandler: of the events that can be undone, AddPod is the one that changes something here. The pod
-// of an ADD that repeats an earlier one stays.
+// Revert implements api.EventHandler. Of the events that can be reverted, only AddPod changes state of this plugin. If the ADD repeats an
+// earlier one, its pod stays.
 func (p *Plugin) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
 	if !ok {
@@ -123,7 +123,7 @@ func (p *Plugin) kubeNode(prev, next *model.Node) (change string, err error) {
 	return strings.Trim(change+"; "+zoneChange, "; "), err
 }
 
-// tellLeaving reports whether the node stays; nil: it is gone.
+// tellLeaving reports to NodeLeaving whether this node is leaving the cluster; a nil object means that the node has been deleted.
 func (p *Plugin) tellLeaving(own *model.Node) {
 	if p.NodeLeaving != nil {
 		p.NodeLeaving(own == nil || own.GetLeaving())
@@ -132,7 +132,7 @@ func (p *Plugin) tellLeaving(own *model.Node) {
 
 func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) {
 	if ev.NodeName == p.own() {
-		p.nodes.self = p.selfAddrs() // what this node reports itself begins with the host's addresses
+		p.nodes.self = p.selfAddrs() // the addresses that this node itself reports begin with the host's addresses
 	}
 	before := p.nodes.of(ev.NodeName, p.own())
 	if ev.NewState == nil {
@@ -147,10 +147,10 @@ func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) 
 
 func (p *Plugin) own() string { return p.ServiceLabel.GetAgentLabel() }
 
-// addresses are the addresses of nodes by name, by their source.
+// addresses holds the addresses of nodes by node name, for each source.
 type addresses struct {
 	kube, vpp map[string][]netip.Addr
-	self      []netip.Addr // that this node has found out itself: VPP's and its host stack's
+	self      []netip.Addr // found by this node itself: those of VPP and of its host stack
 }
 
 func newAddresses() addresses {
@@ -198,7 +198,7 @@ func vppAddrs(node *nodesync.Node) []netip.Addr {
 	return out
 }
 
-// selfAddrs do not wait for this node's own record: NodeUpdate has addresses of VPP for other nodes only.
+// selfAddrs returns this node's own addresses without waiting for its own record: NodeUpdate has addresses of VPP for other nodes only.
 func (p *Plugin) selfAddrs() []netip.Addr {
 	out := p.IPNet.NodeAddresses()
 	for _, ip := range p.IPNet.GetHostIPs() {
@@ -209,10 +209,11 @@ func (p *Plugin) selfAddrs() []netip.Addr {
 	return out
 }
 
-// localPods are the pods of this node except for the attachment that is going. Of several sandboxes of a pod the newest of the others
-// counts: podmanager takes the one that is going for the current one until its event has been handled by all.
+// localPods returns the pods of this node except for the attachment but, which is being removed. If a pod has several sandboxes, the newest
+// remaining one counts: podmanager reports the attachment that is being removed as the current one until all handlers have handled its
+// event.
 func (p *Plugin) localPods(but *podmanager.Attachment) []processor.LocalPod {
-	all := p.PodManager.LocalAttachments() // the newest last
+	all := p.PodManager.LocalAttachments() // the newest one is last
 	newest := make(map[podmanager.PodID]podmanager.AttachmentID, len(all))
 	for _, a := range all {
 		if but == nil || a.ID != but.ID {
@@ -237,7 +238,7 @@ func (p *Plugin) localPods(but *podmanager.Attachment) []processor.LocalPod {
 	return out
 }
 
-// nodeInterfaces are the ways to and from other nodes, the outside and the host's stack.
+// nodeInterfaces returns the interfaces that lead to other nodes, to the outside and to the host's stack.
 func (p *Plugin) nodeInterfaces() (n processor.NodeInterfaces) {
 	conf := p.ContivConf.Node()
 	main := conf.MainVPPInterface.InterfaceName
@@ -250,7 +251,7 @@ func (p *Plugin) nodeInterfaces() (n processor.NodeInterfaces) {
 		n.Frontends = append(n.Frontends, other.InterfaceName)
 	}
 	n.Backends = []string{bvi, host}
-	if bvi == "" { // no overlay: other nodes' pods are behind the uplink
+	if bvi == "" { // no overlay: other nodes' pods are reached through the uplink
 		n.Backends = []string{main, host}
 	}
 	none := func(name string) bool { return name == "" }
@@ -258,7 +259,7 @@ func (p *Plugin) nodeInterfaces() (n processor.NodeInterfaces) {
 	return n
 }
 
-// discard takes the operations of an event that is being undone.
+// discard ignores the operations of an event that is being reverted.
 type discard struct{}
 
 // Put implements api.ResyncOperations.

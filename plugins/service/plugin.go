@@ -25,16 +25,16 @@ type Deps struct {
 	ServiceLabel servicelabel.ReaderAPI
 	ContivConf   contivconf.API
 	IPNet        IPNet
-	// MainInterface is the interface that connects the node with others, which need not be configured by name; empty: there is
-	// none. nil: the configured one.
+	// MainInterface returns the interface that connects the node with others, which may have been found automatically; empty if there is
+	// none. If MainInterface is nil, the configured interface is used.
 	MainInterface func() string
 	NodeSync      Nodes
 	PodManager    Pods
 	HTTPHandlers  rest.HTTPHandlers // nil: no REST
-	// Healthy reports whether the dataplane can serve, which is the answer to load balancers; nil: it can.
+	// Healthy reports whether the dataplane can serve; health checks of load balancers return this. nil means that it always can.
 	Healthy func() bool
 
-	// NodeLeaving is informed whether this node is about to go, as far as Kubernetes says; nil: nothing is.
+	// NodeLeaving is called with whether this node is leaving, according to Kubernetes; may be nil.
 	NodeLeaving func(leaving bool)
 
 	// IgnoreExternalIPs and NodePortAddresses are as in processor.Config.
@@ -44,35 +44,35 @@ type Deps struct {
 	ReservedNodePorts []processor.NodePort
 	// Problems receives the parts of services that are not served; may be nil.
 	Problems Problems
-	// HealthCheckAddress is where health checks are answered; empty: at all addresses of the host.
+	// HealthCheckAddress is the address at which health checks are answered; empty: all addresses of the host.
 	HealthCheckAddress string
 }
 
-// Problems is where users are informed of services that are not served as they say.
+// Problems reports to users the services that are not served as specified.
 type Problems interface {
-	// Set reports what the problems of an object are now. tell: this node writes the Events.
+	// Set replaces the problems of an object. tell is true if this node writes the Events.
 	Set(o problem.Object, list []problem.Problem, tell bool)
 }
 
-// IPNet is what the plugin uses of ipnet.
+// IPNet is the part of ipnet that the plugin uses.
 type IPNet interface {
-	// PodInterface is the logical name of the interface of an attachment.
+	// PodInterface returns the logical name of the interface of an attachment.
 	PodInterface(id podmanager.AttachmentID) (name string, exists bool)
-	// NodeAddresses are those that this node's record will have, which at first it does not.
+	// NodeAddresses returns the addresses of this node, also before this node's record contains them.
 	NodeAddresses() []netip.Addr
 	GetHostIPs() []net.IP
 	GetHostInterconnectIfName() string
 	GetVxlanBVIIfName() string
 }
 
-// Nodes is what the plugin uses of nodesync.
+// Nodes is the part of nodesync that the plugin uses.
 type Nodes interface {
 	GetAllNodes() nodesync.Nodes
 }
 
-// Pods is what the plugin uses of podmanager.
+// Pods is the part of podmanager that the plugin uses.
 type Pods interface {
-	// LocalAttachments are in the order in which they were made.
+	// LocalAttachments returns the attachments in the order in which they were made.
 	LocalAttachments() []*podmanager.Attachment
 }
 
@@ -109,16 +109,16 @@ func New(deps Deps) *Plugin {
 // RegisterRenderer adds a renderer.
 func (p *Plugin) RegisterRenderer(r renderer.ServiceRendererAPI) { p.processor.RegisterRenderer(r) }
 
-// Txn gives renderers the transaction of the event that is being handled.
+// Txn returns the transaction of the event that is being handled, for renderers.
 func (p *Plugin) Txn() *Txn { return &p.txn }
 
-// String names the handler.
+// String returns the name of the handler.
 func (p *Plugin) String() string { return "service" }
 
-// Close stops answering health checks.
+// Close ends the health checks.
 func (p *Plugin) Close() error { return p.health.Close() }
 
-// HandlesEvent selects what services depend on.
+// HandlesEvent selects the events on which services depend.
 func (p *Plugin) HandlesEvent(event api.Event) bool {
 	switch ev := event.(type) {
 	case *api.KubeStateChange:
@@ -133,18 +133,18 @@ func (p *Plugin) HandlesEvent(event api.Event) bool {
 	return event.Method().IsResync()
 }
 
-// DescribeInternalData lets the controller's verification mode compare updates with resyncs.
+// DescribeInternalData implements api.DataDescriber: the controller's verification mode compares updates with resyncs.
 func (p *Plugin) DescribeInternalData() string { return p.processor.String() }
 
-// Txn is the transaction of the event that is being handled, for renderers. They ask for it in each call, and do not keep it.
+// Txn is the transaction of the event that is being handled, for renderers. They get it in each call and must not keep it.
 type Txn struct {
 	update api.UpdateOperations
 	resync api.ResyncOperations
 	notes  []string
 }
 
-// Update is the transaction of an update; note is a text for the event history. While an event is being undone what is put
-// into it is thrown away: the controller undoes the dataplane's part.
+// Update returns the transaction of an update; note is a text for the event history. While an event is being reverted, operations on the
+// returned transaction are ignored: the controller reverts the dataplane's part.
 func (t *Txn) Update(note string) api.UpdateOperations {
 	if note != "" {
 		t.notes = append(t.notes, note)
@@ -155,7 +155,7 @@ func (t *Txn) Update(note string) api.UpdateOperations {
 	return t.update
 }
 
-// Resync is the transaction of a resync.
+// Resync returns the transaction of a resync.
 func (t *Txn) Resync() api.ResyncOperations {
 	if t.resync == nil {
 		return discard{}

@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// fakeNode is what the plugin asks of ipnet, nodesync and podmanager.
+// fakeNode replaces ipnet, nodesync and podmanager.
 type fakeNode struct {
 	nodes nodesync.Nodes
 	own   []netip.Addr
@@ -157,7 +157,8 @@ func changeOf(prev, next proto.Message) *api.KubeStateChange {
 	return ev
 }
 
-// TestOwnAddressesBeforeTheRecord: node ports are served at VPP's address of this node although no record of the node has it yet.
+// TestOwnAddressesBeforeTheRecord checks that node ports are served at VPP's address of this node although no record of the node has it
+// yet.
 func TestOwnAddressesBeforeTheRecord(t *testing.T) {
 	f := &fakeNode{own: []netip.Addr{netip.MustParseAddr("192.168.16.1")}, nodes: nodesync.Nodes{"n1": {Name: "n1"}}}
 	p, r, _ := newPlugin(t, f)
@@ -169,7 +170,7 @@ func TestOwnAddressesBeforeTheRecord(t *testing.T) {
 	}
 }
 
-// TestUpdatesEqualResync: events lead to what a resync of the same state leads to.
+// TestUpdatesEqualResync checks that events give the same result as a resync of the same state.
 func TestUpdatesEqualResync(t *testing.T) {
 	f := &fakeNode{bvi: "vxlanBVI", hosts: []net.IP{net.ParseIP("172.30.1.2")}, nodes: nodesync.Nodes{"n1": vppNode("n1",
 		"192.168.16.1/24")}}
@@ -222,7 +223,7 @@ func TestUpdatesEqualResync(t *testing.T) {
 	for _, b := range r.Services[svcmodel.ID{Namespace: "ns", Name: "s"}].Backends["http"] {
 		got = append(got, b.String())
 	}
-	if !slices.Equal(got, []string{"10.1.1.3:8080 local"}) { // the node's zone has one of its own
+	if !slices.Equal(got, []string{"10.1.1.3:8080 local"}) { // the node's zone has its own endpoint
 		t.Errorf("backends %q", got)
 	}
 	if !r.Backend.Has("tap-ns-web") || r.Backend.Has("tap-ns-old") || !r.Frontend.Has("tap-ns-old") {
@@ -241,7 +242,7 @@ func (r *reached) UpdateNodes(addrs []netip.Addr) error {
 	return nil
 }
 
-// TestNodeUpdateAddresses: renderers receive the addresses of a node whose data has changed, those that it had before, too.
+// TestNodeUpdateAddresses checks that renderers receive the old and the new addresses of a node whose data has changed.
 func TestNodeUpdateAddresses(t *testing.T) {
 	p, _, _ := newPlugin(t, &fakeNode{})
 	r := &reached{Recorder: rendertest.New(t)}
@@ -272,7 +273,7 @@ func TestNodeUpdateAddresses(t *testing.T) {
 	}
 }
 
-// TestAddPodReverted: an ADD that fails later on leaves nothing behind, nor does a DEL.
+// TestAddPodReverted checks that an ADD that fails later leaves no state, and a DEL neither.
 func TestAddPodReverted(t *testing.T) {
 	f := &fakeNode{}
 	p, r, _ := newPlugin(t, f)
@@ -281,7 +282,7 @@ func TestAddPodReverted(t *testing.T) {
 	}
 	before := r.String()
 	f.pods = []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32")}
-	ev := &podmanager.AddPod{Attachment: attachment("c1", "web")} // an address comes later
+	ev := &podmanager.AddPod{Attachment: attachment("c1", "web")} // it gets an address later
 	add := func() {
 		t.Helper()
 		if change, err := p.Update(ev, ops{}); err != nil || change != "frontend interfaces; backend interfaces" {
@@ -307,7 +308,7 @@ func TestAddPodReverted(t *testing.T) {
 	}
 }
 
-// TestRepeatedAddReverted: an ADD that repeats an earlier one, and fails, leaves the pod as it was.
+// TestRepeatedAddReverted checks that an ADD that repeats an earlier one, and fails, does not change the pod.
 func TestRepeatedAddReverted(t *testing.T) {
 	f := &fakeNode{pods: []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32")}}
 	p, r, _ := newPlugin(t, f)
@@ -327,7 +328,7 @@ func TestRepeatedAddReverted(t *testing.T) {
 	}
 }
 
-// TestNewerSandboxGoesFirst: when the newer one of a pod's two sandboxes is deleted, the older one is the pod's again.
+// TestNewerSandboxGoesFirst checks that the older one of a pod's two sandboxes is current again when the newer one is deleted.
 func TestNewerSandboxGoesFirst(t *testing.T) {
 	f := &fakeNode{pods: []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32"), attachment("c2", "web", "10.1.1.3/32")}}
 	f.byContainer = true
@@ -364,7 +365,7 @@ func (p *putter) Resync(ev *renderer.ResyncEventData) error {
 	return nil
 }
 
-// TestTransaction: renderers reach the transaction of the event, and nothing outside of events.
+// TestTransaction checks that renderers get the transaction of the event, and none outside events.
 func TestTransaction(t *testing.T) {
 	p, _, _ := newPlugin(t, &fakeNode{})
 	r := &putter{rendertest.New(t), p.Txn()}
@@ -385,7 +386,7 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestRendererFailure: a renderer's error is the event's.
+// TestRendererFailure checks that a renderer's error is the error of the event.
 func TestRendererFailure(t *testing.T) {
 	p, r, _ := newPlugin(t, &fakeNode{})
 	r.Err = errors.New("no room")

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/processor"
 )
 
-// problems is processor.Problems: what is not served is logged once, and reported to users.
+// problems implements processor.Problems: it logs parts of services that are not served, once, and reports them to users.
 type problems Plugin
 
 // Set implements processor.Problems.
@@ -24,7 +24,7 @@ func (p *problems) Set(object *model.Service, list []problem.Problem) {
 	if p.Problems == nil {
 		return
 	}
-	// What a renderer of this node refuses others may take.
+	// A service that a renderer of this node refuses may be served by other nodes.
 	here := slices.ContainsFunc(list, func(one problem.Problem) bool { return one.Reason == processor.ReasonRefused })
 	own := p.ServiceLabel.GetAgentLabel()
 	p.Problems.Set(o, list, here || problem.Tells(own, slices.Collect(maps.Keys(p.nodes.kube)), o))

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// TestReservedNodePorts: ports are read, and what makes no sense is refused.
+// TestReservedNodePorts checks that ports are parsed, and that invalid ones are rejected.
 func TestReservedNodePorts(t *testing.T) {
 	if ports, err := ParseNodePorts(DefaultReservedNodePorts()); err != nil || len(ports) == 0 {
 		t.Errorf("the default: %v, %v", ports, err)

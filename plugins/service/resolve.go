@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// ResolvePath reports what is to become of a packet to an address and port, as renderers receive it: GET
+// ResolvePath is the path that returns the treatment of a packet to an address and port, as renderers receive it: GET
 // ?address=10.96.0.10&port=80&protocol=tcp&source=10.1.1.2
 const ResolvePath = "/contiv/v1/services/resolve"
 
@@ -25,28 +25,28 @@ const (
 	AsLoadBalancer = "load balancer address"
 )
 
-// Resolution is the answer.
+// Resolution is the response.
 type Resolution struct {
 	Service  string `json:"service"` // namespace/name
 	PortName string `json:"portName,omitempty"`
 	As       string `json:"as"`
 	Policy   string `json:"policy"`
-	// Verdict is balance, reject or drop; Why says why it is not balance.
+	// Verdict is balance, reject or drop; Why is the reason if it is not balance.
 	Verdict  string              `json:"verdict"`
 	Why      string              `json:"why,omitempty"`
 	Backends []ResolutionBackend `json:"backends"`
-	// SourceRanges are the networks that may use the address, if only some may.
+	// SourceRanges are the networks that may use the address, if access is restricted.
 	SourceRanges []netip.Prefix `json:"sourceRanges,omitempty"`
 }
 
-// ResolutionBackend is where the packet may go.
+// ResolutionBackend is a possible destination of the packet.
 type ResolutionBackend struct {
 	Address     netip.AddrPort `json:"address"`
 	Local       bool           `json:"local,omitempty"`
 	HostNetwork bool           `json:"hostNetwork,omitempty"`
 }
 
-// packet is what is asked for.
+// packet is the packet of the query.
 type packet struct {
 	source, dest netip.Addr
 	port         uint16
@@ -98,7 +98,7 @@ func readPacket(r *http.Request) (pkt packet, err error) {
 	return pkt, nil
 }
 
-// resolve finds the service that a packet is for.
+// resolve finds the service to which a packet is addressed.
 func (p *Plugin) resolve(pkt packet) (*Resolution, error) {
 	p.mu.Lock()
 	all := p.processor.Services() // immutable values
@@ -150,7 +150,7 @@ func (p *Plugin) resolution(s *renderer.ContivService, port, as string, pkt pack
 ) *Resolution {
 	policy, setting := s.InternalTrafficPolicy, "internalTrafficPolicy"
 	if as != AsClusterIP {
-		// Pods and nodes are served cluster-wide whatever the policy for clients outside.
+		// Pods and nodes are served cluster-wide, independent of the policy for clients outside the cluster.
 		policy, setting = renderer.ClusterWide, "externalTrafficPolicy"
 		if !p.inside(pkt.source, nodes) {
 			policy = s.TrafficPolicy
@@ -188,7 +188,7 @@ func familyName(addr netip.Addr) string {
 	return "IPv4"
 }
 
-// inside distinguishes pods and nodes from clients outside of the cluster.
+// inside reports whether source is a pod or a node, and not a client outside the cluster.
 func (p *Plugin) inside(source netip.Addr, nodes map[string][]netip.Addr) bool {
 	for _, n := range p.ContivConf.IPAM().PodSubnetCIDR {
 		if n.Contains(source) {

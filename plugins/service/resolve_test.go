@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestResolve: what becomes of a packet to a service, and why.
+// TestResolve checks the treatment of a packet to a service, and the reason.
 func TestResolve(t *testing.T) {
 	p, _, h := newPlugin(t, &fakeNode{})
 	with := func(name, ip string, change func(*model.Service)) *model.Service {
@@ -58,7 +58,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveNodePort: a node port is at the addresses that the configuration names, in the families that the service has.
+// TestResolveNodePort checks that a node port is served at the configured addresses, in the families of the service.
 func TestResolveNodePort(t *testing.T) {
 	p, _, h := newPlugin(t, &fakeNode{})
 	p.NodePortAddresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64")}

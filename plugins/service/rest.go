@@ -11,10 +11,10 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// servicesPath lists the services as renderers get them.
+// servicesPath is the path of the list of services as renderers receive them.
 const servicesPath = "/contiv/v1/services"
 
-// serviceReport is a service in the answer.
+// serviceReport is a service in the response.
 type serviceReport struct {
 	Namespace, Name        string
 	ClusterIPs             []netip.Addr
@@ -49,7 +49,7 @@ func (p *Plugin) registerREST(handlers rest.HTTPHandlers) {
 	})
 }
 
-// report lists services, by namespace and name if these are not empty.
+// report returns all services, or those with the given namespace and name if these are not empty.
 func (p *Plugin) report(namespace, name string) []serviceReport {
 	p.mu.Lock()
 	all := p.processor.Services() // immutable values

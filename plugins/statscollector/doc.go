@@ -1,16 +1,16 @@
-// Package statscollector turns what moves packets into metrics: the counters of each interface by pod, and how long it takes until what
-// Kubernetes says about services is in the dataplane.
+// Package statscollector provides metrics of the dataplane: the counters of each interface by pod, and the time until a change of services
+// in Kubernetes is in the dataplane.
 //
-// Interface counters (interfaces.go) are read when metrics are requested, from VPP's statistics segment or the kernel, both of which give
-// them without disturbing packets. A series is named by its pod, and there are as many as there are pods on the node: what has gone is gone
-// from the next answer, and above a limit pods are added up under "(other)", so that a broken node cannot flood Prometheus.
+// Interface counters (interfaces.go) are read when metrics are requested, from VPP's statistics segment or from the kernel; both can be
+// read without delaying packets. A series has the name of its pod, and there are as many series as pods on the node: a deleted pod is
+// missing in the next response, and pods above a limit are added up under "(other)", so that a faulty node cannot overload Prometheus.
 //
-// NAT (nat.go): translated packets by pod are among the interface counters with VPP. Sessions by pod cost something to count, so that they
-// are metrics only where the configuration enables them; contiv-netctl nat asks for them in any case.
+// NAT (nat.go): with VPP, translated packets by pod are among the interface counters. Counting sessions by pod has a cost, so they are
+// metrics only if the configuration enables them; contiv-netctl nat requests them in any case.
 //
-// Programming latency (programming.go) has the names of kube-proxy's metrics, so that dashboards, alerts and the SLO of Kubernetes
-// ("network programming latency") apply as they are. The controller reports every event when its transaction has been applied.
+// Programming latency (programming.go) uses the names of kube-proxy's metrics, so that dashboards, alerts and the SLO of Kubernetes
+// ("network programming latency") apply unchanged. The controller reports every event when its transaction has been applied.
 //
-// The plugin is also an event handler: it keeps what Kubernetes says of this node's pods, for contiv-netctl check (GET
+// The plugin is also an event handler: it stores this node's pods as reported by Kubernetes, for contiv-netctl check (GET
 // /contiv/v1/kubernetes/pods).
 package statscollector

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// FrontendsPath has the connections of services by what clients use.
+// FrontendsPath is the path of the connections of services by frontend.
 const FrontendsPath = "/contiv/v1/traffic/frontends"
 
 // Frontend is an address and port that clients use and the dataplane translates.
@@ -20,20 +20,20 @@ type Frontend struct {
 	Proto uint8 // IP protocol
 }
 
-// Flows are the connections of a frontend that this node has translated and that there are now. Packets and Bytes are those of these
-// connections, in both directions.
+// Flows holds the current connections of a frontend that this node has translated. Packets and Bytes count these connections only, in both
+// directions.
 type Flows struct {
 	Connections    int
 	Packets, Bytes uint64
 }
 
-// FrontendsReport is the answer to GET FrontendsPath.
+// FrontendsReport is the response to GET FrontendsPath.
 type FrontendsReport struct {
 	Sampled   time.Time         `json:"sampled"`
 	Frontends []FrontendTraffic `json:"frontends"`
-	// CountsPackets: Packets and Bytes of the frontends say something.
+	// CountsPackets is true if Packets and Bytes of the frontends are counted.
 	CountsPackets bool `json:"countsPackets"`
-	// Missing reports why connections are not counted.
+	// Missing is the reason why connections are not counted.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -47,10 +47,10 @@ type FrontendTraffic struct {
 	Bytes       uint64     `json:"bytes,omitempty"`
 }
 
-// maxFrontends bounds the answer; those with the most connections are in it.
+// maxFrontends limits the response; it contains the frontends with the most connections.
 const maxFrontends = 5000
 
-// frontends counts, unless that has been done a moment ago.
+// frontends counts the connections, unless they were counted less than natGap ago.
 func (n *NAT) frontends(ctx context.Context) FrontendsReport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +102,7 @@ func protocolName(proto uint8) string {
 	return fmt.Sprint(proto)
 }
 
-// serveFrontends: GET FrontendsPath
+// serveFrontends serves GET FrontendsPath.
 func (n *NAT) serveFrontends(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(n.frontends(r.Context())); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestFrontends: connections by service, at most once in 5 seconds, and the reason where they are not counted.
+// TestFrontends checks the connections by service, which are counted at most once in 5 s, and the reason if they are not counted.
 func TestFrontends(t *testing.T) {
 	w := &natWorld{total: 10, now: time.Unix(1e9, 0)}
 	n, h := w.nat(0)

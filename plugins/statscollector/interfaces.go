@@ -9,29 +9,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// DefaultMaxPods is above what Kubernetes puts on a node.
+// DefaultMaxPods is larger than the usual maximum number of pods on a Kubernetes node.
 const DefaultMaxPods = 512
 
-// otherPods are the pods beyond the limit, all together.
+// otherPods is the name for all pods beyond the limit.
 const otherPods = "(other)"
 
-// Counters are those of one interface, seen from the dataplane: received is what the pod has sent.
+// Counters holds the counters of one interface, from the view of the dataplane: received packets were sent by the pod.
 type Counters struct {
-	// Namespace and Pod are empty for an interface that belongs to no pod, which Interface names then.
+	// Namespace and Pod are empty for an interface that belongs to no pod; then Interface is its name.
 	Namespace, Pod, Interface string
 	RxPackets, RxBytes        uint64
 	TxPackets, TxBytes        uint64
 	Drops, NoBuffer           uint64
 	RxErrors, TxErrors        uint64
-	// Missed are packets for which the ring to the dataplane had no room, of a NIC, a TAP or an AF_PACKET socket: they were lost before the
-	// dataplane saw them.
+	// Missed counts packets for which the ring to the dataplane had no room, of a NIC, a TAP or an AF_PACKET socket: they were lost before
+	// they reached the dataplane.
 	Missed uint64
-	// Of the packets that VPP's NAT44 translated, and that came from the pod: to services, from a backend, and those that it
-	// could not translate. The kernel does not count them.
+	// NATOut2In, NATIn2Out and NATDrops count packets from the pod that VPP's NAT44 translated: to services, from a backend, and those that
+	// it could not translate. The kernel does not count them.
 	NATOut2In, NATIn2Out, NATDrops uint64
 }
 
-// Source reads the counters of all interfaces that are the agent's.
+// Source reads the counters of all interfaces that belong to the agent.
 type Source func() ([]Counters, error)
 
 // family is one metric.
@@ -53,7 +53,7 @@ type Interfaces struct {
 	up       *prometheus.Desc
 }
 
-// NewInterfaces collects from a source; pods above max are added up. nat says that the source counts translated packets.
+// NewInterfaces returns a collector for a source; pods above max are added up. nat is true if the source counts translated packets.
 func NewInterfaces(read Source, max int, nat bool, log *slog.Logger) *Interfaces {
 	i := &Interfaces{
 		read: read, max: max, log: log,
@@ -112,11 +112,11 @@ func (i *Interfaces) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// series is what a series is named by.
+// series is the name of a series.
 type series struct{ namespace, pod, ifName string }
 
-// bounded adds up what has one name: the sandboxes of one pod, and pods beyond the limit (the last by name, so that the others
-// keep their series). Interfaces of nodes are few.
+// bounded adds up counters with the same name: those of the sandboxes of one pod, and of pods beyond the limit (the last ones by name, so
+// that the others keep their series). Nodes have few other interfaces.
 func bounded(list []Counters, max int) []Counters {
 	byName := map[series]*Counters{}
 	add := func(name series, c *Counters) {

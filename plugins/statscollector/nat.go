@@ -18,53 +18,53 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// NATPath lists NAT sessions and translated packets by pod.
+// NATPath is the path of NAT sessions and translated packets by pod.
 const NATPath = "/contiv/v1/nat"
 
 const (
-	// maxSessions is up to how many sessions are counted by pod: VPP forwards nothing while it counts (10 ms for so many), and
-	// the kernel lists all of them (a second).
+	// maxSessions is the maximum number of sessions that are counted by pod: VPP forwards nothing while it counts (10 ms for this number),
+	// and the kernel lists all of them (1 s).
 	maxSessions = 200_000
-	// natGap is the least time between two countings, for all requests together.
+	// natGap is the minimum time between two counts, for all requests together.
 	natGap = 5 * time.Second
-	// natTimeout bounds a counting.
+	// natTimeout bounds a count.
 	natTimeout = 5 * time.Second
 )
 
 // NATSource is the source of data about NAT.
 type NATSource struct {
-	// Total reports how many sessions there are, cheaply.
+	// Total returns the number of sessions, at low cost.
 	Total func() (int, error)
-	// ByAddress counts them by who is behind NAT: the backend of a service, or who sends to the outside; with our VPP plugin by who has
-	// opened them.
+	// ByAddress counts the sessions by the address behind NAT: the backend of a service, or the sender to the outside; with our VPP plugin
+	// by the address that has opened the session.
 	ByAddress func(ctx context.Context) (map[netip.Addr]int, error)
-	// Pods are those of this node by address.
+	// Pods returns the pods of this node by address.
 	Pods func() map[netip.Addr]PodName
-	// ByFrontend counts connections to services by what their clients use; packets: and their packets. Nil: they are not counted.
+	// ByFrontend counts connections to services by frontend; packets is true if it also counts their packets. nil: they are not counted.
 	ByFrontend func(ctx context.Context) (list map[Frontend]Flows, packets bool, err error)
 }
 
-// PodName names a pod.
+// PodName is the name of a pod.
 type PodName struct{ Namespace, Name string }
 
-// NATSessions are those of a pod; of a pod elsewhere, which is named by nothing, if Pod is empty.
+// NATSessions holds the sessions of a pod. If Pod is empty, these are the sessions of all pods on other nodes.
 type NATSessions struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`
 	Sessions  int    `json:"sessions"`
 }
 
-// NATReport is the answer to GET NATPath.
+// NATReport is the response to GET NATPath.
 type NATReport struct {
 	Sampled  time.Time     `json:"sampled"`
 	TookMs   float64       `json:"tookMs"`
 	Sessions []NATSessions `json:"sessions"`
-	// Packets are those of interfaces with NAT, which only VPP counts.
+	// Packets are the translated packets of interfaces with NAT; only VPP counts them.
 	Packets []NATPackets `json:"packets"`
 	Error   string       `json:"error,omitempty"`
 }
 
-// NATPackets are the packets that came from a pod and were translated.
+// NATPackets counts the packets that came from a pod and were translated.
 type NATPackets struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Pod        string `json:"pod,omitempty"`
@@ -85,14 +85,14 @@ type NAT struct {
 	sessions, sampled, took *prometheus.Desc
 
 	mu    sync.Mutex
-	tried time.Time // guarded by mu: when it was last counted, with or without success
+	tried time.Time // guarded by mu; the time of the last count, successful or not
 	last  NATReport // guarded by mu
 
 	frontsTried time.Time       // guarded by mu
 	fronts      FrontendsReport // guarded by mu
 }
 
-// NewNAT counts for metrics at most once in every; zero: not for metrics, only for GET NATPath.
+// NewNAT returns a NAT that counts for metrics at most once per every; if every is zero, it counts only for GET NATPath.
 func NewNAT(source NATSource, packets Source, every time.Duration, handlers rest.HTTPHandlers, log *slog.Logger) *NAT {
 	n := &NAT{
 		source: source, packets: packets, log: log, gap: max(every, natGap), now: time.Now,
@@ -114,7 +114,7 @@ func (n *NAT) Describe(out chan<- *prometheus.Desc) {
 	out <- n.took
 }
 
-// Collect implements prometheus.Collector. What cannot be counted is not reported: an old number would look like a new one.
+// Collect implements prometheus.Collector. A failed count is not reported: an old number would look like a new one.
 func (n *NAT) Collect(out chan<- prometheus.Metric) {
 	r := n.sample(context.Background()) // bounded by natTimeout
 	if !r.Sampled.IsZero() {
@@ -133,7 +133,7 @@ func (n *NAT) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// sample counts, unless that has been done a moment ago.
+// sample counts the sessions, unless they were counted less than n.gap ago.
 func (n *NAT) sample(ctx context.Context) NATReport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,8 +169,8 @@ func (n *NAT) count(ctx context.Context) ([]NATSessions, error) {
 	return n.byPod(byAddress), nil
 }
 
-// byPod adds up the addresses of a pod, and everybody who is not on this node. There are at most DefaultMaxPods of them, as of
-// interfaces.
+// byPod adds up the sessions of a pod's addresses, and those of all addresses that are not on this node. At most DefaultMaxPods pods are
+// listed, as for interfaces.
 func (n *NAT) byPod(byAddress map[netip.Addr]int) []NATSessions {
 	pods, sum := n.source.Pods(), map[PodName]int{}
 	for addr, sessions := range byAddress {
@@ -193,7 +193,7 @@ func (n *NAT) byPod(byAddress map[netip.Addr]int) []NATSessions {
 	return out
 }
 
-// serve: GET /contiv/v1/nat
+// serve serves GET /contiv/v1/nat.
 func (n *NAT) serve(w http.ResponseWriter, r *http.Request) {
 	report := n.sample(r.Context())
 	report.Packets = []NATPackets{}

@@ -79,7 +79,7 @@ func TestSessionsAreCountedByPodAndNotTooOften(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	w.now, w.err = w.now.Add(2*time.Second), errors.New("VPP is away")
-	want(2) // nothing rather than what was
+	want(2) // no value rather than an old one
 	w.now, w.err, w.total = w.now.Add(31*time.Second), nil, maxSessions+1
 	want(2)
 	if r := n.sample(t.Context()); !strings.Contains(r.Error, "200001 NAT sessions") {

@@ -15,17 +15,17 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// PodsPath lists this node's pods as Kubernetes has them.
+// PodsPath is the path of this node's pods as reported by Kubernetes.
 const PodsPath = "/contiv/v1/kubernetes/pods"
 
-// KubePods is the answer to GET PodsPath.
+// KubePods is the response to GET PodsPath.
 type KubePods struct {
-	// Known is false while nothing has come from Kubernetes.
+	// Known is false while no data have arrived from Kubernetes.
 	Known bool      `json:"known"`
 	Pods  []KubePod `json:"pods"`
 }
 
-// KubePod is a pod of this node as Kubernetes has it.
+// KubePod is a pod of this node as reported by Kubernetes.
 type KubePod struct {
 	Namespace   string   `json:"namespace"`
 	Name        string   `json:"name"`
@@ -35,18 +35,18 @@ type KubePod struct {
 	Terminating bool     `json:"terminating,omitempty"`
 }
 
-// Plugin keeps what Kubernetes says of this node's pods.
+// Plugin stores this node's pods as reported by Kubernetes.
 type Plugin struct {
 	node    string
 	watched bool // whether Kubernetes is watched
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	synced bool               // guarded by mu: a snapshot has come
+	synced bool               // guarded by mu; a snapshot has arrived
 	pods   map[string]KubePod // guarded by mu; by key
 }
 
-// NewPlugin keeps the pods of the node; watched reports whether Kubernetes is there at all.
+// NewPlugin returns a Plugin for the pods of the node; watched reports whether Kubernetes is used at all.
 func NewPlugin(node string, watched bool, http rest.HTTPHandlers, log *slog.Logger) *Plugin {
 	p := &Plugin{node: node, watched: watched, log: log, pods: map[string]KubePod{}}
 	http.RegisterHTTPHandler(PodsPath, p.servePods)
@@ -56,7 +56,7 @@ func NewPlugin(node string, watched bool, http rest.HTTPHandlers, log *slog.Logg
 // String implements api.EventHandler.
 func (p *Plugin) String() string { return "statscollector" }
 
-// HandlesEvent implements api.EventHandler. What the pods of other nodes do is no matter here.
+// HandlesEvent implements api.EventHandler. It ignores pods of other nodes.
 func (p *Plugin) HandlesEvent(ev api.Event) bool {
 	change, ok := ev.(*api.KubeStateChange)
 	if !ok {
@@ -99,7 +99,7 @@ func (p *Plugin) Update(event api.Event, _ api.UpdateOperations) (string, error)
 	return "", nil
 }
 
-// Revert implements api.EventHandler: changes of Kubernetes are facts.
+// Revert implements api.EventHandler. It does nothing: the state of Kubernetes does not depend on the transaction.
 func (p *Plugin) Revert(api.Event) error { return nil }
 
 func (p *Plugin) putLocked(key string, pod *model.Pod) {

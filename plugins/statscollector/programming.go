@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Programming measures how long services take to the dataplane. Names, types and buckets are kube-proxy's.
+// Programming measures the time until changes of services are in the dataplane. Names, types and buckets are those of kube-proxy.
 type Programming struct {
 	started  time.Time
 	latency  prometheus.Histogram
@@ -22,7 +22,7 @@ type Programming struct {
 	slices   prometheus.Counter
 }
 
-// NewProgramming measures changes that were triggered after started: what is older was not waited for.
+// NewProgramming returns a Programming that measures changes that were triggered after started: older changes did not wait for this agent.
 func NewProgramming(reg prometheus.Registerer, started time.Time) (*Programming, error) {
 	const ns = "kubeproxy"
 	syncBuckets := prometheus.ExponentialBuckets(0.001, 2, 15)
@@ -49,15 +49,15 @@ func NewProgramming(reg prometheus.Registerer, started time.Time) (*Programming,
 	return p, errors.Join(errs...)
 }
 
-// latencyBuckets are those of the SLI: fine up to a minute, coarse up to five.
+// latencyBuckets returns the buckets of the SLI: fine ones up to a minute, coarse ones up to five minutes.
 func latencyBuckets() []float64 {
 	return slices.Concat(
-		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1}, // ours is faster than kube-proxy's first bucket
+		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1}, // the dataplane is faster than kube-proxy's first bucket
 		prometheus.LinearBuckets(0.25, 0.25, 2), prometheus.LinearBuckets(1, 1, 59),
 		prometheus.LinearBuckets(60, 5, 12), prometheus.LinearBuckets(120, 30, 7))
 }
 
-// EventHandled is informed of every event when its transaction has been applied; err is what became of it.
+// EventHandled is called for every event when its transaction has been applied; err is its result.
 func (p *Programming) EventHandled(ev api.Event, start, end time.Time, err error) {
 	if change, ok := ev.(*api.KubeStateChange); ok {
 		p.changed(change, start, end, err)
@@ -89,8 +89,8 @@ func (p *Programming) changed(ev *api.KubeStateChange, start, end time.Time, err
 	}
 }
 
-// triggered is when the change happened that changed the endpoints. A slice that changes for another reason keeps its old time,
-// which would be measured again.
+// triggered returns the time of the change that changed the endpoints. A slice that changes for another reason keeps its old time, which
+// must not be measured again.
 func triggered(ev *api.KubeStateChange) time.Time {
 	after, ok := ev.NewValue.(*model.EndpointSlice)
 	if !ok || after.GetTriggerMs() == 0 {

@@ -39,7 +39,7 @@ func TestCountersAreNamedByPodAndBounded(t *testing.T) {
 		{Namespace: "x", Pod: "a", Interface: "t2", RxBytes: 2}, {Namespace: "x", Pod: "b", Interface: "t3", RxBytes: 4},
 	}
 	want(series("x", "a", "", 3), series("x", "b", "", 4), series("", "", "host-eth1", 7))
-	for i := range 1000 { // more pods than the limit are one series
+	for i := range 1000 { // the pods beyond the limit are one series
 		list = append(list, Counters{Namespace: "y", Pod: fmt.Sprint(i), Interface: fmt.Sprint(i), RxBytes: 1})
 	}
 	want(series("", otherPods, "", 1000), series("x", "a", "", 3), series("x", "b", "", 4), series("", "", "host-eth1", 7))
@@ -56,7 +56,7 @@ func TestCountersAreNamedByPodAndBounded(t *testing.T) {
 			t.Errorf("%s: %q", metric, got)
 		}
 	}
-	list = list[:1] // what is gone is gone
+	list = list[:1] // deleted interfaces are missing in the next response
 	want(series("", "", "host-eth1", 7))
 }
 
@@ -69,7 +69,7 @@ func TestUnreadableCountersAreSaidToBe(t *testing.T) {
 	}
 }
 
-// gathered are the samples of a metric: labels and value.
+// gathered returns the samples of a metric: labels and value.
 func gathered(t *testing.T, reg *prometheus.Registry, name string) (out []string) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -92,7 +92,7 @@ func gathered(t *testing.T, reg *prometheus.Registry, name string) (out []string
 	return out
 }
 
-// observed is how many observations the histogram called name has.
+// observed returns the number and the sum of the observations of the histogram called name.
 func observed(t *testing.T, reg *prometheus.Registry, name string) (count uint64, sum float64) {
 	t.Helper()
 	families, err := reg.Gather()

@@ -9,20 +9,20 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// TrafficPath has the counters of interfaces, for rates.
+// TrafficPath is the path of the counters of interfaces, from which rates are computed.
 const TrafficPath = "/contiv/v1/traffic"
 
-// TrafficReport is the answer to GET TrafficPath. Rates are the difference of two answers.
+// TrafficReport is the response to GET TrafficPath. Rates are computed from the difference of two responses.
 type TrafficReport struct {
-	// Sampled is when the counters were read, by the clock of the node.
+	// Sampled is the time at which the counters were read, by the clock of the node.
 	Sampled    time.Time          `json:"sampled"`
 	Interfaces []InterfaceTraffic `json:"interfaces"`
-	// Missing reports why there are no counters: a dataplane that moves no packets has none.
+	// Missing is the reason why there are no counters: a dataplane that forwards no packets has none.
 	Missing string `json:"missing,omitempty"`
 }
 
-// InterfaceTraffic are the counters of one pod, or of an interface of the node; as the dataplane counts: received is what the pod has
-// sent. Counters begin at zero when the interface is created.
+// InterfaceTraffic holds the counters of one pod, or of an interface of the node, from the view of the dataplane: received packets were
+// sent by the pod. Counters begin at zero when the interface is created.
 type InterfaceTraffic struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`       // empty for an interface of the node
@@ -36,8 +36,8 @@ type InterfaceTraffic struct {
 	NoBuffer  uint64 `json:"noBuffer"`
 }
 
-// ServeTraffic serves TrafficPath from a source; pods above max are added up. Where no packet moves, missing says why
-// and the source is not asked.
+// ServeTraffic serves TrafficPath from a source; pods above max are added up. If the dataplane forwards no packets, missing is the reason,
+// and the source is not read.
 func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandlers, log *slog.Logger) {
 	handlers.RegisterHTTPHandler(TrafficPath, func(w http.ResponseWriter, _ *http.Request) {
 		rep := TrafficReport{Sampled: time.Now().UTC(), Interfaces: []InterfaceTraffic{}, Missing: missing}
@@ -46,7 +46,7 @@ func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandle
 			if err != nil {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusBadGateway)
-				_ = json.NewEncoder(w).Encode(map[string]string{"error": "counters of interfaces: " + err.Error()}) // the client has gone
+				_ = json.NewEncoder(w).Encode(map[string]string{"error": "counters of interfaces: " + err.Error()}) // the client has disconnected
 				return
 			}
 			rep.Sampled = time.Now().UTC()

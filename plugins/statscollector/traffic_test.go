@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTraffic: counters by pod and interface, the reason where there are none, and an error where they cannot be read.
+// TestTraffic checks the counters by pod and interface, the reason if there are none, and an error if they cannot be read.
 func TestTraffic(t *testing.T) {
 	get := func(read Source, missing string) (int, string, TrafficReport) {
 		h := handlers{}

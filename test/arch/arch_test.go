@@ -1,4 +1,4 @@
-// Package arch holds the house rules as tests. Each rule says why it exists and what to do instead.
+// Package arch checks the rules of the code base as tests. Each rule has its reason and the fix.
 package arch
 
 import (
@@ -58,7 +58,7 @@ type importRule struct {
 }
 
 var importRules = []importRule{
-	{"go.fd.io/govpp", []string{"dataplane/vpp", "test/bench"}, // the benchmark measures the raw floor
+	{"go.fd.io/govpp", []string{"dataplane/vpp", "test/bench"}, // the benchmark measures the minimum cost
 		"one place knows VPP's binary API; express the configuration as a northbound value (dataplane/nb) instead"},
 	{"k8s.io/client-go", []string{"internal/kube"},
 		"one place watches the API server; take a KubeStateChange instead"},
@@ -96,14 +96,14 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// floors are the rooms from the ground up, with the rooms above the ground that each may import. The contracts of events are a leaf
-// on the ground, although their documented place is below the controller.
+// floors are the parts of the code base from the bottom layer up, with the parts above the bottom layer that each may import. The contracts of
+// events are a leaf in the bottom layer, although their documented place is below the controller.
 var (
 	contracts = "plugins/controller/api"
 	floors    = map[string][]string{"internal": nil, "dataplane": {"internal"}, "plugins": {"internal", "dataplane"}}
 )
 
-// TestFloors: an import never runs back up.
+// TestFloors checks that no package imports a package of a higher layer.
 func TestFloors(t *testing.T) {
 	for _, p := range packages(t) {
 		room, _, _ := strings.Cut(p.ImportPath, "/")
@@ -132,7 +132,7 @@ func belowAny(path string, prefixes []string) bool {
 	return false
 }
 
-// TestCNIBinaryIsThin: the binary is exec'd for every pod.
+// TestCNIBinaryIsThin limits the imports of the CNI binary, because it is executed for every pod.
 func TestCNIBinaryIsThin(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.ImportPath != "cmd/contiv-cni" {
@@ -146,7 +146,7 @@ func TestCNIBinaryIsThin(t *testing.T) {
 	}
 }
 
-// TestControllerImportsNoPlugin: the event loop does not depend on what it dispatches to.
+// TestControllerImportsNoPlugin checks that the event loop does not depend on the plugins to which it dispatches events.
 func TestControllerImportsNoPlugin(t *testing.T) {
 	for _, p := range packages(t) {
 		if !below(p.ImportPath, "plugins/controller") {
@@ -160,14 +160,14 @@ func TestControllerImportsNoPlugin(t *testing.T) {
 	}
 }
 
-// parts are packages below a folder, with those of the same folder on which each may stand.
+// parts are packages below a folder, each with the packages of the same folder that it may import.
 type parts struct {
 	folder  string
 	below   map[string][]string
 	instead string
 }
 
-// TestParts: one part is read and changed in one folder, and does not import those beside it.
+// TestParts checks that each part can be read and changed in one folder, and does not import the parts beside it.
 func TestParts(t *testing.T) {
 	vpp := parts{"dataplane/vpp/", map[string][]string{"kit": nil, "iface": {"kit"}},
 		"declare an interface for what it needs, and hand it over in dataplane/vpp/register.go"}
@@ -197,7 +197,8 @@ func (part parts) check(t *testing.T, name string, p pkg) {
 	}
 }
 
-// TestPackageDoc: a new developer reads the package comment first, and finds it in doc.go. The comment of a command is beside its main function.
+// TestPackageDoc checks that the package comment is in doc.go, where a new developer reads it first. The comment of a command is beside its main
+// function.
 func TestPackageDoc(t *testing.T) {
 	for _, p := range packages(t) {
 		file := "doc.go"
@@ -218,7 +219,7 @@ func TestPackageDoc(t *testing.T) {
 	}
 }
 
-// generated says whether a program wrote the whole package.
+// generated reports whether the whole package is generated.
 func generated(t *testing.T, p pkg) bool {
 	for _, name := range p.GoFiles {
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
@@ -302,7 +303,7 @@ func allowedIn(path string, allowed map[string]string) bool {
 	return false
 }
 
-// TestFunctionLength: a function is read at once. 80 lines is the limit, not the aim.
+// TestFunctionLength limits functions to 80 lines, so that a function can be read at once. 80 lines is the limit, not the goal.
 func TestFunctionLength(t *testing.T) {
 	eachSource(t, func(path string, f *ast.File, fset *token.FileSet) {
 		for _, d := range f.Decls {
@@ -348,7 +349,7 @@ func eachSource(t *testing.T, visit func(path string, f *ast.File, fset *token.F
 	}
 }
 
-// TestMakefileTargetsAreDocumented: `make help` is the list of what can be done.
+// TestMakefileTargetsAreDocumented checks that every target has a text in `make help`.
 func TestMakefileTargetsAreDocumented(t *testing.T) {
 	out, err := exec.Command("cat", filepath.Join("..", "..", "Makefile")).Output()
 	if err != nil {

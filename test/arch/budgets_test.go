@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// The budgets. What is above one has a waiver with a reason; a waiver that is not needed any more is an error, so that the list
-// only shrinks.
+// The budgets. A value above a budget needs a waiver with a reason; a waiver that is not needed any more is an error, so that
+// the list only shrinks.
 const (
 	maxFileLines = 400
-	maxMethods   = 8  // of an interface
-	maxFields    = 15 // of a struct
-	maxImports   = 6  // of packages of this module
+	maxMethods   = 8  // methods of an interface
+	maxFields    = 15 // fields of a struct
+	maxImports   = 6  // imported packages of this module
 )
 
 const (
@@ -28,13 +28,13 @@ const (
 	fake       = "a stand-in for what another program has"
 )
 
-// wideInterfaces are interfaces with more than maxMethods.
+// wideInterfaces are interfaces with more than maxMethods methods.
 var wideInterfaces = map[string]string{
 	"dataplane/linux/rules.RuleRenderer": documented,
 	"dataplane/linux/table.Backend":      "two backends stand behind it, and each of its users needs most of it",
 }
 
-// wideStructs are structs with more than maxFields.
+// wideStructs are structs with more than maxFields fields.
 var wideStructs = map[string]string{
 	"cmd/contiv-agent.options":                 options,
 	"cmd/contiv-agent.vppPlane":                "what the agent has of VPP, made and stopped in one order",
@@ -55,7 +55,7 @@ var wideStructs = map[string]string{
 	"dataplane/linux/table.Match":              "one field for each condition that a rule may have",
 	"dataplane/links.Backend":                  loopState,
 	"dataplane/scheduler.graph":                loopState,
-	"dataplane/scheduler.Kind":                 "what a descriptor may define; most are optional",
+	"dataplane/scheduler.Descriptor":           "what a descriptor may define; most are optional",
 	"dataplane/scheduler.planner":              loopState,
 	"dataplane/scheduler.Scheduler":            loopState,
 	"dataplane/vpp/conn.lane":                  loopState,
@@ -108,7 +108,7 @@ var manyImports = map[string]string{
 	"test/bench":                      "measures each part of the product beside its floor",
 }
 
-// TestImportBudget: a package that imports few others is understood and moved alone.
+// TestImportBudget limits imports, because a package that imports few others can be understood and moved alone.
 func TestImportBudget(t *testing.T) {
 	within := maps.Clone(manyImports)
 	for _, p := range packages(t) {
@@ -131,7 +131,7 @@ func TestImportBudget(t *testing.T) {
 	}
 }
 
-// TestFileLength: a file has one subject, and is read at one sitting.
+// TestFileLength limits the length of files, so that a file has one subject and can be read in one go.
 func TestFileLength(t *testing.T) {
 	eachSource(t, func(path string, _ *ast.File, _ *token.FileSet) {
 		if allowedIn(path, map[string]string{"dataplane/vpp/binapi/": "generated"}) {
@@ -147,7 +147,8 @@ func TestFileLength(t *testing.T) {
 	})
 }
 
-// TestWidth: an interface is what its consumer needs, and a struct is what is read together.
+// TestWidth limits the width of types: an interface has only the methods that its consumer needs, and a struct only fields that
+// are used together.
 func TestWidth(t *testing.T) {
 	waived := map[string]bool{}
 	over := func(name string, what string, n, limit int, waivers map[string]string) {
@@ -190,7 +191,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// count is the number of fields or methods; an embedded type is one.
+// count returns the number of fields or methods; an embedded type counts as one.
 func count(list *ast.FieldList) (n int) {
 	for _, f := range list.List {
 		n += max(1, len(f.Names))

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestSleeps: a test that sleeps depends on the speed of the machine, or waits for longer than it must: await a condition, or let time pass in
-// a bubble of testing/synctest, by VPP's "set clock adjust", or by a clock of the test. testdata/sleeps.txt has the sleeps that are left, by
-// file; the numbers only become smaller.
+// TestSleeps limits sleeps in tests: a test that sleeps depends on the speed of the machine, or waits longer than necessary. Await a
+// condition, or advance the time in a bubble of testing/synctest, by VPP's "set clock adjust", or by a clock of the test. testdata/sleeps.txt
+// has the remaining sleeps, by file; the numbers may only become smaller.
 func TestSleeps(t *testing.T) {
 	allowed := allowedSleeps(t)
 	found := sleepsOfTests(t)
@@ -53,8 +53,8 @@ func allowedSleeps(t *testing.T) map[string]int {
 	return allowed
 }
 
-// sleepsOfTests counts calls of time.Sleep in tests, and in packages that only tests use, by file. Time passes at once in what is written
-// inside of a call of synctest.Test.
+// sleepsOfTests counts calls of time.Sleep in tests, and in packages that only tests use, by file. Calls inside of synctest.Test do not count,
+// because time passes at once there.
 func sleepsOfTests(t *testing.T) map[string]int {
 	t.Helper()
 	root, found := filepath.Join("..", ".."), map[string]int{}

@@ -11,9 +11,9 @@ import (
 	gopackages "golang.org/x/tools/go/packages"
 )
 
-// TestWindowsTypeChecks: all that is built for Windows passes the type checker there, tests included. It compiles nothing, and reads other
-// modules without the bodies of their functions: some seconds, where compiling takes minutes on a new machine. The programs themselves are
-// built by TestWindowsImage in `make test-all`.
+// TestWindowsTypeChecks checks that everything that is built for Windows passes the type checker for Windows, tests included. It compiles
+// nothing, and reads other modules without the bodies of their functions: this takes some seconds, while compiling takes minutes on a new
+// machine. TestWindowsImage in `make test-all` builds the programs themselves.
 func TestWindowsTypeChecks(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestWindowsTypeChecks(t *testing.T) {
 			seen := 0
 			gopackages.Visit(roots, nil, func(p *gopackages.Package) {
 				if p.Module == nil || !p.Module.Main || strings.HasSuffix(p.ID, ".test") {
-					return // another module's, or the main package that the go command generates for a test
+					return // the package is of another module, or is the main package that the go command generates for a test
 				}
 				seen++
 				for _, err := range p.Errors {
@@ -43,7 +43,7 @@ func TestWindowsTypeChecks(t *testing.T) {
 	}
 }
 
-// declarationsOfOthers parses a file, without the bodies of functions if it is of another module.
+// declarationsOfOthers parses a file, without the bodies of functions if it belongs to another module.
 func declarationsOfOthers(files *token.FileSet, name string, src []byte) (*ast.File, error) {
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// chart is a picture of what a benchmark has measured: groups of bars, each with a scale of its own, because units differ.
+// chart is a picture of the results of a benchmark: groups of bars, each with its own scale, because units differ.
 type chart struct {
 	title, note string
 	groups      []group
@@ -25,7 +25,7 @@ type group struct {
 	bars       []bar
 }
 
-// bar is one of a group: the value, and its least and greatest where it was measured several times.
+// bar is one bar of a group: the value, and the minimum and maximum if it was measured several times.
 type bar struct {
 	name             string
 	value, low, high float64
@@ -34,8 +34,8 @@ type bar struct {
 // The layout in pixels.
 const (
 	chartWidth = 960
-	barLeft    = 300 // where bars begin; their names end before
-	barWidth   = 520 // of the greatest value of a group
+	barLeft    = 300 // x where bars begin; their names end before
+	barWidth   = 520 // width of the greatest value of a group
 	barHeight  = 18
 	barGap     = 6
 	groupHead  = 34
@@ -48,7 +48,7 @@ func milliseconds(name string, d time.Duration) bar {
 	return bar{name, v, v, v}
 }
 
-// charted makes groups of a table: a bar for each side with its median, and a line from the minimum to the maximum.
+// charted converts a table to groups: a bar for each side with its median, and a line from the minimum to the maximum.
 func charted(t *table) (groups []group) {
 	for _, r := range t.Rows {
 		g := group{what: r.What, unit: r.Unit}
@@ -101,7 +101,7 @@ func (c *chart) svg(w io.Writer) {
 	fmt.Fprintln(w, "</svg>")
 }
 
-// scale is pixels per unit.
+// scale returns pixels per unit.
 func (g *group) scale() float64 {
 	most := 0.0
 	for _, b := range g.bars {
@@ -128,7 +128,7 @@ func (b *bar) draw(w io.Writer, y int, first bool, scale float64) {
 	fmt.Fprintf(w, "<text x=\"%.1f\" y=\"%d\">%s</text>\n", barLeft+math.Max(length, b.high*scale)+8, middle+4, number(b.value))
 }
 
-// describe is the picture in words.
+// describe returns the contents of the picture as text.
 func (c *chart) describe() string {
 	var parts []string
 	for _, g := range c.groups {
@@ -141,10 +141,10 @@ func (c *chart) describe() string {
 	return strings.Join(parts, ". ")
 }
 
-// plotsDir is the default of -plots. It is not bin/bench, which is the program that make build writes.
+// plotsDir is the default of -plots. It is not bin/bench, because make build writes the program there.
 const plotsDir = "bin/plots"
 
-// makePlotsDir makes the directory of the pictures.
+// makePlotsDir creates the directory of the pictures.
 func (e *env) makePlotsDir() error {
 	if e.plots == "" {
 		return nil
@@ -155,7 +155,7 @@ func (e *env) makePlotsDir() error {
 	return nil
 }
 
-// draw writes what the benchmark has recorded as bench-NAME.svg, if there is anything.
+// draw writes the recorded results of the benchmark as bench-NAME.svg, if there are any.
 func (e *env) draw(b bench) error {
 	groups := e.recorded
 	e.recorded = nil
@@ -186,7 +186,7 @@ func printRatio(what string, ours, theirs bar) {
 	fmt.Printf("   %-44s %8.2fx\n", what, ours.value/theirs.value)
 }
 
-// ratio prints ours against another figure, and records both.
+// ratio prints the ratio of our figure to another one, and records both.
 func (e *env) ratio(what string, ours, theirs bar) {
 	printRatio(what, ours, theirs)
 	e.record(what, "ms", ours, theirs)

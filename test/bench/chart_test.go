@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestPlotsDir: the directory of the pictures is no file that make build writes, and one that cannot be made ends the program before it measures.
+// TestPlotsDir checks that the directory of the pictures is not a file that make build writes, and that an error in creating it ends the program
+// before it measures.
 func TestPlotsDir(t *testing.T) {
 	for _, parent := range []string{"../../cmd", "../../test"} {
 		if fi, err := os.Stat(filepath.Join(parent, filepath.Base(plotsDir))); err == nil {
@@ -27,7 +28,7 @@ func TestPlotsDir(t *testing.T) {
 	}
 }
 
-// TestChart: a benchmark that recorded something has a picture: valid XML, with each name, each figure, and bars in proportion.
+// TestChart checks that a benchmark with results has a picture: valid XML, with each name, each figure, and bars in proportion.
 func TestChart(t *testing.T) {
 	e := &env{plots: t.TempDir()}
 	e.ratio("adding 10 000 routes", milliseconds("contiv & co", 20*time.Millisecond), milliseconds("<ip -batch>", 80*time.Millisecond))

@@ -18,7 +18,7 @@ import (
 // cniTimes are the sorted durations of ADDs and DELs.
 type cniTimes struct{ add, del []time.Duration }
 
-// benchCNI runs ADD and DEL of ours and of bridge + host-local in turns, so that noise hits both.
+// benchCNI runs ADD and DEL of our plugin and of bridge + host-local in turns, so that noise affects both.
 func benchCNI(ctx context.Context, e *env) error {
 	veth := testbed.NodeOptions{
 		Name: "contiv-bench", BinDir: e.bin, Dataplane: "fake", Config: "useTAPInterfaces: false\n",
@@ -70,7 +70,7 @@ func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions, pods stri
 	return e.draw(bench{name: "cni-" + pods, what: "CNI ADD and DEL beside bridge + host-local, " + pods + " pods"})
 }
 
-// poolIsFull waits until nothing is written to VPP any more: a node that has just started is not what pods usually meet.
+// poolIsFull waits until the agent has stopped writing to VPP: pods usually do not start on a node that has just started.
 func poolIsFull(ctx context.Context, node *testbed.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -137,8 +137,8 @@ func (c *cniTimes) sort() {
 	slices.Sort(c.del)
 }
 
-// cniRound adds n pods with the given number of concurrent callers, then deletes them. The namespaces are made before and
-// removed after the clock runs.
+// cniRound adds n pods with the given number of concurrent callers, then deletes them. The namespaces are made before the
+// measurement and removed after it.
 func cniRound(ctx context.Context, node *testbed.Node, cni *testbed.CNI, callers, n int) (cniTimes, error) {
 	pods := make([]*testbed.Pod, n)
 	defer func() {
@@ -163,7 +163,7 @@ func cniRound(ctx context.Context, node *testbed.Node, cni *testbed.CNI, callers
 	return cniTimes{add: add, del: del}, err
 }
 
-// concurrently calls do for each pod from a number of goroutines and times each call.
+// concurrently calls do for each pod from a number of goroutines and measures each call.
 func concurrently(callers int, pods []*testbed.Pod, do func(*testbed.Pod) error) ([]time.Duration, error) {
 	took, errs := make([]time.Duration, len(pods)), make([]error, len(pods))
 	next := make(chan int)
@@ -185,7 +185,7 @@ func concurrently(callers int, pods []*testbed.Pod, do func(*testbed.Pod) error)
 	return took, errors.Join(errs...)
 }
 
-// newPeer is bridge + host-local of containernetworking/plugins in its own network.
+// newPeer returns bridge + host-local of containernetworking/plugins in its own network.
 func newPeer(ctx context.Context, e *env) (*testbed.CNI, func(), error) {
 	if _, err := os.Stat(filepath.Join(e.plugins, "bridge")); err != nil {
 		return nil, nil, fmt.Errorf("the peer's plugins: %w; make bench builds them", err)

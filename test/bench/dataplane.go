@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// dataplaneOptions are those of the dataplane benchmark.
+// dataplaneOptions are the options of the dataplane benchmark.
 type dataplaneOptions struct {
 	runs    int
 	parts   string
@@ -18,10 +18,10 @@ type dataplaneOptions struct {
 	profile bool
 }
 
-// The names of all that the benchmark makes start with this.
+// dataplaneName is the prefix of the names of everything that the benchmark makes.
 const dataplaneName = "contiv-bench-d"
 
-// part is a part of the dataplane benchmark. Its sides take turns; each turn begins with a fresh world.
+// part is a part of the dataplane benchmark. Its sides take turns; each turn begins with a new world.
 type part struct {
 	name, what string
 	reference  string
@@ -29,7 +29,7 @@ type part struct {
 	sides      func(e *env) []turnSide
 }
 
-// turnSide is one that takes turns.
+// turnSide is a side that takes turns.
 type turnSide struct {
 	name    string
 	standIn bool
@@ -37,7 +37,7 @@ type turnSide struct {
 	turn func(ctx context.Context, add adder) error
 }
 
-// adder takes a measured value.
+// adder records a measured value.
 type adder = func(what, unit string, value float64)
 
 func dataplaneParts() []part {
@@ -48,7 +48,8 @@ func dataplaneParts() []part {
 	}
 }
 
-// benchDataplane lets the sides of each part take turns. What there is when it is interrupted is printed and written, too.
+// benchDataplane runs the sides of each part in turns. If it is interrupted, the results so far are printed and written,
+// too.
 func benchDataplane(ctx context.Context, e *env) error {
 	o := e.dataplane
 	if o.runs < 1 {
@@ -108,7 +109,7 @@ func takeTurn(ctx context.Context, s turnSide, t *table) error {
 	return s.turn(ctx, func(what, unit string, value float64) { t.add(s.name, what, unit, value) })
 }
 
-// selected: an empty list has everything.
+// selected reports whether a list contains name; an empty list contains all names.
 func selected(list, name string) bool {
 	return list == "" || slices.Contains(strings.Split(list, ","), name)
 }

@@ -20,24 +20,24 @@ import (
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
-// plug is how VPP reaches something.
+// plug is the way in which VPP is connected.
 type plug string
 
-// The agent asks for AF_PACKET with TPACKET v2, and for TAPs with offloads only where VPP has our plugin (docs/adr/0013).
+// The agent uses AF_PACKET with TPACKET v2, and TAPs with offloads only if VPP has our plugin (docs/adr/0013).
 const (
 	packetV3 plug = "AF_PACKET v3"
 	packetV2 plug = "AF_PACKET v2"
 	tapPlug  plug = "TAP"
 	tapGSO   plug = "TAP with GSO"
 	memif    plug = "memif"
-	oneVPP   plug = "one VPP" // instead of a link
+	oneVPP   plug = "one VPP" // without a link
 )
 
 func (p plug) isTAP() bool { return p == tapPlug || p == tapGSO }
 
-// bareSides are two VPPs without agents that route between two namespaces, each with its own way to its namespace and to the
-// other VPP; or one VPP between both. The product makes no memifs for pods, so memif is measured between the VPPs. These VPPs
-// are without our plugin, so what GSO between TAPs brings is measured on one of them.
+// bareSides are two VPPs without agents that route between two namespaces, each with its own connection to its namespace and
+// to the other VPP; or one VPP between both. The product makes no memifs for pods, so memif is measured between the VPPs.
+// These VPPs are without our plugin, so the benefit of GSO between TAPs is measured on one of them.
 func bareSides(e *env) []turnSide {
 	if !e.vpp {
 		fmt.Println("   bare: left out: there is no VPP")
@@ -56,7 +56,7 @@ func bareSides(e *env) []turnSide {
 	return sides
 }
 
-// bareWorld has nodes 0 and 1, and behind each a namespace.
+// bareWorld has nodes 0 and 1, and a namespace behind each.
 type bareWorld struct {
 	nodes, ends [2]*testbed.Namespace
 	vpps        [2]*vpptest.VPP
@@ -203,11 +203,11 @@ func (w *bareWorld) connectNodes(i int, kind plug) error {
 	if err != nil || kind != memif || i == 0 {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // the mode of a memif counts when it is connected
+	time.Sleep(200 * time.Millisecond) // the mode of a memif takes effect when it is connected
 	return errors.Join(w.cli(0, "set interface rx-mode memif1/0 interrupt"), w.cli(1, "set interface rx-mode memif1/0 interrupt"))
 }
 
-// afPacket attaches a VPP to a device as the agent does, with another version of the ring if wanted.
+// afPacket attaches a VPP to a device as the agent does, optionally with another version of the ring.
 func (w *bareWorld) afPacket(i int, device string, kind plug) error {
 	c, err := core.Connect(socketclient.NewVppClient(w.vpps[i].Socket()))
 	if err != nil {
@@ -215,7 +215,7 @@ func (w *bareWorld) afPacket(i int, device string, kind plug) error {
 	}
 	defer c.Disconnect()
 	req := iface.AfPacketRequest(device, testbed.UplinkMTU, iface.DefaultAfPacketRings())
-	if kind == packetV3 { // of which VPP takes 160 blocks
+	if kind == packetV3 { // VPP accepts 160 blocks of this version
 		req.Flags &^= af_packet.AF_PACKET_API_FLAG_VERSION_2
 		req.RxFramesPerBlock = 16
 	}
@@ -227,7 +227,7 @@ func (w *bareWorld) afPacket(i int, device string, kind plug) error {
 	return w.cli(i, "set interface rx-mode host-"+device+" interrupt")
 }
 
-// cli runs commands that print only a new interface's name.
+// cli runs commands that print nothing but the name of a new interface.
 func (w *bareWorld) cli(i int, commands ...string) error {
 	for _, command := range commands {
 		out, err := w.vpps[i].CLI(command)
@@ -248,7 +248,7 @@ func (w *bareWorld) close(ctx context.Context) {
 		}
 		for _, ns := range []*testbed.Namespace{w.ends[i], w.nodes[i]} {
 			if ns != nil {
-				_ = ns.Delete(ctx) // testbed.Clean would find it
+				_ = ns.Delete(ctx) // on an error, testbed.Clean finds it
 			}
 		}
 	}

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// services is how many services there are: a pod has that many times `ports` flows to them.
+	// services is the number of services: a pod has that many times `ports` flows to them.
 	services = 16
-	// measured is how many packets a measurement has.
+	// measured is the number of packets of a measurement.
 	measured = 250_000
-	// podConnections is how many connections the plugin lets a pod have.
+	// podConnections is the maximum number of connections of a pod in the plugin.
 	podConnections = 16_384
 )
 
-// clockCase is a way of packets through a node.
+// clockCase is a path of packets through a node.
 type clockCase struct {
 	what string
-	// flows gives n of them, between pod a and what the case is about.
+	// flows returns n flows between pod a and the destination of the case.
 	flows func(w *clockWorld, n int) flows
-	// from is the pod whose interface the packets come by; nil: a.
+	// from returns the pod from whose interface the packets come; nil: pod a.
 	from func(w *clockWorld) *testbed.Pod
 }
 
@@ -56,8 +56,8 @@ func toService(family int) func(*clockWorld, int) flows {
 	}
 }
 
-// targets is the first of the ports at which the services' backend listens: each service has its own, so that answers tell
-// whose they are.
+// targets is the first of the ports at which the services' backend listens: each service has its own, so that an answer identifies its
+// service.
 const targets = 8000
 
 func serviceAddrs(i int) []netip.Addr {
@@ -85,7 +85,7 @@ func serviceCases(what string, family int) []clockCase {
 	}}
 }
 
-// clockSides are nodes with different configurations of translation and checks.
+// clockSides returns nodes with different configurations of translation and checks.
 func clockSides(e *env) []turnSide {
 	if !e.vpp {
 		fmt.Println("   clocks: left out: there is no VPP")
@@ -94,7 +94,7 @@ func clockSides(e *env) []turnSide {
 	type node struct {
 		name, config string
 		cases        []clockCase
-		plain        bool // without services, and all translation is taken off
+		plain        bool // without services, and with all translation features removed
 		contiv       bool // with our plugin
 	}
 	nodes := []node{
@@ -127,7 +127,7 @@ func clockSides(e *env) []turnSide {
 	return sides
 }
 
-// clockWorld has pods a and b on the first node, c on the second. b is behind the services.
+// clockWorld has pods a and b on the first node, c on the second. b is the backend of the services.
 type clockWorld struct {
 	*lab.Lab
 	a, b, c *testbed.Pod
@@ -154,10 +154,10 @@ func clockTurn(ctx context.Context, opts lab.Options, cases []clockCase, plain, 
 	var errs []error
 	for _, n := range []int{1, 10_000, 1_000_000} {
 		if opts.VPP.Plugin && n > podConnections {
-			continue // TestClocks of the plugin has them, from the uplink
+			continue // TestClocks of the plugin measures these, from the uplink
 		}
 		for _, c := range cases {
-			if opts.VPP.Plugin { // a pod's limit would be reached by several cases together
+			if opts.VPP.Plugin { // several cases together would reach the limit of a pod
 				if _, err := l.Nodes[0].VPP.CLI("clear contiv connections"); err != nil {
 					return err
 				}
@@ -182,7 +182,7 @@ func (w *clockWorld) prepare(ctx context.Context, opts lab.Options) (err error) 
 		if *p.into, err = w.Pod(ctx, p.node, p.name); err != nil {
 			return err
 		}
-		// The pods' kernels are not what is measured.
+		// The pods' kernels must not affect the measurement.
 		if _, err := (*p.into).Run(ctx, "nft", "add table inet sink; add chain inet sink in "+
 			"{ type filter hook prerouting priority -400; policy drop; }"); err != nil {
 			return err
@@ -204,7 +204,7 @@ func (w *clockWorld) prepare(ctx context.Context, opts lab.Options) (err error) 
 	if err != nil || w.ifs[w.a.IPs[0].String()] == "" {
 		return fmt.Errorf("the interface of pod %s: %w\n%s", w.a.Name, err, out)
 	}
-	time.Sleep(2 * time.Second) // services are rendered, and neighbours of the uplink are known
+	time.Sleep(2 * time.Second) // wait until services are rendered, and neighbours of the uplink are resolved
 	if opts.VPP.Plugin {
 		return w.usesPlugin()
 	}
@@ -214,8 +214,8 @@ func (w *clockWorld) prepare(ctx context.Context, opts lab.Options) (err error) 
 	return nil
 }
 
-// usesPlugin checks that the agent has put features of our plugin on the pods' interfaces. Those before IP are taken off: they lead to
-// ethernet-input, and the packets that are generated have no Ethernet header. There contiv-offload-input costs about 7 clocks.
+// usesPlugin checks that the agent has enabled features of our plugin on the pods' interfaces. Those before IP are disabled: they lead
+// to ethernet-input, and the generated packets have no Ethernet header. contiv-offload-input costs about 7 clocks there.
 func (w *clockWorld) usesPlugin() error {
 	for _, pod := range []*testbed.Pod{w.a, w.b} {
 		ifc := w.ifs[pod.IPs[0].String()]
@@ -277,7 +277,7 @@ func (w *clockWorld) measure(ctx context.Context, c clockCase, n int, add adder)
 		out, err := cli("show runtime")
 		return parseRuntime(out), err
 	}
-	if _, err := run(); err != nil { // makes sessions
+	if _, err := run(); err != nil { // creates the sessions
 		return err
 	}
 	if _, err := cli("packet-generator configure s limit %d", measured); err != nil {
@@ -307,7 +307,7 @@ func flowCount(n int) string {
 	return fmt.Sprint(n)
 }
 
-// inputClocks sends packets of flows from an interface, and returns the clocks that each took in our node.
+// inputClocks sends packets of flows from an interface, and returns the clocks that each packet took in our node.
 func (w *clockWorld) inputClocks(ctx context.Context, vpp *vpptest.VPP, ifc string, f flows, limit int) (float64, error) {
 	pcap := filepath.Join(w.dir, "flows.pcap")
 	if err := f.writePcap(pcap); err != nil {
@@ -345,7 +345,7 @@ func cliOf(vpp *vpptest.VPP, format string, args ...any) (string, error) {
 	return out, err
 }
 
-// generated waits until the stream is through.
+// generated waits until the stream has been sent.
 func generated(ctx context.Context, vpp *vpptest.VPP) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

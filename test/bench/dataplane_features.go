@@ -8,10 +8,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// feature is one on an interface of VPP.
+// feature is a feature on an interface of VPP.
 type feature struct{ ifc, arc, name string }
 
-// translation separates features that translate addresses, and their dependencies, from others.
+// translation reports whether the feature translates addresses or is a dependency of one that does.
 func (f feature) translation() bool {
 	ip := slices.Contains([]string{"ip4-unicast", "ip6-unicast", "ip4-output", "ip6-output"}, f.arc)
 	return ip && slices.ContainsFunc([]string{"nat", "cnat", "pnat", "ip4-sv-reassembly"}, func(start string) bool {
@@ -19,7 +19,7 @@ func (f feature) translation() bool {
 	})
 }
 
-// parseFeatures reads `show interface features`: lines with an arc and a colon, and below, indented, its features.
+// parseFeatures parses `show interface features`: lines with an arc and a colon, and below, indented, its features.
 func parseFeatures(ifc, text string) (all []feature) {
 	arc := ""
 	for line := range strings.Lines(text) {
@@ -34,7 +34,8 @@ func parseFeatures(ifc, text string) (all []feature) {
 	return all
 }
 
-// takeTranslationOff takes the features that translate off all interfaces. No configuration of a node is without them.
+// takeTranslationOff removes the features that translate from all interfaces. No configuration of a node has this
+// effect.
 func takeTranslationOff(v *vpptest.VPP) error {
 	list, err := v.CLI("show interface")
 	if err != nil {

@@ -20,15 +20,16 @@ import (
 const (
 	linuxSide = "linux"
 
-	loadPort = 7000 // of servers
+	loadPort = 7000 // port of the servers
 	warmUp   = 400 * time.Millisecond
 	streamed = 2 * time.Second
 	asked    = time.Second
 	message  = 64 // bytes of a request, and of its answer
-	threads  = 4  // that make connections
+	threads  = 4  // number of threads that make connections
 )
 
-// loadSides are ways to connect pods. VPP takes large packets from TAPs where it has our plugin (docs/adr/0013).
+// loadSides returns the ways to connect pods. VPP receives large packets from TAPs if it has our plugin
+// (docs/adr/0013).
 func loadSides(e *env) []turnSide {
 	type way struct {
 		name, dataplane, config string
@@ -60,7 +61,8 @@ func loadSides(e *env) []turnSide {
 	return sides
 }
 
-// loadWorld is three pods: a and b are neighbours, c is on the other node. All serve; c is behind a service.
+// loadWorld has three pods: a and b are on the same node, c is on the other node. All serve; c is behind a
+// service.
 type loadWorld struct {
 	*lab.Lab
 	traffic *traffic.Traffic
@@ -89,7 +91,7 @@ func loadTurn(ctx context.Context, opts lab.Options, noOffload, profile bool, ad
 	return w.crashed()
 }
 
-// crashed reports which VPP has ended.
+// crashed returns an error that names the VPPs that have ended.
 func (w *loadWorld) crashed() error {
 	var errs []error
 	for _, n := range w.Nodes {
@@ -136,7 +138,7 @@ func (w *loadWorld) prepare(ctx context.Context, noOffload bool) (err error) {
 	return nil
 }
 
-// at is where a pod serves, in both families.
+// at returns the addresses of a pod's server, in both families.
 func (w *loadWorld) at(p *testbed.Pod) []netip.AddrPort {
 	return []netip.AddrPort{netip.AddrPortFrom(p.IPs[0], loadPort), netip.AddrPortFrom(p.IPs[1], loadPort)}
 }
@@ -194,10 +196,10 @@ func (w *loadWorld) stream(what string, to netip.AddrPort) error {
 type streamMeter struct {
 	traffic *traffic.Traffic
 	from    *testbed.Namespace
-	pids    []int // whose processor time counts, beside this process's and the kernel's
+	pids    []int // processes whose processor time counts, in addition to this process and the kernel
 	add     adder
-	begin   func()            // is called when the measurement begins
-	end     func(what string) // and when it ends
+	begin   func()            // called when the measurement begins
+	end     func(what string) // called when it ends
 }
 
 func (m *streamMeter) measure(what string, to netip.AddrPort) error {
@@ -231,12 +233,13 @@ func (m *streamMeter) measure(what string, to netip.AddrPort) error {
 	return nil
 }
 
-// clearProfile and printProfile show what VPP does meanwhile, and which threads have the processors.
+// clearProfile and printProfile print the profile of VPP during the measurement, and the processor time of
+// threads.
 func (w *loadWorld) clearProfile() {
 	w.before = w.threads()
 	for _, n := range w.Nodes {
 		if w.profile && n.VPP != nil {
-			_, _ = n.VPP.CLI("clear runtime") // without a profile then
+			_, _ = n.VPP.CLI("clear runtime") // after an error there is no profile
 		}
 	}
 }
@@ -251,7 +254,7 @@ func (w *loadWorld) printProfile(what string) {
 		}
 		text, err := n.VPP.CLI("show runtime")
 		if err != nil {
-			continue // it is seen elsewhere that VPP has ended
+			continue // another check detects that VPP has ended
 		}
 		fmt.Printf("   profile of %s, %s:\n%s", n.Name, what, parseRuntime(text).costliest(8))
 	}

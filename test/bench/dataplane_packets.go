@@ -9,17 +9,18 @@ import (
 )
 
 // flows are UDP packets that differ in ports, and in the destination if there are several: packet i has source port
-// firstPort+i%ports, and the next destination each time the source ports are through.
+// firstPort+i%ports, and the next destination whenever all source ports have been used.
 type flows struct {
 	src netip.Addr
 	dst []netip.AddrPort
-	n   int // of packets and flows
-	// backwards exchanges the two ends.
+	n   int // number of packets and flows
+	// backwards swaps source and destination.
 	backwards bool
-	// tcpFlags: they are TCP with these flags, and all destinations come before the next source port.
+	// tcpFlags: if set, the packets are TCP with these flags, and all destinations are used before the next source
+	// port.
 	tcpFlags byte
-	perPort  int // destinations, then
-	// toPorts: each flow is to a port of its own, and not from one.
+	perPort  int // number of destinations for each source port, then
+	// toPorts: each flow has its own destination port instead of its own source port.
 	toPorts bool
 }
 
@@ -53,7 +54,7 @@ func (f flows) packet(i int) []byte {
 	return udpPacket(src, dst)
 }
 
-// udpPacket is an IP packet without data that says anything.
+// udpPacket returns an IP packet with filler data.
 func udpPacket(src, dst netip.AddrPort) []byte {
 	p := make([]byte, packetSize)
 	udp := p[20:]
@@ -73,7 +74,7 @@ func udpPacket(src, dst netip.AddrPort) []byte {
 	binary.BigEndian.PutUint16(udp, src.Port())
 	binary.BigEndian.PutUint16(udp[2:], dst.Port())
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
-	if src.Addr().Is6() { // for IPv4 it may be left out
+	if src.Addr().Is6() { // for IPv4 the checksum may be left out
 		sum := checksum(17+uint32(len(udp)), p[8:40])
 		sum = ^checksum(uint32(sum), udp)
 		if sum == 0 {
@@ -84,7 +85,7 @@ func udpPacket(src, dst netip.AddrPort) []byte {
 	return p
 }
 
-// tcpPacket is an IPv4 packet without data.
+// tcpPacket returns an IPv4 packet without data.
 func tcpPacket(src, dst netip.AddrPort, flags byte) []byte {
 	p := udpPacket(src, dst)
 	p[9], p[10], p[11] = 6, 0, 0
@@ -92,7 +93,7 @@ func tcpPacket(src, dst netip.AddrPort, flags byte) []byte {
 	tcp := p[20:]
 	clear(tcp[4:])
 	tcp[12], tcp[13] = 5<<4, flags
-	if flags != tcpSYN { // what answers a SYN of sequence number 0, and what follows
+	if flags != tcpSYN { // the packet answers a SYN of sequence number 0, or follows the handshake
 		tcp[11] = 1
 	}
 	if flags == tcpACK {
@@ -122,7 +123,7 @@ func (f flows) writePcap(path string) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	w := bufio.NewWriterSize(file, 1<<20)
 	const magic, rawIP = 0xa1b2c3d4, 101
-	_ = binary.Write(w, binary.LittleEndian, struct { // errors come with Flush
+	_ = binary.Write(w, binary.LittleEndian, struct { // errors are returned by Flush
 		Magic        uint32
 		Major, Minor uint16
 		Zone, Digits uint32

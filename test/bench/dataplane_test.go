@@ -24,7 +24,8 @@ tap2-tx                          active                 2              90       
 unix-cli-process-0             event wait               7               0               3          3.62e5            0.00
 `
 
-// Of the clocks only the graph's count, not the generator's, the drivers' and the command line's.
+// TestRuntime checks that only the clocks of the graph count, not those of the generator, the
+// drivers and the command line.
 func TestRuntime(t *testing.T) {
 	s := parseRuntime(runtimeText)
 	if got, want := s.graph(), 1000*15+1000*12.5+900*5; got != want {
@@ -53,7 +54,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// Flows are as many as they should be, and packets are right.
+// TestFlows checks the number of flows, and the packets.
 func TestFlows(t *testing.T) {
 	for _, addr := range []string{"10.1.1.2", "fd10::2"} {
 		f := flows{src: netip.MustParseAddr(addr), n: 3 * ports / 2, dst: []netip.AddrPort{
@@ -87,7 +88,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// A table has a line per side, with a ratio to the reference.
+// TestTable checks that a table has a line per side, with a ratio to the reference.
 func TestTable(t *testing.T) {
 	tab := &table{Reference: "linux", StandIn: []string{"TAP"}}
 	for _, v := range []float64{4, 1, 2} {
@@ -118,7 +119,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Threads of one name count together, those that did nothing are left out, and the busiest is first.
+// TestThreads checks that threads of one name count together, that idle ones are left out, and that
+// the busiest is first.
 func TestThreads(t *testing.T) {
 	before := threadTimes{"n1 vpp_main": time.Second, "idle": time.Second}
 	after := threadTimes{"n1 vpp_main": 2 * time.Second, "n1 uvhost-rx": 3 * time.Second, "idle": time.Second}

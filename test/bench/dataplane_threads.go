@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// threadTimes is the processor time of threads, by the node and the name of the thread: the stand-in for vhost-net has threads of its own in VPP's process.
+// threadTimes is the processor time of threads, by the node and the name of the thread: the stand-in for vhost-net has its own threads in VPP's
+// process.
 type threadTimes map[string]time.Duration
 
-// bothEnds are the threads of this process, which sends and receives.
+// bothEnds is the label of the threads of this process, which sends and receives.
 const bothEnds = "both ends of the connection"
 
-// threads are those of this process and of the nodes' VPPs.
+// threads returns the times of this process and of the nodes' VPPs.
 func (w *loadWorld) threads() threadTimes {
 	times := threadTimes{}
 	times.add(os.Getpid(), func(string) string { return bothEnds })
@@ -29,7 +30,7 @@ func (w *loadWorld) threads() threadTimes {
 	return times
 }
 
-// add adds the threads of a process; those that end meanwhile are left out.
+// add adds the threads of a process; threads that end in the meantime are left out.
 func (t threadTimes) add(pid int, label func(name string) string) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is valid
 	for _, task := range tasks {
@@ -48,7 +49,7 @@ func (t threadTimes) add(pid int, label func(name string) string) {
 	}
 }
 
-// since is a line for each thread that has run since before.
+// since returns a line for each thread that has run since before.
 func (t threadTimes) since(before threadTimes) string {
 	spent, sum := threadTimes{}, time.Duration(0)
 	for name, d := range t {

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 )
 
-// Each service of the frontends benchmark has two backends, a frontend and the one that closes its other ports: three values, and five
-// messages.
+// Each service of the frontends benchmark has two backends, a frontend and the frontend that closes its other ports: three values, and
+// five messages.
 const (
 	frontendServices = 4000
 	frontendValues   = 3
@@ -41,7 +41,7 @@ func frontendBackend(i, which int) netip.Addr {
 
 func frontendName(i int) string { return fmt.Sprintf("default/s%05d:http", i) }
 
-// frontendValue is the i-th value.
+// frontendValue returns the i-th value.
 func frontendValue(i int) (string, proto.Message) {
 	n := i / frontendValues
 	reject := &vpp_contiv.Frontend_Target{Action: vpp_contiv.Frontend_Target_REJECT}
@@ -64,7 +64,7 @@ func frontendValue(i int) (string, proto.Message) {
 	}
 }
 
-// rawFrontend is the i-th message of the same.
+// rawFrontend returns the i-th message for the same services.
 func rawFrontend(i int, add bool) api.Message {
 	n := i / frontendMessages
 	address := func(a netip.Addr) ip_types.Address {
@@ -89,7 +89,7 @@ func rawFrontend(i int, add bool) api.Message {
 	return frontend
 }
 
-// retval is what VPP answers.
+// retval returns the result in an answer of VPP.
 func retval(m api.Message) (value int32, ok bool) {
 	switch r := m.(type) {
 	case *ip.IPRouteAddDelV2Reply:

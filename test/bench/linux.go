@@ -18,7 +18,8 @@ type pair struct {
 	what, ours, theirs string
 }
 
-// linuxBenches are the pairs by package. The benchmarks themselves are in the packages, beside what they measure.
+// linuxBenches returns the pairs by package. The benchmarks themselves are in the packages, beside the code that
+// they measure.
 func linuxBenches() []struct {
 	pkg   string
 	pairs []pair
@@ -74,7 +75,7 @@ func short(d time.Duration) string { return d.Round(max(d/1000, time.Microsecond
 
 var benchLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)
 
-// goBench runs the benchmarks that the pairs name and gives the time of one operation of each.
+// goBench runs the benchmarks that the pairs name and returns the time of one operation of each.
 func goBench(ctx context.Context, pkg string, pairs []pair) (map[string]time.Duration, error) {
 	tops := map[string]bool{}
 	for _, p := range pairs {

@@ -1,5 +1,5 @@
-// Command bench prints Contiv's figures as ratios that are measured side by side in one run: against the raw floor, a peer or
-// the naive way. Absolute times are printed for orientation only; the machines are noisy. It needs root.
+// Command bench prints Contiv's figures as ratios that are measured side by side in one run: against the minimum cost, a peer
+// or the simplest implementation. Absolute times are printed for orientation only; the machines are noisy. It needs root.
 package main
 
 import (
@@ -25,11 +25,11 @@ type bench struct {
 	run  func(ctx context.Context, env *env) error
 }
 
-// env is what the benchmarks share.
+// env is the common environment of the benchmarks.
 type env struct {
 	bin     string // our binaries
 	plugins string // containernetworking/plugins
-	vpp     bool   // there is a real VPP
+	vpp     bool   // a real VPP is used
 	pods    int    // of the reconcile benchmark
 	nodes   int    // of the nodes benchmark
 
@@ -77,7 +77,7 @@ func run(ctx context.Context, e *env, only string) (err error) {
 	if e.bin, err = filepath.Abs(e.bin); err != nil {
 		return err
 	}
-	if err := e.makePlotsDir(); err != nil { // before minutes of measuring
+	if err := e.makePlotsDir(); err != nil { // fail before minutes of measuring
 		return err
 	}
 	if err := e.services.validate(); err != nil {
@@ -127,7 +127,7 @@ func benches() []bench {
 	}
 }
 
-// percentile is the p-th percentile of sorted durations.
+// percentile returns the p-th percentile of sorted durations.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

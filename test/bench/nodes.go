@@ -17,16 +17,17 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// largeCluster are networks for 16,000 nodes.
+// largeCluster configures networks for 16,000 nodes.
 const largeCluster = "useTAPInterfaces: false\nipamConfig:\n" +
 	"  podSubnetCIDR: 10.0.0.0/8\n  podSubnetOneNodePrefixLen: 22\n  serviceCIDR: 192.168.0.0/16\n" +
 	"  vppHostSubnetCIDR: 172.16.0.0/12\n  vppHostSubnetOneNodePrefixLen: 26\n" +
 	"  nodeInterconnectCIDR: 100.64.0.0/16\n  vxlanCIDR: 100.65.0.0/16\n"
 
-// joins is how many nodes join one after the other.
+// joins is the number of nodes that join one after the other.
 const joins = 40
 
-// benchNodes starts an agent in clusters of several sizes, whose other nodes are records in etcd, and lets nodes join.
+// benchNodes starts an agent in clusters of several sizes, whose other nodes are only records in etcd, and makes nodes
+// join.
 func benchNodes(ctx context.Context, e *env) error {
 	modes := []string{"fake", "linux"}
 	if e.vpp {
@@ -54,7 +55,7 @@ func benchNodes(ctx context.Context, e *env) error {
 	return nil
 }
 
-// inCluster gives the median time in which the agent handles the join of a node.
+// inCluster returns the median time in which the agent handles the join of a node.
 func inCluster(ctx context.Context, e *env, dataplane string, size int) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "contiv-bench-etcd-")
 	if err != nil {
@@ -94,7 +95,7 @@ func inCluster(ctx context.Context, e *env, dataplane string, size int) (time.Du
 	return watchJoins(ctx, node, etcd, dataplane, size)
 }
 
-// nicOf is the uplink: a device that leads nowhere.
+// nicOf returns the uplink: a device that is connected to nothing.
 func nicOf(dataplane string) string {
 	nic := "host-" + testbed.UplinkNIC
 	if dataplane == "linux" {
@@ -123,7 +124,7 @@ func putNode(ctx context.Context, etcd *clientv3.Client, id int) error {
 	return err
 }
 
-// watchJoins starts the agent, and lets nodes join one by one.
+// watchJoins starts the agent, and makes nodes join one by one.
 func watchJoins(ctx context.Context, node *testbed.Node, etcd *clientv3.Client, dataplane string, size int) (time.Duration, error) {
 	begin, start := time.Now(), time.Now().Add(2*time.Minute)
 	startCtx, cancel := context.WithDeadline(ctx, start)
@@ -158,7 +159,7 @@ func watchJoins(ctx context.Context, node *testbed.Node, etcd *clientv3.Client, 
 	return took[len(took)/2], nil
 }
 
-// handled finds how long the event loop took for an event, the transaction included.
+// handled returns how long the event loop took for an event, including the transaction.
 func handled(ctx context.Context, node *testbed.Node, event string) (time.Duration, error) {
 	var records []struct {
 		Description                    string

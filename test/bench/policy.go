@@ -20,8 +20,8 @@ const (
 	policyRounds     = 2000
 )
 
-// policyCluster is a cluster with policies, all of which select a pod of this node. Each policy allows from pods of its namespace, from
-// pods of namespaces by both selectors, and from a network.
+// policyCluster is a cluster with policies, each of which selects a pod of this node. Each policy allows connections from pods of its
+// namespace, from pods of namespaces by both selectors, and from a network.
 type policyCluster struct {
 	pods       []*kube.Pod
 	namespaces []*kube.Namespace
@@ -74,7 +74,7 @@ func (c *policyCluster) compile() *compiler.Compiler {
 	return k
 }
 
-// relabel gives a pod of another node another label, and returns what that takes.
+// relabel changes a label of a pod of another node, and returns how long the compiler takes for it.
 func (c *policyCluster) relabel(k *compiler.Compiler, round int) (time.Duration, error) {
 	old := c.pods[policyLocal+round%(len(c.pods)-policyLocal)]
 	p := &kube.Pod{Namespace: old.Namespace, Name: old.Name, Ips: old.Ips, Labels: map[string]string{
@@ -90,7 +90,7 @@ func (c *policyCluster) relabel(k *compiler.Compiler, round int) (time.Duration,
 	return took, nil
 }
 
-// benchPolicy measures the compiler, what VPP makes of policies, and agents.
+// benchPolicy measures the compiler, the processing of policies in VPP, and agents.
 func benchPolicy(ctx context.Context, e *env) error {
 	for _, part := range []struct {
 		name string
@@ -107,7 +107,7 @@ func benchPolicy(ctx context.Context, e *env) error {
 	return nil
 }
 
-// policyCompiler compiles policies from nothing, and follows label changes among few and many pods.
+// policyCompiler compiles policies from scratch, and processes label changes among few and many pods.
 func policyCompiler(_ context.Context, e *env) error {
 	small, large := newPolicyCluster(1000), newPolicyCluster(10000)
 	runtime.GC()
@@ -129,7 +129,7 @@ func policyCompiler(_ context.Context, e *env) error {
 	few := small.compile()
 	few.Flush()
 	var among [2][]time.Duration
-	for round := range policyRounds { // alternately, so that both suffer the same
+	for round := range policyRounds { // in turns, so that disturbances affect both
 		for i, side := range []struct {
 			c *policyCluster
 			k *compiler.Compiler

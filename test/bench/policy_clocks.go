@@ -26,19 +26,19 @@ const (
 	clockTurns   = 21
 	firstTurns   = 10
 	clockFlows   = 400    // of UDP and of TCP: an ACL of vpptest's VPP has 1 023 sessions
-	firstFlows   = 10_000 // of which each first packet is measured
+	firstFlows   = 10_000 // flows whose first packet is measured
 	largeRules   = 1000
 	smallRules   = 10
 )
 
-// clockVPP is a VPP in which clocks are counted.
+// clockVPP is a VPP in which clocks per packet are measured.
 type clockVPP struct {
 	*policyVPP
 	dir    string
 	stream int
 }
 
-// clockPair is two packet generators of a VPP: packets of the first go to the second.
+// clockPair is a pair of packet generators of a VPP: packets of the first are routed to the second.
 type clockPair struct {
 	*clockVPP
 	first    int // number of the first
@@ -46,7 +46,7 @@ type clockPair struct {
 	src, dst netip.Addr
 }
 
-// policyClocks compares packets under our policies with packets under a reflecting ACL, which is what policies were made of before.
+// policyClocks compares packets under our policies with packets under a reflecting ACL, which is how policies were implemented before.
 func policyClocks(ctx context.Context, e *env) error {
 	if !e.vpp {
 		fmt.Println("   left out: there is no VPP")
@@ -99,7 +99,7 @@ func policyClocks(ctx context.Context, e *env) error {
 	return nil
 }
 
-// pair makes two packet generators with numbers that follow each other.
+// pair makes two packet generators with consecutive numbers.
 func (v *clockVPP) pair(first int) (*clockPair, error) {
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i), 2}) }
 	p := &clockPair{clockVPP: v, first: first, src: address(first), dst: address(first + 1)}
@@ -134,12 +134,12 @@ func (c policyClockCase) String() string {
 
 var policyClockCases = []policyClockCase{{false, 1}, {false, clockFlows}, {true, 1}, {true, clockFlows}}
 
-// clockFigures are clocks per packet: forwarded plainly, under an ACL, and under our policy.
+// clockFigures are clocks per packet: without a policy, under an ACL, and under our policy.
 type clockFigures struct{ plain, acl, ours float64 }
 
 func (f clockFigures) ratio() float64 { return (f.ours - f.plain) / (f.acl - f.plain) }
 
-// established measures the three ways in turns, and returns the turn whose ratio is the median: a processor that changes its speed does so for all three.
+// established measures the three cases in turns, and returns the turn whose ratio is the median: a change of the processor's speed affects all three.
 func established(ctx context.Context, pairs [3]*clockPair, c policyClockCase) (clockFigures, error) {
 	if _, err := pairs[0].cli("clear contiv connections"); err != nil {
 		return clockFigures{}, err
@@ -165,13 +165,13 @@ func established(ctx context.Context, pairs [3]*clockPair, c policyClockCase) (c
 			*to = clocks
 		}
 	}
-	turns = turns[1:] // the first one opens what is not open yet
+	turns = turns[1:] // the first turn includes the opening of flows
 	slices.SortFunc(turns, func(a, b clockFigures) int { return cmp.Compare(a.ratio(), b.ratio()) })
 	return turns[clockTurns/2], nil
 }
 
-// opening is what the first packets of many flows take, at best. What was decided on a flow holds for others of the same ends and port: toPorts leaves that
-// out.
+// opening returns the minimum cost of the first packet of a flow, over many flows. A verdict for one flow also holds for others with the same ends
+// and port: with toPorts each flow has another port, which avoids that.
 func (p *clockPair) opening(ctx context.Context, toPorts bool) (best float64, err error) {
 	for range firstTurns {
 		if _, err := p.cli("clear contiv connections"); err != nil {
@@ -188,7 +188,7 @@ func (p *clockPair) opening(ctx context.Context, toPorts bool) (best float64, er
 	return best, nil
 }
 
-// run sends packets of so many flows and returns the clocks that each took in the graph. Backwards, they are the receiver's.
+// run sends packets of a number of flows and returns the clocks that each packet took in the graph. Backwards, the receiver sends them.
 func (p *clockPair) run(ctx context.Context, f flows, packets int) (float64, error) {
 	f.src, f.dst, f.perPort = p.src, []netip.AddrPort{netip.AddrPortFrom(p.dst, 80)}, 1
 	pcap := filepath.Join(p.dir, fmt.Sprintf("%d-%d-%t-%d-%t.pcap", p.first, f.n, f.toPorts, f.tcpFlags, f.backwards))
@@ -233,7 +233,7 @@ func (p *clockPair) run(ctx context.Context, f flows, packets int) (float64, err
 	return stats.graph() / float64(packets), err
 }
 
-// reflect gives the receiver an ACL that reflects what it permits, and one that permits nothing else back.
+// reflect gives the receiver an ACL that reflects permitted connections, and one that permits nothing else in the reverse direction.
 func (p *clockPair) reflect(ctx context.Context) error {
 	acls := acl.NewServiceClient(p.conn)
 	rules := aclRules(largeRules-1, 0, acl_types.ACL_ACTION_API_DENY)
@@ -244,7 +244,7 @@ func (p *clockPair) reflect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// behind n_input there are the outgoing ones
+	// the outgoing ACLs come after the first n_input ones
 	_, err = acls.ACLInterfaceSetACLList(ctx, &acl.ACLInterfaceSetACLList{SwIfIndex: p.sw[1], Count: 1, Acls: []uint32{rep.ACLIndex}})
 	return err
 }
@@ -261,7 +261,7 @@ func (p *clockPair) endpoints(ctx context.Context) error {
 	return nil
 }
 
-// ruleKinds are what the rules of a policy have; the last one is what established packets are measured with.
+// ruleKinds are the kinds of rules in a policy; the last one is used to measure established packets.
 var ruleKinds = []string{"one set", "a set each", "a set and a port each"}
 
 type firstCase struct {
@@ -290,8 +290,8 @@ func (p *clockPair) firsts(ctx context.Context) (map[firstCase]float64, error) {
 	return first, nil
 }
 
-// policy gives the receiver a policy in which the last rule allows what the others do not match: their sets do not have the sender. Each of the others
-// has the same set, or its own, and all ports, or one of its own.
+// policy gives the receiver a policy in which the last rule allows the packets that the others do not match: their sets do not contain the sender.
+// The other rules have the same set or one each, and all ports or one each.
 func (p *clockPair) policy(ctx context.Context, n int, each, ports bool) error {
 	set := &contiv.ContivPolicySet{ID: 1, Name: "clocks", NIngress: uint32(n), NRules: uint32(n), Rules: make([]contiv.ContivRule, n)}
 	for i := range set.Rules {
@@ -310,7 +310,7 @@ func (p *clockPair) policy(ctx context.Context, n int, each, ports bool) error {
 			}
 		}
 		set.Rules[i] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_DENY, Protocol: 17, Source: id}
-		if ports { // some of those that flows go to
+		if ports { // some of the ports of the flows
 			port := uint16(1024 + 7*i)
 			set.Rules[i].NPorts, set.Rules[i].Ports[0] = 1, contiv.ContivPortRange{First: port, Last: port}
 		}

@@ -28,7 +28,7 @@ const (
 	policySetID    = 7
 	aclInterfaces  = 100
 	aclMembers     = 1000
-	memberOverhead = 64 // bytes that a member may take
+	memberOverhead = 64 // maximum overhead of a member in bytes
 )
 
 // policyVPP is a VPP with our plugin, without an agent.
@@ -64,7 +64,7 @@ func (v *policyVPP) cli(format string, args ...any) (string, error) {
 	return out, err
 }
 
-// policyMembers puts members into a set by the scheduler, and by requests alone; and changes one member of an ACL.
+// policyMembers adds members to a set by the scheduler, and by requests alone; and changes one member of an ACL.
 func policyMembers(ctx context.Context, e *env) error {
 	if !e.vpp {
 		fmt.Println("   left out: there is no VPP")
@@ -128,7 +128,7 @@ func memberTxn(ctx context.Context, sched *workloadScheduler, add bool) error {
 	return err
 }
 
-// rawMembers has the same done by requests, of which a window is under way.
+// rawMembers makes the same changes by requests, of which a window is in flight.
 func rawMembers(s api.Stream, add bool) error {
 	receive := func() error {
 		m, err := s.RecvMsg()
@@ -159,7 +159,7 @@ func vppPrefix(p netip.Prefix) ip_types.Prefix {
 	return ip_types.Prefix{Address: ip_types.NewAddress(p.Addr().AsSlice()), Len: uint8(p.Bits())}
 }
 
-// aclMember changes one address of an ACL that is on many interfaces, as policies that are ACLs have to.
+// aclMember changes one address of an ACL that is on many interfaces, as policies implemented by ACLs require.
 func (v *policyVPP) aclMember(ctx context.Context, e *env, ours time.Duration) error {
 	acls := acl.NewServiceClient(v.conn)
 	index := ^uint32(0)
@@ -211,7 +211,7 @@ func (v *policyVPP) index(name string) (interface_types.InterfaceIndex, error) {
 	return 0, errors.Join(err, fmt.Errorf("there is no interface %s", name))
 }
 
-// aclRules are n rules for sources other than the senders.
+// aclRules returns n rules for sources other than the senders.
 func aclRules(n, first int, action acl_types.ACLAction) (list []acl_types.ACLRule) {
 	any4 := ip_types.Prefix{Address: ip_types.NewAddress(netip.IPv4Unspecified().AsSlice())}
 	for i := range n {
@@ -221,7 +221,7 @@ func aclRules(n, first int, action acl_types.ACLAction) (list []acl_types.ACLRul
 	return list
 }
 
-// memberBytes measures what members take of VPP's memory.
+// memberBytes measures the memory of members in VPP.
 func (v *policyVPP) memberBytes(ctx context.Context, e *env, raw api.Stream) error {
 	used := func() (float64, error) { return residentBytes(v.PID()) }
 	const many = 50
@@ -253,7 +253,8 @@ func (v *policyVPP) memberBytes(ctx context.Context, e *env, raw api.Stream) err
 	return nil
 }
 
-// residentBytes is the memory of a process that is in use: the plugin has its own, outside of VPP's heap.
+// residentBytes returns the memory of a process that is in use: the plugin has its own memory, outside of VPP's
+// heap.
 func residentBytes(pid int) (float64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

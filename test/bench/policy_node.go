@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	policyManyPods  = 100    // of a node, which a policy selects
-	policyWatched   = 10     // of them, to which probes are sent
+	policyManyPods  = 100    // pods of a node that a policy selects
+	policyWatched   = 10     // pods among them to which probes are sent
 	policyFlips     = 200    // events; enough for a p99
 	policyMany      = 14_000 // policies
 	policyAdds      = 20     // with and without policy, in turns
@@ -31,14 +31,14 @@ const (
 	policyProbe     = time.Millisecond // between probes to a pod
 )
 
-// policyNode is a node with an agent, and what is measured there.
+// policyNode is a node with an agent, and the state of the measurements on it.
 type policyNode struct {
 	*lab.Lab
 	env     *env
 	name    string // of the dataplane
 	client  *testbed.Pod
 	pods    []*testbed.Pod
-	made    []*testbed.Pod // all
+	made    []*testbed.Pod // all pods
 	markers int
 }
 
@@ -106,7 +106,7 @@ func (n *policyNode) pod(ctx context.Context, name, app string) (p *testbed.Pod,
 
 func (n *policyNode) deletePods(ctx context.Context) {
 	for _, p := range n.made {
-		_ = p.Delete(ctx) // may be gone
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 }
 
@@ -116,7 +116,7 @@ func (n *policyNode) object(name, app string, addrs []netip.Addr) error {
 	return n.API.Put(o)
 }
 
-// policy puts a policy; the empty text deletes it.
+// policy puts a policy; an empty text deletes it.
 func (n *policyNode) policy(name, spec string) error {
 	np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	if spec == "" {
@@ -128,7 +128,7 @@ func (n *policyNode) policy(name, spec string) error {
 	return n.API.Put(np)
 }
 
-// adds compares the ADD of a pod that a policy selects with that of one that none does.
+// adds compares the ADD of a pod that a policy selects with that of a pod that no policy selects.
 func (n *policyNode) adds(ctx context.Context) (err error) {
 	if err := n.policy("add", `{podSelector: {matchLabels: {app: add}}, ingress: [{from: [{podSelector: {matchLabels: {app: client}}}], ports: [{port: 80}]}]}`); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (n *policyNode) adds(ctx context.Context) (err error) {
 	return n.policy("add", "")
 }
 
-// events measures how long a policy of many pods takes from the API server until packets show it.
+// events measures how long a change of a policy of many pods takes from the API server until packets are affected.
 func (n *policyNode) events(ctx context.Context) error {
 	for i := range policyManyPods {
 		p, _, err := n.pod(ctx, fmt.Sprint("web", i), "web")
@@ -169,7 +169,7 @@ func (n *policyNode) events(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	if err := pause(ctx, 2*time.Second); err != nil { // neighbours are known
+	if err := pause(ctx, 2*time.Second); err != nil { // wait until neighbours are resolved
 		return err
 	}
 	var closes, opens []time.Duration
@@ -208,7 +208,7 @@ func (n *policyNode) events(ctx context.Context) error {
 	return nil
 }
 
-// handled waits until the agent has handled all that the API server has sent so far: it handles one change after the other.
+// handled waits until the agent has handled all changes that the API server has sent so far: it handles one change after the other.
 func (n *policyNode) handled(ctx context.Context) error {
 	n.markers++
 	name := fmt.Sprintf("marker-%04d", n.markers)
@@ -217,7 +217,7 @@ func (n *policyNode) handled(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	err := testbed.Eventually(ctx, 100*time.Millisecond, func() error { // it may come with a resync, which names no policy
+	err := testbed.Eventually(ctx, 100*time.Millisecond, func() error { // the marker may come with a resync, which names no policy
 		text, err := n.Nodes[0].Get(ctx, "/contiv/v1/policies")
 		if err == nil && !strings.Contains(text, name) {
 			err = fmt.Errorf("policy %s is not handled", name)
@@ -227,7 +227,7 @@ func (n *policyNode) handled(ctx context.Context) error {
 	return errors.Join(err, n.policy(name, ""))
 }
 
-// restart kills the agent of a node whose pods have policy, and counts what the next one writes.
+// restart kills the agent of a node whose pods have policies, and counts the writes of the next agent.
 func (n *policyNode) restart(ctx context.Context) error {
 	if err := n.policy("web", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: other}}}]}]}`); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (n *policyNode) restart(ctx context.Context) error {
 	if err := n.handled(ctx); err != nil {
 		return err
 	}
-	if err := pause(ctx, 2*time.Second); err != nil { // what goes behind a grace period is gone, and the local copy is written
+	if err := pause(ctx, 2*time.Second); err != nil { // wait for removals after the grace period, and for the local copy to be written
 		return err
 	}
 	if err := n.Nodes[0].Agent.Kill(); err != nil {
@@ -251,7 +251,7 @@ func (n *policyNode) restart(ctx context.Context) error {
 	return errors.Join(err, n.policy("web", ""))
 }
 
-// many measures how long a new pod waits for its first answer where there are very many policies that all select it, or few of them do.
+// many measures how long a new pod waits for its first answer when very many policies exist and all, or only few, select it.
 func (n *policyNode) many(ctx context.Context) error {
 	for i := range policyMany {
 		app := "few"
@@ -302,7 +302,7 @@ func (n *policyNode) many(ctx context.Context) error {
 
 // remote measures the agent's memory for pods of other nodes.
 func (n *policyNode) remote(ctx context.Context) error {
-	memory := func() (least float64, err error) { // of several moments, since there is always some garbage
+	memory := func() (least float64, err error) { // the minimum of several measurements, since there is always some garbage
 		for i := range policySamples {
 			if err := pause(ctx, time.Second); err != nil {
 				return 0, err
@@ -342,7 +342,7 @@ func (n *policyNode) remote(ctx context.Context) error {
 	return nil
 }
 
-// pause lets time pass in which something is measured, unless the benchmark is interrupted.
+// pause waits for d during a measurement, unless the benchmark is interrupted.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// probes sends to pods from the client, and notes when each probe that arrived was sent.
+// probes sends to pods from the client, and records the send time of each probe that arrived.
 type probes struct {
 	mu      sync.Mutex
 	arrived []map[uint32]struct{} // by pod
@@ -83,11 +83,12 @@ func (p *probes) send(c net.PacketConn, to net.Addr, i int, done chan struct{}) 
 		id := uint32(len(p.sent[i]))
 		p.sent[i] = append(p.sent[i], time.Now())
 		p.mu.Unlock()
-		_, _ = c.WriteTo(binary.BigEndian.AppendUint32(nil, id), to) // what is denied may come back as an error
+		_, _ = c.WriteTo(binary.BigEndian.AppendUint32(nil, id), to) // a denied probe may cause an error here
 	}
 }
 
-// enforced is how long after an event probes to any pod still had the outcome of before: the last one that did, of those sent before end.
+// enforced returns how long after an event probes to any pod still had the old outcome, according to the last such probe of those sent
+// before end.
 func (p *probes) enforced(event, end time.Time, open bool) (longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

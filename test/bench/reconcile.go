@@ -9,15 +9,15 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// benchReconcile restarts the agent of a node with few and with many pods. On the fake pods are VETH pairs; with a real VPP,
-// they are too, or TAPs where the kernel has vhost-net.
+// benchReconcile restarts the agent of a node with few and with many pods. With the fake VPP pods have VETH pairs; with a
+// real VPP they have VETH pairs too, or TAPs if the kernel has vhost-net.
 func benchReconcile(ctx context.Context, e *env) error {
 	opts := testbed.NodeOptions{
 		Name: "contiv-bench-rec", BinDir: e.bin, Dataplane: "fake",
 		Config: "useTAPInterfaces: false\nipamConfig:\n  podSubnetOneNodePrefixLen: 20\n", AgentArgs: []string{"--warm-pool=0"},
 	}
 	if e.vpp {
-		// TAPs, because VPP makes them in 2 ms; the stand-in for vhost-net carries no traffic here.
+		// TAPs are used, because VPP makes them in 2 ms; the stand-in for vhost-net carries no traffic here.
 		opts.Dataplane, opts.VPP = "vpp", &vpptest.Options{Vhostshim: !hasVhost(), Buffers: 600 * e.pods, HeapMB: 1024}
 		opts.Config = "tapv2RxRingSize: 64\ntapv2TxRingSize: 64\nuseTAPInterfaces: true\nipamConfig:\n  podSubnetOneNodePrefixLen: 20\n"
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// graphNode is a node of VPP's graph, as `show runtime` has it.
+// graphNode is a node of VPP's graph in `show runtime`.
 type graphNode struct {
 	name           string
 	state          string
 	calls, vectors int64
-	clocks         float64 // per packet; per call where there were no packets
-	share          float64 // of all clocks
+	clocks         float64 // per packet; per call if there were no packets
+	share          float64 // fraction of all clocks
 }
 
 func (n graphNode) perCall() float64 { return float64(n.vectors) / float64(max(1, n.calls)) }
@@ -28,7 +28,7 @@ func (n graphNode) total() float64 {
 // runtimeStats are the nodes of one thread.
 type runtimeStats []graphNode
 
-// parseRuntime reads `show runtime` of a VPP without workers. A line is: name, state (of one or two words), calls, vectors,
+// parseRuntime parses `show runtime` of a VPP without workers. A line is: name, state (of one or two words), calls, vectors,
 // suspends, clocks, vectors per call.
 func parseRuntime(text string) runtimeStats {
 	var all runtimeStats
@@ -51,7 +51,7 @@ func parseRuntime(text string) runtimeStats {
 	return all
 }
 
-// costliest are the n nodes that took most clocks.
+// costliest returns the n nodes that took most clocks.
 func (s runtimeStats) costliest(n int) runtimeStats {
 	sorted := slices.Clone(s)
 	sum := 0.0
@@ -67,7 +67,7 @@ func (s runtimeStats) costliest(n int) runtimeStats {
 	return sorted[:min(n, len(sorted))]
 }
 
-// String is a line per node.
+// String returns a line for each node.
 func (s runtimeStats) String() string {
 	var b strings.Builder
 	for _, n := range s {
@@ -77,8 +77,8 @@ func (s runtimeStats) String() string {
 	return b.String()
 }
 
-// graph is the clocks that the graph took: all nodes that saw packets, without those that make them and those that hand them
-// to a driver (contiv-offload-output sends by the uplink's socket) or throw them away.
+// graph returns the total clocks of the graph: all nodes that processed packets, without the nodes that generate packets,
+// pass them to a driver (contiv-offload-output sends by the uplink's socket) or drop them.
 func (s runtimeStats) graph() float64 {
 	sum := 0.0
 	for _, n := range s {
@@ -90,7 +90,7 @@ func (s runtimeStats) graph() float64 {
 	return sum
 }
 
-// sent is how many packets came to interfaces to leave by them.
+// sent returns the number of packets that reached interfaces to be sent.
 func (s runtimeStats) sent() int64 {
 	var sum int64
 	for _, n := range s {

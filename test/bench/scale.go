@@ -14,31 +14,31 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// scaleFigures are what was measured with a number of services.
+// scaleFigures are the measurements with one number of services.
 type scaleFigures struct {
 	services      int
 	vppEmpty, vpp float64 // bytes
 	setUp, known  float64 // clocks of contiv-ip4-input for a packet
-	plain         float64 // of no service
+	plain         float64 // for a packet to an address of no service
 	agent         agentFigures
 	oneChange     changeFigures
 }
 
-// agentFigures are the agent's memory and starts.
+// agentFigures are the agent's memory and start times.
 type agentFigures struct {
 	empty, rss, peak      float64 // bytes
 	cold, restart         time.Duration
 	coldWork, restartWork time.Duration // processor time
-	writes                float64       // of an agent that was started again
+	writes                float64       // writes of a restarted agent
 }
 
-// changeFigures are what one endpoint's change takes.
+// changeFigures are the cost of a change of one endpoint.
 type changeFigures struct {
 	took, work time.Duration // work: processor time of the agent
 	messages   float64       // to VPP
 }
 
-// benchScale lets VPP with our plugin have different numbers of services, one after the other.
+// benchScale measures VPP with our plugin with different numbers of services, one after the other.
 func benchScale(ctx context.Context, e *env) error {
 	if !e.vpp {
 		fmt.Println("   left out: there is no VPP")
@@ -58,7 +58,7 @@ func benchScale(ctx context.Context, e *env) error {
 	return nil
 }
 
-// reportScale prints each figure as a line, and how it grows.
+// reportScale prints each figure as a line, and its growth.
 func (e *env) reportScale(all []scaleFigures) {
 	first := all[0]
 	line := func(what, unit string, value func(f scaleFigures) float64) {
@@ -181,11 +181,11 @@ func calm(ctx context.Context, n *testbed.Node) error {
 	})
 }
 
-// scaleChanges measures what one endpoint's change takes.
+// scaleChanges measures the cost of a change of one endpoint.
 func (w *world) scaleChanges(ctx context.Context, s *agentSide, f *scaleFigures) (err error) {
-	w.sizes.services = w.sizes.among // all are there
+	w.sizes.services = w.sizes.among // all of them exist already
 	once := *w
-	once.sizes.changes = 1 // the service that changes appears
+	once.sizes.changes = 1 // this change creates the service
 	if _, err := once.measureChanges(ctx, fmt.Sprint(f.services)); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func idle(ctx context.Context, pid int) error {
 	})
 }
 
-// processorTime is what a process has used, user and system.
+// processorTime returns the processor time of a process, user and system.
 func processorTime(pid int) time.Duration {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -239,17 +239,18 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// scaleFlows is how many connections are made for the clocks, and to how many services at most.
+// scaleFlows is the number of connections for the measurement of clocks, and the maximum number of services among which they are
+// spread.
 const scaleFlows = 10_000
 
-// scaleClocks measures what packets to services take in the plugin's node. They come as if from the host.
+// scaleClocks measures the clocks of packets to services in the plugin's node. The packets seem to come from the host.
 func (w *world) scaleClocks(ctx context.Context, s *agentSide, f *scaleFigures) error {
 	c := &clockWorld{dir: s.dir}
 	host, source, err := hostEnd(ctx, s.node)
 	if err != nil {
 		return err
 	}
-	// The endpoints' kernel is not what is measured, and its answers would close the connections.
+	// The endpoints' kernel must not affect the measurement, and its answers would close the connections.
 	if _, err := w.far.Run(ctx, "nft", "add table inet sink; add chain inet sink in { type filter hook prerouting priority -400; policy drop; }"); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (w *world) scaleClocks(ctx context.Context, s *agentSide, f *scaleFigures) 
 	known.tcpFlags = tcpACK
 	noService := flows{src: source, n: scaleFlows, dst: []netip.AddrPort{netip.AddrPortFrom(endpointIP(1), 9)}}
 	vpp := s.node.VPP
-	// It leads to ethernet-input, and the packets that are generated have no Ethernet header.
+	// This feature leads to ethernet-input, and the generated packets have no Ethernet header.
 	const offload = "set interface feature %s contiv-offload-input arc device-input%s"
 	if out, err := cliOf(vpp, offload, host, " disable"); err != nil || strings.TrimSpace(out) != "" {
 		return fmt.Errorf("take the node of offloads off %s: %w %s", host, err, out)
@@ -290,10 +291,10 @@ func (w *world) scaleClocks(ctx context.Context, s *agentSide, f *scaleFigures) 
 	return nil
 }
 
-// clockRounds is how often clocks are measured; the least counts, because what else runs on the machine only makes them more.
+// clockRounds is how often clocks are measured; the minimum counts, because other processes on the machine can only increase them.
 const clockRounds = 7
 
-// hostEnd is VPP's interface to the host, and the host's address there.
+// hostEnd returns VPP's interface to the host, and the host's address there.
 func hostEnd(ctx context.Context, n *testbed.Node) (ifc string, addr netip.Addr, err error) {
 	out, err := n.VPP.CLI("show contiv endpoints")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// serviceSizes are those of the services benchmark.
+// serviceSizes are the sizes of the services benchmark.
 type serviceSizes struct {
 	services, endpoints int // of the cold start
 	among               int // services among which one endpoint changes
@@ -28,8 +28,8 @@ type serviceSizes struct {
 	scale               []int  // numbers of services to compare on VPP with our plugin, instead of the sides
 }
 
-// The node under test and the one that has all endpoints. The latter answers at every address of its pods' network, so that
-// every service can be tried.
+// The node under test and the node that has all endpoints. The latter answers at every address of its pods' network, so that
+// every service can be tested.
 const (
 	benchNode    = "contiv-bench-s"
 	endpointNode = "contiv-bench-e"
@@ -39,14 +39,14 @@ const (
 	podNetwork   = "10.2.0.0/16" // of endpointNode
 )
 
-// side is one of those that are compared.
+// side is one of the compared proxies.
 type side interface {
 	name() string
-	// begin makes the node's namespace and what is there before the proxy.
+	// begin makes the node's namespace and its contents before the proxy starts.
 	begin(ctx context.Context, plug plugFunc) (*testbed.Namespace, error)
 	// start starts the proxy and returns at once.
 	start(ctx context.Context) (*testbed.Process, error)
-	// state is for finding out why services do not answer.
+	// state returns diagnostic output, to find out why services do not answer.
 	state() string
 	close(ctx context.Context) error
 }
@@ -54,13 +54,13 @@ type side interface {
 // plugFunc connects a namespace with the endpoints.
 type plugFunc = func(context.Context, *testbed.Namespace) error
 
-// figures are what was measured of one side.
+// figures are the measurements of one side.
 type figures struct {
 	cold, change time.Duration
 	bytes        float64 // per endpoint
 }
 
-// benchServices lets kube-proxy and us make the same services reachable.
+// benchServices measures how kube-proxy and our agent make the same services reachable.
 func benchServices(ctx context.Context, e *env) error {
 	if len(e.services.scale) > 0 {
 		return benchScale(ctx, e)
@@ -89,20 +89,20 @@ func benchServices(ctx context.Context, e *env) error {
 		return nil
 	}
 	for _, s := range sides[1:] {
-		f := results[s.name()] // the peer is the first
+		f := results[s.name()] // the peer comes first
 		fmt.Printf("   kube-proxy to %s: cold start %.1fx, one endpoint change %.0fx, memory per endpoint %.1fx\n", s.name(),
 			float64(peer.cold)/float64(f.cold), float64(peer.change)/float64(f.change), peer.bytes/f.bytes)
 	}
 	return nil
 }
 
-// world is what a side works in.
+// world is the environment of a side.
 type world struct {
 	sizes serviceSizes
 	api   *kubeapi.Server
 	ns    *testbed.Namespace // of the node under test
 	far   *testbed.Namespace // of the endpoints
-	where func() string      // the side's state
+	where func() string      // returns the side's state
 }
 
 // measureSide measures one side in its own world.
@@ -137,7 +137,7 @@ func measureSide(ctx context.Context, sizes serviceSizes, s side) (f figures, er
 	return f, err
 }
 
-// newServicesWorld makes the world of a side; end removes what there is of it.
+// newServicesWorld makes the world of a side; end removes it, as far as it was made.
 func newServicesWorld(ctx context.Context, sizes serviceSizes, s side) (w *world, end func(), err error) {
 	w = &world{sizes: sizes, api: kubeapi.New(), where: s.state}
 	clean := context.WithoutCancel(ctx)
@@ -162,7 +162,7 @@ func newServicesWorld(ctx context.Context, sizes serviceSizes, s side) (w *world
 	return w, end, w.listen()
 }
 
-// plug connects the node under test with the endpoints' one.
+// plug connects the node under test with the node of the endpoints.
 func (w *world) plug(ctx context.Context, ns *testbed.Namespace) error {
 	near, _ := testbed.UplinkAddress(0)
 	far, _ := testbed.UplinkAddress(1)
@@ -171,7 +171,7 @@ func (w *world) plug(ctx context.Context, ns *testbed.Namespace) error {
 		command string
 	}{
 		{ns, "ip link add " + testbed.UplinkNIC + " up type veth peer name eth1 netns " + endpointNode},
-		// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
+		// Checksums must be complete, as on a wire: VPP's af_packet would receive packets without valid checksums.
 		{w.far, "ethtool -K eth1 tx off"},
 		{w.far, "ip link set eth1 up"}, {w.far, "ip addr add " + far + "/24 dev eth1"},
 		{w.far, "ip route add local " + podNetwork + " dev lo"},
@@ -185,7 +185,7 @@ func (w *world) plug(ctx context.Context, ns *testbed.Namespace) error {
 	return nil
 }
 
-// address gives a Linux node its address and its way to everywhere.
+// address gives a Linux node its address and its default route.
 func address(ctx context.Context, ns *testbed.Namespace) error {
 	near, _ := testbed.UplinkAddress(0)
 	far, _ := testbed.UplinkAddress(1)
@@ -209,7 +209,7 @@ func (w *world) listen() error {
 	})
 }
 
-// memoryWhenEmpty is what the proxy takes with one service.
+// memoryWhenEmpty returns the memory of the proxy with one service.
 func (w *world) memoryWhenEmpty(ctx context.Context, s side) (float64, error) {
 	for i, name := range []string{benchNode, endpointNode} {
 		v4, _ := testbed.UplinkAddress(i)
@@ -234,21 +234,21 @@ func (w *world) memoryWhenEmpty(ctx context.Context, s side) (float64, error) {
 	return rss, nil
 }
 
-// mostServices are as many as fit into the services' network, behind the one of the probe.
+// mostServices is the number of services that fit into the services' network, after the one of the probe.
 const mostServices = 14 << 16
 
-// clusterIP is the address of the i-th service.
+// clusterIP returns the address of the i-th service.
 func clusterIP(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 97 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// endpointIP is the i-th address of the endpoints' network; the last 256 are kept for other purposes.
+// endpointIP returns the i-th address of the endpoints' network; the last 256 are reserved for other purposes.
 func endpointIP(i int) netip.Addr {
 	i %= 255 * 256
 	return netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)})
 }
 
-// fill makes the services from one number to another.
+// fill makes the services of a range of numbers.
 func (w *world) fill(from, to, endpoints int) error {
 	for i := from; i < to; i++ {
 		addrs := make([]netip.Addr, endpoints)
@@ -262,7 +262,7 @@ func (w *world) fill(from, to, endpoints int) error {
 	return nil
 }
 
-// put makes a service; its slices have up to 100 endpoints, as the controller's do.
+// put makes a service; its slices have up to 100 endpoints, like those of the controller.
 func (w *world) put(name string, ip netip.Addr, addrs ...netip.Addr) error {
 	svc := kubeapi.Service(name, []netip.Addr{ip}, kubeapi.Port(corev1.ProtocolTCP, servicePort))
 	if err := w.api.Put(svc); err != nil {
@@ -286,11 +286,11 @@ func (w *world) putEndpoints(svc *corev1.Service, addrs ...netip.Addr) error {
 	return nil
 }
 
-// sampled is how many services are tried again and again to find out when all answer.
+// sampled is the number of services that are tried repeatedly to determine when all answer.
 const sampled = 200
 
-// awaitServices waits until services answer, and says how long after begin that was. When the sample answers, every single
-// service is tried; those that are late count.
+// awaitServices waits until services answer, and returns how long after begin that was. When the sample answers, every single
+// service is tried; late services count.
 func (w *world) awaitServices(ctx context.Context, begin time.Time, from, to int) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
@@ -322,12 +322,13 @@ func (w *world) awaitServices(ctx context.Context, begin time.Time, from, to int
 	return took, nil
 }
 
-// ask asks a service from the node itself.
+// ask sends a request to a service from the node itself.
 func (w *world) ask(ctx context.Context, ip netip.Addr) (whoami.Answer, error) {
 	return whoami.Ask(ctx, w.ns, "tcp", netip.AddrPortFrom(ip, servicePort), 50*time.Millisecond)
 }
 
-// measureChanges moves the one endpoint of a service among many between two nodes, and waits until connections go where it is.
+// measureChanges moves the only endpoint of one of many services between two nodes, and waits until connections reach its new
+// place.
 func (w *world) measureChanges(ctx context.Context, name string) (time.Duration, error) {
 	if err := w.fill(w.sizes.services, w.sizes.among, 2); err != nil {
 		return 0, err
@@ -351,7 +352,7 @@ func (w *world) measureChanges(ctx context.Context, name string) (time.Duration,
 		if err := w.awaitTarget(ctx, probe, target); err != nil {
 			return 0, err
 		}
-		if i > 0 { // the first one is a service that appears
+		if i > 0 { // the first change creates the service
 			took = append(took, time.Since(begin))
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -377,7 +378,7 @@ func (w *world) awaitTarget(ctx context.Context, service, target netip.Addr) err
 	}
 }
 
-// memory is what a process takes now and took at most, in bytes.
+// memory returns the current and the peak memory of a process, in bytes.
 func memory(p *testbed.Process) (rss, peak float64) { return memoryOf(p.PID()) }
 
 func memoryOf(pid int) (rss, peak float64) {

@@ -23,7 +23,7 @@ import (
 
 const kubeProxySide = "kube-proxy"
 
-// findKubeProxy finds the peer.
+// findKubeProxy returns the path of kube-proxy, the peer.
 func findKubeProxy() string {
 	if path := os.Getenv("KUBE_PROXY"); path != "" {
 		return path
@@ -31,7 +31,7 @@ func findKubeProxy() string {
 	if path, err := exec.LookPath("kube-proxy"); err == nil {
 		return path
 	}
-	home, _ := os.UserHomeDir() // none: a relative path that is not there
+	home, _ := os.UserHomeDir() // if empty, the path is relative and does not exist
 	path := filepath.Join(home, ".cache", "kubelab", "bin", "kube-proxy")
 	if _, err := os.Stat(path); err != nil {
 		return ""
@@ -81,8 +81,8 @@ func (k *kubeProxy) state() string {
 	return string(out)
 }
 
-// kubeProxyConfig waits as little as kube-proxy can between syncs (0 would be its default of a second), and leaves parameters
-// of the machine alone that a namespace cannot write.
+// kubeProxyConfig minimizes the delay between syncs of kube-proxy (0 would be its default of a second), and does not touch
+// parameters of the machine that a namespace cannot write.
 const kubeProxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -148,7 +148,7 @@ func (a *agentSide) name() string {
 
 func (a *agentSide) state() string { return a.node.LogTail(15) }
 
-// agentConfig has networks without overlay, so that the other node need not be one of ours.
+// agentConfig has networks without overlay, so that the other node need not run our agent.
 const agentConfig = `nodeToNodeTransport: nooverlay
 useTAPInterfaces: true
 ipamConfig:
@@ -231,7 +231,7 @@ func (a *agentSide) close(ctx context.Context) error {
 	return errors.Join(append(errs, os.RemoveAll(a.dir))...)
 }
 
-// parseScale reads numbers of services.
+// parseScale parses the numbers of services.
 func (s *serviceSizes) parseScale(text string) error {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
@@ -243,7 +243,7 @@ func (s *serviceSizes) parseScale(text string) error {
 	return nil
 }
 
-// validate refuses sizes that the addresses do not suffice for.
+// validate rejects sizes for which there are not enough addresses.
 func (s serviceSizes) validate() error {
 	var wrong []string
 	if s.services < 1 || s.endpoints < 1 || s.changes < 1 {

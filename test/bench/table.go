@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// table is what was measured of several sides in turns: each row has one value per side and turn.
+// table holds the measurements of several sides that took turns: each row has one value per side and
+// turn.
 type table struct {
-	Reference string   `json:"reference"` // the side that the others are compared with
+	Reference string   `json:"reference"` // the side with which the others are compared
 	Sides     []string `json:"sides"`
 	StandIn   []string `json:"standIn"` // sides whose packets pass the stand-in for vhost-net
-	// ByMin compares minima instead of medians: what others do on the machine only makes clocks more.
+	// ByMin compares minima instead of medians: other processes on the machine can only increase clocks.
 	ByMin bool   `json:"byMin"`
 	Rows  []*row `json:"rows"`
 }
@@ -39,7 +40,7 @@ func (t *table) add(side, what, unit string, value float64) {
 	t.Rows[i].Values[side] = append(t.Rows[i].Values[side], value)
 }
 
-// median and smallest of some values; NaN without any.
+// summary returns the minimum and the median of some values; NaN without any.
 func summary(values []float64) (smallest, median float64) {
 	if len(values) == 0 {
 		return math.NaN(), math.NaN()
@@ -49,7 +50,7 @@ func summary(values []float64) (smallest, median float64) {
 	return sorted[0], (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// figure is what a side is compared by.
+// figure returns the value by which a side is compared.
 func (t *table) figure(values []float64) float64 {
 	smallest, median := summary(values)
 	if t.ByMin {
@@ -88,7 +89,7 @@ func (t *table) print(w io.Writer) {
 	}
 }
 
-// number has three significant digits.
+// number formats a value with three significant digits.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:
@@ -116,7 +117,7 @@ func (r *report) write(path string) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// loadAverage is that of the machine.
+// loadAverage returns the load average of the machine.
 func loadAverage() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -31,16 +31,17 @@ const (
 	workloadRounds = 5
 )
 
-// workload is objects that are programmed into VPP, by the scheduler and by raw requests.
+// workload describes objects that are programmed into VPP, by the scheduler and by raw requests.
 type workload struct {
 	what     string
 	plugin   bool // VPP has our plugin
 	objects  int
 	messages int // to VPP, for all of them
-	// request is the i-th message that adds objects; to delete them, messages are sent in the opposite order.
+	// request returns the i-th message that adds objects; to delete them, messages are sent in the opposite
+	// order.
 	request func(i int, add bool) api.Message
 	value   func(i int) (key string, v proto.Message)
-	base    []txn.KV // what is there before
+	base    []txn.KV // values that exist before
 }
 
 // run adds and deletes the same objects in three ways, in turns.
@@ -90,7 +91,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// target is a real VPP or the fake.
+// target returns a real VPP or the fake.
 func (w *workload) target(ctx context.Context, e *env) (socket string, stop func(), err error) {
 	if e.vpp {
 		v, err := vpptest.Launch(ctx, vpptest.Options{HeapMB: 1024, Plugin: w.plugin})
@@ -109,7 +110,7 @@ func (w *workload) target(ctx context.Context, e *env) (socket string, stop func
 	return socket, stop, fake.Listen(socket)
 }
 
-// rawClient is govpp and nothing else.
+// rawClient uses govpp without the scheduler.
 type rawClient struct {
 	w      *workload
 	conn   *core.Connection
@@ -136,7 +137,7 @@ func (r *rawClient) close() {
 	r.conn.Disconnect()
 }
 
-// message is the i-th message.
+// message returns the i-th message.
 func (r *rawClient) message(i int, add bool) api.Message {
 	if !add {
 		i = r.w.messages - 1 - i
@@ -171,7 +172,7 @@ func (r *rawClient) oneByOne(_ context.Context, add bool) error {
 	return nil
 }
 
-// pipelined keeps a window of requests under way: one goroutine sends, one receives.
+// pipelined keeps a window of requests in flight: one goroutine sends, one receives.
 func (r *rawClient) pipelined(_ context.Context, add bool) error {
 	room, received := make(chan struct{}, workloadWindow), make(chan error, 1)
 	go func() {
@@ -242,7 +243,7 @@ func (r *workloadScheduler) close() {
 	_ = r.jobs.Stop(5 * time.Second)
 }
 
-// apply is what an event costs: the values are made, keyed, committed.
+// apply does the work of an event: the values and their keys are made, and committed.
 func (r *workloadScheduler) apply(ctx context.Context, add bool) error {
 	t := &txn.Txn{Values: make([]txn.KV, r.w.objects)}
 	for i := range t.Values {

@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
-// TestKillsUnderBulk: while pods exchange as many bytes as they can, in large packets, agents and VPPs are killed. No byte is wrong at any time. Without its agent a
-// node carries data on, and the new agent finds everything in place: it writes nothing. Behind a new VPP data move again.
+// TestKillsUnderBulk kills agents and VPPs while pods exchange data at full speed, in large packets. No byte is wrong at any time. Without its agent
+// a node continues to forward data, and the new agent finds everything in place: it writes nothing. After a restart of VPP data is forwarded again.
 func TestKillsUnderBulk(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{
@@ -58,7 +58,8 @@ func TestKillsUnderBulk(t *testing.T) {
 	}
 }
 
-// TestStopUnderBulk: SIGTERM ends an agent in time, however many streams its node carries. The streams go on, and the next agent writes nothing.
+// TestStopUnderBulk checks that SIGTERM ends an agent in time, with any number of streams on its node. The streams continue, and the next agent
+// writes nothing.
 func TestStopUnderBulk(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "linux", transport: "vxlan"}} {
@@ -106,7 +107,7 @@ type bulkStreams struct {
 	from    *testbed.Pod
 	to      []netip.AddrPort
 	streams []*traffic.Stream
-	least   int64 // bytes that a stream has to move to count as moving
+	least   int64 // bytes that a stream has to transfer to count as moving
 }
 
 func (l *bulkStreams) start() {
@@ -123,8 +124,8 @@ func (l *bulkStreams) stream(to netip.AddrPort) *traffic.Stream {
 	return s
 }
 
-// move waits until each stream has moved some more bytes than it had when the wait began. All streams have the same time: one wait for each, one after the
-// other, made a test with 56 of them take minutes.
+// move waits until each stream has transferred some more bytes since the wait began. All streams have the same time: separate waits, one after the
+// other, would make a test with 56 streams take minutes.
 func (l *bulkStreams) move(when string) {
 	l.t.Helper()
 	before := make([]int64, len(l.streams))
@@ -146,7 +147,8 @@ func (l *bulkStreams) move(when string) {
 	l.t.Logf("all streams went on after %s when %s", time.Since(begun).Round(time.Millisecond), when)
 }
 
-// renew replaces the streams: the interface of a pod is another one with a new VPP, and its kernel may give up. Wrong bytes are no excuse.
+// renew replaces the streams: after a restart of VPP a pod has another interface, and its kernel may give up connections. Wrong bytes are still an
+// error.
 func (l *bulkStreams) renew() {
 	l.t.Helper()
 	for i, s := range l.streams {
@@ -157,8 +159,8 @@ func (l *bulkStreams) renew() {
 	}
 }
 
-// quiet waits until an agent has nothing left to write: the warm pool, which fills up behind pods, is full. An interface of it takes two writes, and a new agent
-// would make it in place of this one. With TAPs there is no pool.
+// quiet waits until an agent has nothing left to write: the warm pool, which fills up after pods are added, is full. An interface of the pool takes
+// two writes, and a new agent would make it in place of this one. With TAPs there is no pool.
 func (l *bulkStreams) quiet(n *testbed.Node) {
 	l.t.Helper()
 	l.within(time.Minute, "the warm pool of "+n.Name+" is full", func() error {
@@ -177,7 +179,7 @@ func (l *bulkStreams) quiet(n *testbed.Node) {
 	})
 }
 
-// asked is what an agent has asked of VPP since it started.
+// asked returns the agent's requests to VPP since it started.
 func (l *bulkStreams) asked(n *testbed.Node) string {
 	l.t.Helper()
 	body, err := n.Get(l.ctx, "/metrics")

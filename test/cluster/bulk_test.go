@@ -17,7 +17,7 @@ import (
 
 const bulkPort = 5201
 
-// bulkModes are all ways by which pods' packets go.
+// bulkModes are all the ways by which pods' packets are forwarded.
 var bulkModes = []mode{
 	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
 	{dataplane: "vpp", transport: "vxlan", veth: true}, {dataplane: "vpp", transport: "nooverlay", veth: true},
@@ -29,9 +29,9 @@ var bulkModes = []mode{
 	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
 }
 
-// TestBulk: megabytes get through whole, many streams at once in both directions, in both families: between pods of one node and of
-// two, with the host and with the outside. So do single packets up to the MTU; longer ones are refused where they start, or on the
-// way by an ICMP error that the sender understands.
+// TestBulk checks that megabytes of data are delivered without errors, by many streams at once in both directions, in both
+// families: between pods of one node and of two, with the host and with the outside. The same holds for single packets up to the
+// MTU; longer ones are rejected by the sender, or on the way by an ICMP error that the sender processes.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	for _, m := range bulkModes {
@@ -58,7 +58,7 @@ func TestBulk(t *testing.T) {
 			}
 			w.load(w.Nodes[0].Namespace, pods[0].IPs[0])
 			w.load(w.Nodes[0].Namespace, pods[1].IPs[0])
-			if !m.ipv6 || m.plugin { // without it nothing translates IPv6
+			if !m.ipv6 || m.plugin { // without the plugin, IPv6 is not translated
 				out := w.outside(map[bool]string{false: "192.168.16.200", true: "fd00:16::c8"}[m.ipv6])
 				w.serveBulk(w.Underlay)
 				w.load(pods[0].Namespace, out)
@@ -77,7 +77,7 @@ func (w *world) serveBulk(ns *testbed.Namespace) {
 	w.t.Cleanup(s.Close)
 }
 
-// podMTU is that of the testbed's pods.
+// podMTU returns the MTU of the testbed's pods.
 func (w *world) podMTU() int {
 	switch {
 	case w.mode.transport == "nooverlay":
@@ -88,7 +88,7 @@ func (w *world) podMTU() int {
 	return testbed.UplinkMTU - 50
 }
 
-// load moves data from ns to a server and back.
+// load transfers data from ns to a server and back.
 func (w *world) load(ns *testbed.Namespace, to netip.Addr) {
 	w.t.Helper()
 	w.must(w.reach(ns, to.String()))
@@ -113,11 +113,12 @@ func (w *world) sizes(ns *testbed.Namespace, to netip.Addr, mtu int) {
 	}
 }
 
-// narrow: a pod has a smaller MTU than the others. An ICMP error reaches the sender, whose data gets through after it.
+// narrow checks the case that a pod has a smaller MTU than the others. An ICMP error reaches the sender, whose data is delivered
+// after it.
 func (w *world) narrow(pods []*testbed.Pod) {
 	w.t.Helper()
 	const mtu = 1300
-	for i, from := range []*testbed.Pod{pods[2], pods[1]} { // of the same node, and of the other one
+	for i, from := range []*testbed.Pod{pods[2], pods[1]} { // on the same node, and on the other one
 		to := w.podWithMTU(w.Nodes[0], fmt.Sprintf("narrow%d", i), mtu)
 		w.serveBulk(to.Namespace)
 		for _, ip := range to.IPs {
@@ -138,7 +139,7 @@ func (w *world) narrow(pods []*testbed.Pod) {
 	}
 }
 
-// podWithMTU adds a pod whose network configuration asks for an MTU.
+// podWithMTU adds a pod whose network configuration requests an MTU.
 func (w *world) podWithMTU(n *testbed.Node, name string, mtu int) *testbed.Pod {
 	w.t.Helper()
 	p, err := n.AddPodOf(w.ctx, name, testbed.ConflistWithMTU(n.CNISocket(), mtu))
@@ -147,7 +148,7 @@ func (w *world) podWithMTU(n *testbed.Node, name string, mtu int) *testbed.Pod {
 	return p
 }
 
-// unharmed: no VPP has counted one of the errors.
+// unharmed checks that no VPP has counted one of the errors.
 func (w *world) unharmed(errors ...string) {
 	w.t.Helper()
 	for _, n := range w.Nodes {

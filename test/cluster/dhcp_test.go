@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestDHCP: nodes whose main interfaces have their addresses from a DHCP server tell each other; in make test-all, the
-// network is then renumbered, and they find each other again.
+// TestDHCP checks that nodes whose main interfaces get their addresses from a DHCP server publish them to each other; in make
+// test-all, the network is then renumbered, and they must reach each other again.
 func TestDHCP(t *testing.T) {
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
 		t.Skip("there is no DHCP server here: install dnsmasq-base")
@@ -25,7 +25,7 @@ func TestDHCP(t *testing.T) {
 	w.mesh(pods)
 	defer func() { stop() }()
 	if !matrix.All() {
-		return // a lease lasts two minutes at least; dataplane/vpp tests a change of address with shorter ones
+		return // a lease lasts at least two minutes; dataplane/vpp tests a change of address with shorter ones
 	}
 	stop()
 	stop = w.serveDHCP("172.21.0")
@@ -33,8 +33,8 @@ func TestDHCP(t *testing.T) {
 	w.mesh(pods)
 }
 
-// serveDHCP hands out addresses of a /24 on the network that connects nodes, for two minutes each, which is the least that dnsmasq
-// supports; clients ask again after half of it.
+// serveDHCP leases addresses of a /24 on the network that connects nodes, for two minutes each, which is the minimum that dnsmasq
+// supports; clients renew after half of it.
 func (w *world) serveDHCP(network string) (stop func()) {
 	w.t.Helper()
 	_, err := w.Underlay.Run(w.ctx, "ip", "addr", "add", network+".1/24", "dev", "uplink")
@@ -45,12 +45,12 @@ func (w *world) serveDHCP(network string) (stop func()) {
 	w.must(cmd.Start())
 	return func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // returns an error because the process was killed
 		_, _ = w.Underlay.Run(w.ctx, "ip", "addr", "del", network+".1/24", "dev", "uplink")
 	}
 }
 
-// leasedFrom reports which node has no address that begins so.
+// leasedFrom returns an error that names a node without an address that begins with prefix.
 func (w *world) leasedFrom(prefix string) error {
 	for _, n := range w.Nodes {
 		var report struct{ NodeIP string }

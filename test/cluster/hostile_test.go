@@ -20,9 +20,9 @@ import (
 // gsoMode has pods that leave segmentation to VPP.
 var gsoMode = mode{dataplane: "vpp", transport: "vxlan", plugin: true}
 
-// TestHostileFrames: whatever a pod sends, VPP lives and carries the data of others whole: lengths that lie, headers without end,
-// fragments of nothing, forged virtio headers; and the same from a pod that may change its own device, which makes its MTU as large
-// as it gets and turns offloads on.
+// TestHostileFrames checks that, for any frames from a pod, VPP keeps running and forwards the data of others without errors: wrong
+// lengths, truncated headers, fragments without a datagram, forged virtio headers; and the same from a pod that may change its own
+// device, which sets the largest possible MTU and enables offloads.
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
 	for _, m := range bulkModes {
@@ -47,7 +47,7 @@ func TestHostileFrames(t *testing.T) {
 					w.load(pods[0].Namespace, ip)
 				}
 			}
-			w.unharmed("tx frame not ready") // what is too long for a VETH's ring is cut, and dropped
+			w.unharmed("tx frame not ready") // a packet that is too long for a VETH's ring is truncated, and dropped
 			for i, pid := range w.vppPIDs() {
 				if pid != pids[i] {
 					t.Errorf("the VPP of %s has died", w.Nodes[i].Name)
@@ -65,17 +65,17 @@ func (w *world) vppPIDs() []int {
 	return pids
 }
 
-// grow is what a pod with CAP_NET_ADMIN does to its own device.
+// grow makes the changes that a pod with CAP_NET_ADMIN can make to its own device.
 func (w *world) grow(p *testbed.Pod) {
 	w.t.Helper()
 	_, err := p.Run(w.ctx, "ip", "link", "set", "eth0", "mtu", "65000")
 	w.must(err)
 	for _, what := range []string{"tx", "tso", "gso", "sg"} {
-		_, _ = p.Run(w.ctx, "ethtool", "-K", "eth0", what, "on") // a TAP refuses
+		_, _ = p.Run(w.ctx, "ethtool", "-K", "eth0", what, "on") // a TAP rejects this
 	}
 }
 
-// assault sends all kinds of frames, while a stream between others goes on.
+// assault sends all kinds of frames, during a stream between other pods.
 func (w *world) assault(evil *testbed.Pod, victims []*testbed.Pod) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Minute)
@@ -93,7 +93,7 @@ func (w *world) assault(evil *testbed.Pod, victims []*testbed.Pod) {
 				for _, vnet := range []bool{false, true} {
 					s, err := throw(evil, path, vnet, bypass)
 					w.must(err)
-					// A link whose queue is full of what was sent before takes nothing for a while.
+					// A link whose queue is full of earlier frames accepts nothing for a while.
 					sent, why = sent+s.Sent, s.Why
 				}
 			}
@@ -107,7 +107,7 @@ func (w *world) assault(evil *testbed.Pod, victims []*testbed.Pod) {
 	}
 }
 
-// pathOf is the way from a pod through its gateway.
+// pathOf returns the path from a pod through its gateway.
 func (w *world) pathOf(p *testbed.Pod, src, dst netip.Addr) forge.Path {
 	w.t.Helper()
 	out, err := p.Run(w.ctx, "sh", "-c", "cat /sys/class/net/eth0/address; ip neigh show dev eth0 | grep PERMANENT | head -1")
@@ -147,7 +147,7 @@ func throw(p *testbed.Pod, path forge.Path, vnet, bypass bool) (*forge.Socket, e
 			continue
 		}
 		offloads := forgedOffloads(path)
-		for n := range 4 { // each packet another few of them, so that all are tried
+		for n := range 4 { // other offloads with each packet, so that all are tried
 			s.Send(frame, offloads[(4*i+n)%len(offloads)])
 		}
 	}
@@ -167,7 +167,7 @@ func throw(p *testbed.Pod, path forge.Path, vnet, bypass bool) (*forge.Socket, e
 	return s, nil
 }
 
-// hostilePackets lie in every field that says how long something is.
+// hostilePackets have wrong values in all fields for lengths.
 func hostilePackets(v6 bool) []forge.Packet {
 	var out []forge.Packet
 	for _, proto := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, 4, 41, 47, 132} {
@@ -193,7 +193,7 @@ func hostilePackets(v6 bool) []forge.Packet {
 	return out
 }
 
-// forgedOffloads leave to the device what cannot be done.
+// forgedOffloads request impossible offloads from the device.
 func forgedOffloads(path forge.Path) []forge.Offload {
 	types := []uint8{0, forge.GSOTCPv4, forge.GSOTCPv6, forge.GSOUDP, forge.GSOUDPL4, forge.GSOTCPv4 | forge.GSOECN}
 	l4 := uint16(34)

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestNodeLeaves: of a node that is released nothing is left anywhere, and the others do not notice.
+// TestNodeLeaves checks that everything of a released node is removed on the others, and that their traffic is not affected.
 func TestNodeLeaves(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 3)
@@ -31,7 +31,7 @@ func TestNodeLeaves(t *testing.T) {
 	}, defaultVPP)
 }
 
-// mentions finds what a node has that leads to the node with the ID.
+// mentions returns an error if a node has objects that refer to the node with the ID.
 func (w *world) mentions(n *testbed.Node, id int) error {
 	dump, err := n.Get(w.ctx, "/scheduler/dump?view=applied")
 	if err != nil {
@@ -59,8 +59,8 @@ func (w *world) mentions(n *testbed.Node, id int) error {
 	return nil
 }
 
-// TestMTU: packets of pods' MTU get through undivided, in both families; larger ones are refused where they start, or arrive in
-// pieces; none vanishes.
+// TestMTU checks that packets of the size of pods' MTU are delivered without fragmentation, in both families; larger ones are
+// rejected by the sender, or arrive in fragments; none is lost.
 func TestMTU(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 2)
@@ -86,7 +86,7 @@ func TestMTU(t *testing.T) {
 	})
 }
 
-// TestEtcdWiped: etcd stops, and comes back with nothing. Nothing loses a packet, an ID or an address.
+// TestEtcdWiped stops etcd and starts it without data. No packet, ID or address is lost.
 func TestEtcdWiped(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 2)
@@ -123,8 +123,8 @@ func TestEtcdWiped(t *testing.T) {
 	})
 }
 
-// TestRandomKills: agents are killed under traffic without the loss of a packet; VPPs with the loss of what came while they were
-// away. CONTIV_CLUSTER_KILLS makes it last longer.
+// TestRandomKills kills agents under traffic without the loss of a packet, and VPPs with the loss of only the packets during
+// their outage. CONTIV_CLUSTER_KILLS makes it last longer.
 func TestRandomKills(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 3)
@@ -164,7 +164,7 @@ func kills() int {
 	return 6
 }
 
-// TestUplinkCut: a cut uplink heals by itself.
+// TestUplinkCut checks that traffic recovers by itself after a cut of the uplink.
 func TestUplinkCut(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 2)
@@ -179,13 +179,13 @@ func TestUplinkCut(t *testing.T) {
 	})
 }
 
-// outcome is what became of a stream of pings.
+// outcome is the result of a stream of pings.
 type outcome struct {
 	testbed.PingResult
 	err error
 }
 
-// stream pings, count times, a hundred a second, from one pod to another.
+// stream pings count times, a hundred a second, from one pod to another.
 func (w *world) stream(from, to *testbed.Pod, count int) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -195,7 +195,7 @@ func (w *world) stream(from, to *testbed.Pod, count int) <-chan outcome {
 	return done
 }
 
-// lost waits for the end of a stream, which may have lost so many packets.
+// lost waits for the end of a stream, which may have lost at most the given number of packets.
 func (w *world) lost(stream <-chan outcome, most int) {
 	w.t.Helper()
 	r := <-stream
@@ -224,7 +224,7 @@ func (w *world) within(d time.Duration, what string, ok func() error) {
 	}
 }
 
-// TestSlowUplink: nodes far apart: everything works, and only takes longer.
+// TestSlowUplink checks nodes with a long delay between them: everything works, and only takes longer.
 func TestSlowUplink(t *testing.T) {
 	const delay = 40 * time.Millisecond
 	each(t, func(t *testing.T, m mode) {

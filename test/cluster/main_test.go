@@ -51,13 +51,13 @@ func run(m *testing.M) int {
 type mode struct {
 	dataplane string // vpp or linux
 	transport string
-	dhcp      bool   // the main interface has its address from a DHCP server
-	sharedNIC bool   // VPP shares the NIC that the host has its address on
+	dhcp      bool   // the main interface gets its address from a DHCP server
+	sharedNIC bool   // VPP shares the NIC with the host, which has an address on it
 	ipv6      bool   // nodes have only IPv6 addresses on the network that connects them
-	derived   bool   // with ipv6: nodes have their addresses from nodeInterconnectCIDR, not from sections of their own
+	derived   bool   // with ipv6: nodes get their addresses from nodeInterconnectCIDR, not from sections of their own
 	uplink    string // contiv.conf's mainVPPInterface, instead of a section for each node
-	unstarted bool   // the agents are started by the test
-	veth      bool   // pods by VETH, not by TAP
+	unstarted bool   // the test starts the agents
+	veth      bool   // pods are connected by VETH, not by TAP
 	plugin    bool   // VPP has our plugin
 }
 
@@ -81,7 +81,7 @@ type world struct {
 	pods []*testbed.Pod
 }
 
-// families is how many addresses each node has in the pod network.
+// families returns the number of addresses of each node in the pod network.
 func (w *world) families() int {
 	if w.mode.ipv6 && w.mode.transport == "nooverlay" {
 		return 1
@@ -89,7 +89,8 @@ func (w *world) families() int {
 	return 2
 }
 
-// newWorld makes a cluster. Clusters share nothing with each other, and so tests with one each run side by side.
+// newWorld makes a cluster. Clusters share nothing with each other, so that tests with one cluster each can run in
+// parallel.
 func newWorld(t *testing.T, m mode, nodes int) *world {
 	t.Helper()
 	t.Parallel()
@@ -135,7 +136,7 @@ func configOf(m mode, node string, i int) string {
 		address = "    ip: " + v6 + "/64\n"
 	}
 	pods, prefix := "10.1.0.0/16,fd10:1::/48", "24,64"
-	if m.ipv6 && m.transport == "nooverlay" { // IPv4 has no way then
+	if m.ipv6 && m.transport == "nooverlay" { // there is no IPv4 path then
 		pods, prefix = "fd10:1::/48", "64"
 	}
 	node = "nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n" +
@@ -158,14 +159,14 @@ func (w *world) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for _, p := range w.pods {
-		_ = p.Delete(ctx) // may be gone
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 	if err := w.Close(ctx); err != nil {
 		w.t.Errorf("close: %v", err)
 	}
 }
 
-// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for users that look for the reason of a failure.
+// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, to help find the cause of a failure.
 func (w *world) inspect(n *testbed.Node) {
 	command := os.Getenv("CONTIV_E2E_INSPECT")
 	if command == "" {
@@ -204,7 +205,7 @@ func (w *world) reach(ns *testbed.Namespace, dst string) error {
 	return testbed.Eventually(ctx, 50*time.Millisecond, func() error { return ns.PingOnce(ctx, dst, 0) })
 }
 
-// mesh: every pod reaches every other pod, in every family.
+// mesh checks that every pod reaches every other pod, in every family.
 func (w *world) mesh(pods []*testbed.Pod) {
 	w.t.Helper()
 	var errs []error
@@ -221,10 +222,10 @@ func (w *world) mesh(pods []*testbed.Pod) {
 	w.must(errors.Join(errs...))
 }
 
-// defaultVPP is VPP as the default configuration has it.
+// defaultVPP is the default configuration with VPP.
 var defaultVPP = mode{dataplane: "vpp", transport: "vxlan", plugin: true}
 
-// each runs a test once per mode; make test takes Linux with an overlay, and what is named.
+// each runs a test once per mode; make test runs Linux with an overlay, and the named modes.
 func each(t *testing.T, test func(t *testing.T, m mode), besides ...mode) {
 	t.Parallel()
 	for _, m := range modes {

@@ -9,7 +9,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestMesh: all pods reach all pods, hosts and the other nodes' management addresses; a node that joins is connected.
+// TestMesh checks that all pods reach all pods, hosts and the other nodes' management addresses, and that a node that joins is
+// connected.
 func TestMesh(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 2)
@@ -32,7 +33,7 @@ func TestMesh(t *testing.T) {
 	}, defaultVPP)
 }
 
-// TestIPv6Underlay: three nodes that are connected by IPv6 alone; over an overlay, their pods have both families.
+// TestIPv6Underlay checks three nodes that are connected only by IPv6; with an overlay, their pods have both families.
 func TestIPv6Underlay(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -45,7 +46,8 @@ func TestIPv6Underlay(t *testing.T) {
 	}
 }
 
-// TestSharedNIC: on a node with one NIC, VPP and the host both use it. The host does not notice when VPP dies, or never comes.
+// TestSharedNIC checks that, on a node with one NIC, VPP and the host both use it. The host is not affected when VPP dies, or
+// never starts.
 func TestSharedNIC(t *testing.T) {
 	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", sharedNIC: true}, 2)
 	pods := w.podPerNode()

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestUplinkMTU: the operator changes the MTU of the network that connects nodes, to a larger and to a smaller one, while agents and VPP run
-// and data moves. Existing pods follow, what they send gets through whole before, during and after, and nothing is started again.
+// TestUplinkMTU changes the MTU of the network that connects nodes, to a larger and to a smaller one, while agents and VPP run and data is
+// transferred. Existing pods follow, their packets are delivered whole before, during and after, and nothing is restarted.
 func TestUplinkMTU(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{
@@ -55,14 +55,14 @@ func TestUplinkMTU(t *testing.T) {
 			if after := w.processes(); after != before {
 				t.Errorf("processes before %s, after %s", before, after)
 			}
-			if m.plugin { // else VPP's ring has what is too long for the device until VPP has the new MTU
+			if m.plugin { // otherwise packets that are too long for the device stay in VPP's ring until VPP has the new MTU
 				w.unharmed("tx frame not ready", "partial packet")
 			}
 		})
 	}
 }
 
-// setUplinkMTU changes the MTU of the network, and of the nodes' NICs at it.
+// setUplinkMTU changes the MTU of the network, and of the nodes' NICs on it.
 func (w *world) setUplinkMTU(mtu int) {
 	w.t.Helper()
 	for i, n := range w.Nodes {
@@ -86,7 +86,8 @@ func (w *world) hasMTU(p *testbed.Pod, want int) {
 	})
 }
 
-// overlayHasMTU: the overlay's device of the Linux dataplane follows the uplink by its event, and not with the next comparison.
+// overlayHasMTU checks that the overlay's device of the Linux dataplane follows the uplink on its event, before the next periodic
+// comparison.
 func (w *world) overlayHasMTU(want int) {
 	w.t.Helper()
 	if w.mode.dataplane != "linux" || w.mode.transport != "vxlan" {
@@ -103,10 +104,10 @@ func (w *world) overlayHasMTU(want int) {
 	}
 }
 
-// crossNode: data and single packets up to the MTU get through between two nodes, both ways, in all families.
+// crossNode checks that data and single packets up to the MTU are delivered between two nodes, in both directions and all families.
 func (w *world) crossNode(pods []*testbed.Pod, mtu int) {
 	w.t.Helper()
-	for _, p := range pods { // what was learned of paths while the nodes differed is kept by a kernel for ten minutes
+	for _, p := range pods { // a kernel keeps the path MTU that it has stored while the nodes differed for ten minutes
 		for _, family := range []string{"-4", "-6"} {
 			_, err := p.Namespace.Run(w.ctx, "ip", family, "route", "flush", "cache")
 			w.must(err)
@@ -120,7 +121,7 @@ func (w *world) crossNode(pods []*testbed.Pod, mtu int) {
 	}
 }
 
-// processes are those that must not be started again.
+// processes returns the PIDs of the processes that must not be restarted.
 func (w *world) processes() string {
 	var out []int
 	for _, n := range w.Nodes {
@@ -132,7 +133,7 @@ func (w *world) processes() string {
 	return fmt.Sprint(out)
 }
 
-// background is data that moves between two pods, both ways, again and again.
+// background is data that is transferred between two pods, in both directions, repeatedly.
 type background struct {
 	stop  context.CancelFunc
 	work  sync.WaitGroup
@@ -164,7 +165,7 @@ func (w *world) background(pods []*testbed.Pod) *background {
 	return l
 }
 
-// moves waits until some more data has moved.
+// moves waits until some more data has been transferred.
 func (l *background) moves(w *world) {
 	w.t.Helper()
 	count := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.runs }
@@ -177,7 +178,7 @@ func (l *background) moves(w *world) {
 	})
 }
 
-// end stops it; every byte has to have arrived.
+// end stops the transfer; every byte has to have arrived.
 func (l *background) end(w *world) {
 	w.t.Helper()
 	l.stop()

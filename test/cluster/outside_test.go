@@ -15,7 +15,7 @@ import (
 
 const askPort = 8080
 
-// outside makes a machine on the network that connects nodes which is not of the cluster: it has no way to pods.
+// outside makes a machine on the network that connects nodes, outside of the cluster: it has no route to pods.
 func (w *world) outside(address string) netip.Addr {
 	w.t.Helper()
 	prefix := []string{address + "/24"}
@@ -24,7 +24,7 @@ func (w *world) outside(address string) netip.Addr {
 	}
 	_, err := w.Underlay.Run(w.ctx, "ip", append([]string{"addr", "add", "dev", "uplink"}, prefix...)...)
 	w.must(err)
-	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
+	// Checksums must be complete, as on a wire: VPP's af_packet would receive packets without valid checksums.
 	_, err = w.Underlay.Run(w.ctx, "ethtool", "-K", "uplink", "tx", "off")
 	w.must(err)
 	w.serve(w.Underlay, "outside")
@@ -38,7 +38,8 @@ func (w *world) serve(ns *testbed.Namespace, name string) {
 	w.t.Cleanup(s.Close)
 }
 
-// seen: by TCP and UDP, the server at an address sees a client in ns under the address want; invalid: the one that it has.
+// seen checks that, by TCP and UDP, the server at an address receives requests of a client in ns from the address want;
+// invalid: from the client's own.
 func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
 	w.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {
@@ -52,7 +53,7 @@ func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
 	}
 }
 
-// nodeAddress is a node's on the network that connects nodes.
+// nodeAddress returns a node's address on the network that connects nodes.
 func (w *world) nodeAddress(n *testbed.Node) netip.Addr {
 	w.t.Helper()
 	var report struct{ NodeIP string }
@@ -66,8 +67,9 @@ func (w *world) nodeAddress(n *testbed.Node) netip.Addr {
 	return p.Addr()
 }
 
-// TestOutside: what pods send to the outside has their node's address, whatever connects the nodes; what they send each other,
-// and on VPP to nodes, has their own. Connections outlive the agent, and VPP serves new ones as soon as it is back.
+// TestOutside checks that packets of pods to the outside have their node's address, with every transport between nodes;
+// packets to other pods, and on VPP to nodes, have their own. Connections survive the end of the agent, and VPP serves new
+// ones as soon as it is back.
 func TestOutside(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 2)
@@ -114,7 +116,7 @@ func TestOutside(t *testing.T) {
 	}, defaultVPP)
 }
 
-// TestOutsideWithDHCP: when the lease changes, what pods send to the outside has the new address.
+// TestOutsideWithDHCP checks that, when the lease changes, packets of pods to the outside have the new address.
 func TestOutsideWithDHCP(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
@@ -138,7 +140,7 @@ func TestOutsideWithDHCP(t *testing.T) {
 			w.serve(w.Underlay, "outside")
 			check("172.20.0.1")
 			if !matrix.All() {
-				return // a lease lasts two minutes at least
+				return // a lease lasts at least two minutes
 			}
 			stop()
 			stop = w.serveDHCP("172.21.0")

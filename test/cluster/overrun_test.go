@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestRingOverruns: what the kernel drops while VPP does not empty its rings is counted for the pod or the interface that lost it, so that alerts
-// show it; and it all goes on afterwards.
+// TestRingOverruns checks that packets that the kernel drops while VPP does not empty its rings are counted for the pod or the interface that
+// lost them, so that alerts show them; and that all traffic continues afterwards.
 func TestRingOverruns(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{
@@ -66,7 +66,7 @@ func TestRingOverruns(t *testing.T) {
 	}
 }
 
-// missed is contiv_interface_missed_total of the series with a label.
+// missed returns contiv_interface_missed_total of the series with a label.
 func (w *world) missed(n *testbed.Node, label string) (sum float64, err error) {
 	body, err := n.Get(w.ctx, "/metrics")
 	if err != nil {
@@ -90,7 +90,7 @@ func (w *world) missed(n *testbed.Node, label string) (sum float64, err error) {
 	return sum, nil
 }
 
-// pour sends UDP packets as fast as the kernel takes them.
+// pour sends UDP packets as fast as the kernel accepts them.
 func (w *world) pour(ns *testbed.Namespace, to netip.Addr, packets int) {
 	w.t.Helper()
 	w.must(ns.Do(func() error {
@@ -100,7 +100,7 @@ func (w *world) pour(ns *testbed.Namespace, to netip.Addr, packets int) {
 		}
 		defer c.Close()
 		for range packets {
-			_, _ = c.Write(make([]byte, 1000)) // an ICMP error of an earlier packet is one of the next write
+			_, _ = c.Write(make([]byte, 1000)) // an ICMP error about an earlier packet is returned by the next write
 		}
 		return nil
 	}))

@@ -22,13 +22,13 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// path is what a node says of its data path.
+// path returns a node's report of its data path.
 func (w *world) path(n *testbed.Node) (r pathwatch.Report, err error) {
 	err = n.GetJSON(w.ctx, pathwatch.Path, &r)
 	return r, err
 }
 
-// tells waits until a node's causes are those given, and expects readiness and metrics to agree. It returns how long it took.
+// tells waits until a node reports the given causes, and checks that readiness and metrics agree. It returns how long that took.
 func (w *world) tells(n *testbed.Node, within time.Duration, ready bool, kinds ...pathwatch.Kind) time.Duration {
 	w.t.Helper()
 	start := time.Now()
@@ -72,7 +72,7 @@ func (w *world) vppctl(n *testbed.Node, command string) string {
 	return out
 }
 
-// TestPeerIsCut: of three nodes one is off the network. The others report it and stay ready; it is the cable itself.
+// TestPeerIsCut disconnects one of three nodes from the network. The others report it and stay ready, because the fault is in the cable.
 func TestPeerIsCut(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{modes[0], modes[2]} {
@@ -96,13 +96,14 @@ func TestPeerIsCut(t *testing.T) {
 	}
 }
 
-// watched waits until nodes have heard from all others, by each family.
+// watched waits until nodes have received answers from all others, in each family.
 func (w *world) watched(nodes ...*testbed.Node) {
 	w.t.Helper()
 	for _, n := range nodes {
 		w.within(time.Minute, n.Name+" hears its peers", func() error {
 			r, err := w.path(n)
-			// A node is informed of the others one after the other: without the number it may know, and hear, only some of them.
+			// A node receives the addresses of the others one after the other: without the check of the number it may have, and get answers
+			// from, only some of them.
 			if err == nil && (r.Peers.Unknown > 0 || r.Peers.Answering < w.families()*(len(w.Nodes)-1) || len(r.Causes) > 0) {
 				err = fmt.Errorf("it says %+v", r.State)
 			}
@@ -113,13 +114,13 @@ func (w *world) watched(nodes ...*testbed.Node) {
 
 // ring is a ring that an af_packet interface shares with the kernel.
 type ring struct {
-	at            int64 // in VPP's memory
+	at            int64 // position in VPP's memory
 	frame, frames int64
 }
 
 var queuePattern = regexp.MustCompile(`(?s)(RX|TX) Queue 0:.*?block size:(\d+) nr:(\d+) +frame size:(\d+) nr:(\d+)`)
 
-// rings finds the rings that VPP and the kernel share for a device, in VPP's memory.
+// rings returns the rings that VPP and the kernel share for a device, in VPP's memory.
 func (w *world) rings(n *testbed.Node, device string) (rx, tx ring) {
 	w.t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.VPP.PID()))
@@ -155,14 +156,14 @@ func (w *world) rings(n *testbed.Node, device string) (rx, tx ring) {
 	return rx, tx
 }
 
-// wedge brings a ring into a state that neither VPP nor the kernel leaves: each waits for the other. A packet that VPP copied over the
-// end of its frame used to do that.
+// wedge puts a ring into a state that neither VPP nor the kernel leaves: each waits for the other. A packet that VPP copied beyond the end of
+// its frame used to cause this.
 func (w *world) wedge(n *testbed.Node, r ring) {
 	w.t.Helper()
 	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", n.VPP.PID()), os.O_RDWR, 0)
 	w.must(err)
 	defer mem.Close()
-	// In a TX ring of TPACKET_V2 this is "the kernel is sending it", in an RX ring "neither empty nor for you".
+	// In a TX ring of TPACKET_V2 this status means "the kernel is sending it", in an RX ring "neither empty nor for VPP".
 	const status = 2
 	for i := range r.frames {
 		_, err := mem.WriteAt(binary.NativeEndian.AppendUint32(nil, status), r.at+i*r.frame)
@@ -173,7 +174,7 @@ func (w *world) wedge(n *testbed.Node, r ring) {
 func (w *world) wedgeTx(n *testbed.Node) { _, tx := w.rings(n, testbed.UplinkNIC); w.wedge(n, tx) }
 func (w *world) wedgeRx(n *testbed.Node) { rx, _ := w.rings(n, testbed.UplinkNIC); w.wedge(n, rx) }
 
-// repairs is how many a node has made. One that comes while the test does not run is not seen otherwise.
+// repairs returns how many repairs a node has made. The number also shows a repair that happens between two polls.
 func (w *world) repairs(n *testbed.Node) int {
 	w.t.Helper()
 	r, err := w.path(n)
@@ -181,8 +182,8 @@ func (w *world) repairs(n *testbed.Node) int {
 	return len(r.Repairs)
 }
 
-// TestBrokenUplink: the uplink moves nothing any more, in one direction or both. The node notices, reports it, makes the interface again
-// under its pods, and traffic goes on.
+// TestBrokenUplink checks an uplink that forwards nothing any more, in one direction or both. The node detects and reports this, makes the
+// interface again while its pods exist, and traffic continues.
 func TestBrokenUplink(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -195,7 +196,7 @@ func TestBrokenUplink(t *testing.T) {
 		{"transmit", modes[0], (*world).wedgeTx, []pathwatch.Kind{pathwatch.UplinkStuck}, false},
 		{"transmit, no overlay", modes[1], (*world).wedgeTx, []pathwatch.Kind{pathwatch.UplinkStuck}, true},
 		{"receive", modes[0], (*world).wedgeRx, []pathwatch.Kind{pathwatch.UplinkDeaf}, true},
-		// The socket stays with the device that has gone, although one of the same name comes.
+		// The socket stays with the removed device, although a device of the same name appears.
 		{"the NIC went away and came back", modes[0], func(w *world, n *testbed.Node) {
 			peer := strings.TrimPrefix(w.Underlay.Path(), "/var/run/netns/")
 			w.in(n, "ip link set eth1 netns "+filepath.Base(peer))
@@ -242,7 +243,8 @@ func TestBrokenUplink(t *testing.T) {
 	}
 }
 
-// TestBrokenHostLink: the link between VPP and the host moves nothing any more, in one direction. It is made again; pods do not notice.
+// TestBrokenHostLink checks a link between VPP and the host that forwards nothing any more, in one direction. It is made again; pods are not
+// affected.
 func TestBrokenHostLink(t *testing.T) {
 	t.Parallel()
 	m := modes[0]
@@ -279,7 +281,7 @@ func TestBrokenHostLink(t *testing.T) {
 	}
 }
 
-// TestReportWithoutRepair: an agent that may not repair says what is wrong for as long as it is; the next one, which may, repairs it.
+// TestReportWithoutRepair checks that an agent that may not repair reports a fault as long as it exists; the next agent, which may, repairs it.
 func TestReportWithoutRepair(t *testing.T) {
 	matrix.Only(t)
 	w := newWorld(t, modes[0], 2)
@@ -313,7 +315,7 @@ func TestReportWithoutRepair(t *testing.T) {
 	w.tells(n, time.Minute, true)
 }
 
-// TestKilledWhileRepairing: an agent that is killed at any moment of a repair leaves something that the next one puts right.
+// TestKilledWhileRepairing checks that, when an agent is killed at any time during a repair, the next agent completes the repair.
 func TestKilledWhileRepairing(t *testing.T) {
 	matrix.Only(t)
 	w := newWorld(t, modes[0], 2)
@@ -336,7 +338,7 @@ func TestKilledWhileRepairing(t *testing.T) {
 			return nil
 		}))
 		cancel()
-		// A repair takes some 100 ms.
+		// A repair takes about 100 ms.
 		if i > 0 {
 			_, err := n.Run(w.ctx, "sleep", fmt.Sprintf("0.%03d", 90*i/kills))
 			w.must(err)
@@ -349,7 +351,7 @@ func TestKilledWhileRepairing(t *testing.T) {
 	}
 }
 
-// logged counts the lines of an agent's log that have the text.
+// logged counts the lines of an agent's log that contain the text.
 func (w *world) logged(n *testbed.Node, text string) int {
 	w.t.Helper()
 	data, err := os.ReadFile(n.Agent.LogFile)
@@ -357,7 +359,7 @@ func (w *world) logged(n *testbed.Node, text string) int {
 	return strings.Count(string(data), text)
 }
 
-// inPlace compares a node's dataplane with what is desired.
+// inPlace compares a node's dataplane with the wanted state.
 func (w *world) inPlace(n *testbed.Node) error {
 	body, err := n.PostJSON(w.ctx, diag.CheckPath, "{}")
 	if err != nil {
@@ -373,8 +375,8 @@ func (w *world) inPlace(n *testbed.Node) error {
 	return nil
 }
 
-// TestChangesByHandAreRepaired: what is changed by hand in VPP, or in the host, so that packets do not get through any more, is repaired without
-// being asked for; pods go on.
+// TestChangesByHandAreRepaired checks that manual changes in VPP, or in the host, that stop traffic are repaired without a request; traffic of
+// pods continues.
 func TestChangesByHandAreRepaired(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -432,9 +434,9 @@ func (w *world) in(n *testbed.Node, command string) {
 	w.must(err)
 }
 
-// TestNATIsFull: one pod takes all sessions. The node reports it, and is ready again when there is room.
+// TestNATIsFull checks the case that one pod uses all sessions. The node reports it, and is ready again when there is room.
 func TestNATIsFull(t *testing.T) {
-	matrix.Only(t) // VPP's own NAT serves where the contiv plugin is missing
+	matrix.Only(t) // VPP's own NAT serves if the contiv plugin is missing
 	m := modes[0]
 	w := newWorld(t, m, 2)
 	n := w.Nodes[0]
@@ -452,7 +454,7 @@ func TestNATIsFull(t *testing.T) {
 	w.mesh(pods)
 }
 
-// flood sends one datagram after another from a namespace, each to another port, until stop.
+// flood sends one datagram after another from a namespace, each to another port, until stop is called.
 func (w *world) flood(ns *testbed.Namespace, to string) (stop func() error) {
 	w.t.Helper()
 	var conn *net.UDPConn
@@ -471,7 +473,7 @@ func (w *world) flood(ns *testbed.Namespace, to string) (stop func() error) {
 				return
 			case <-tick.C:
 			}
-			_, _ = conn.WriteToUDP([]byte("x"), &net.UDPAddr{IP: net.ParseIP(to), Port: port}) // some are refused
+			_, _ = conn.WriteToUDP([]byte("x"), &net.UDPAddr{IP: net.ParseIP(to), Port: port}) // some may be rejected
 		}
 	}()
 	return func() error { close(end); return <-ended }

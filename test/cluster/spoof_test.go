@@ -17,19 +17,19 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// Ports of the test.
+// The ports of the test.
 const (
 	hostilePort = 7777
 	tunnelPort  = 4789
 )
 
-// hostileModes are those in which pods' sources are checked.
+// hostileModes are the modes in which pods' sources are checked.
 var hostileModes = []mode{
 	{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "vpp", transport: "vxlan", veth: true, plugin: true},
 	{dataplane: "vpp", transport: "nooverlay", plugin: true}, {dataplane: "linux", transport: "vxlan"},
 }
 
-// heard are the datagrams that have arrived somewhere, by their text.
+// heard counts the datagrams that have arrived, by their text.
 type heard struct {
 	mu  sync.Mutex
 	all map[string]int // guarded by mu
@@ -41,7 +41,7 @@ func (h *heard) count(text string) int {
 	return h.all[text]
 }
 
-// listen notes what comes to the port in a namespace.
+// listen records the datagrams that arrive at the port in a namespace.
 func (w *world) listen(ns *testbed.Namespace, h *heard) {
 	w.t.Helper()
 	var conn net.PacketConn
@@ -66,7 +66,7 @@ func (w *world) listen(ns *testbed.Namespace, h *heard) {
 	w.t.Cleanup(func() { conn.Close(); <-done })
 }
 
-// hostile is a pod that sends frames of its own making.
+// hostile is a pod that sends self-made frames.
 type hostile struct {
 	*testbed.Pod
 	w       *world
@@ -107,7 +107,7 @@ func (h *hostile) frame(b []byte) {
 	h.w.must(unix.Sendto(h.fd, b, 0, &unix.SockaddrLinklayer{Ifindex: h.ifIndex, Halen: 6}))
 }
 
-// udp sends a datagram three times: the first might be lost for other reasons.
+// udp sends a datagram three times: the first could be lost for other reasons.
 func (h *hostile) udp(src, dst netip.AddrPort, payload []byte) {
 	h.w.t.Helper()
 	for range 3 {
@@ -123,7 +123,7 @@ func ethernet(dst, src net.HardwareAddr, packet []byte) []byte {
 	return append(append(b, 0x86, 0xdd), packet...)
 }
 
-// datagram is an IP packet with valid checksums.
+// datagram returns an IP packet with valid checksums.
 func datagram(src, dst netip.AddrPort, payload []byte) []byte {
 	be := binary.BigEndian
 	u := be.AppendUint16(be.AppendUint16(nil, src.Port()), dst.Port())
@@ -155,14 +155,14 @@ func onesComplement(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// inTunnel is a frame for a pod of another node as the overlay carries it.
+// inTunnel returns a frame for a pod of another node in the form in which the overlay carries it.
 func inTunnel(src, dst netip.AddrPort, node uint32, text string) []byte {
 	inner := ethernet(vxlan.MAC(node), vxlan.MAC(1), datagram(src, dst, []byte(text)))
 	return append([]byte{8, 0, 0, 0, 0, 0, vxlan.VNI, 0}, inner...)
 }
 
-// TestForgedSourcesAreDropped: what a pod sends under another name arrives nowhere, nor what it sends to the tunnels' ports, in both
-// families, to its own node and to others; what is its own does.
+// TestForgedSourcesAreDropped checks that packets of a pod with another source, and packets to the tunnels' ports, arrive nowhere,
+// in both families, to its own node and to others; packets with its own source arrive.
 func TestForgedSourcesAreDropped(t *testing.T) {
 	t.Parallel()
 	for _, m := range hostileModes {
@@ -198,7 +198,7 @@ func TestForgedSourcesAreDropped(t *testing.T) {
 	}
 }
 
-// forge sends what must not arrive, and returns the texts of it.
+// forge sends packets that must not arrive, and returns their texts.
 func (w *world) forge(bad *hostile, near, far *testbed.Pod, h *heard) (texts []string) {
 	w.t.Helper()
 	node1, node2 := netip.MustParseAddr(testbed.MgmtAddress(0)), netip.MustParseAddr(testbed.MgmtAddress(1))
@@ -230,7 +230,7 @@ func (w *world) forge(bad *hostile, near, far *testbed.Pod, h *heard) (texts []s
 	return texts
 }
 
-// inject sends frames for the overlay, under the pod's own name, the node's and the peer's, to the other node and to its own.
+// inject sends frames for the overlay, with the source of the pod, the node and the peer, to the other node and to its own.
 func (w *world) inject(bad *hostile, near, far *testbed.Pod) (texts []string) {
 	w.t.Helper()
 	var ends []netip.Addr

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// Ways to say which of a node's two NICs, eth0 (management) and eth1, connects it with the others.
+// Ways to select which of a node's two NICs, eth0 (management) and eth1, connects it with the others.
 const (
 	byName    = "{namePattern: 'eth1,enp*'}"
 	byNetwork = "{network: '192.168.16.0/24,fd00:16::/64'}" // on Linux, where eth1 has addresses
@@ -43,7 +43,7 @@ func (w *world) ready() {
 	}
 }
 
-// says waits until the end of a node's log has the text.
+// says waits until the end of a node's log contains the text.
 func (w *world) says(n *testbed.Node, text string) {
 	w.t.Helper()
 	w.within(time.Minute, "the log of "+n.Name+" has "+text, func() error {
@@ -54,7 +54,7 @@ func (w *world) says(n *testbed.Node, text string) {
 	})
 }
 
-// TestUplinkIsFound: nodes without sections of their own are connected by the NIC that is selected for the whole cluster.
+// TestUplinkIsFound checks that nodes without their own sections are connected by the NIC that is selected for the whole cluster.
 func TestUplinkIsFound(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{
@@ -85,8 +85,8 @@ func TestUplinkIsFound(t *testing.T) {
 	}
 }
 
-// TestUplinkComesLater: a node whose NIC is not there yet is not ready, says why, and works once the NIC is there; it follows a
-// NIC that is renamed. Its pods keep what they have.
+// TestUplinkComesLater checks that a node whose NIC does not exist yet is not ready, reports why, and works once the NIC exists; it
+// follows a NIC that is renamed. Its pods keep their addresses and interfaces.
 func TestUplinkComesLater(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mode{
@@ -110,7 +110,7 @@ func TestUplinkComesLater(t *testing.T) {
 			w.rename(late, "enp1s0", "enp7s0")
 			w.says(late, "nic=enp7s0")
 			w.mesh(pods)
-			w.rename(late, "enp7s0", "wan0") // does not fit any more
+			w.rename(late, "enp7s0", "wan0") // the new name does not match the configuration
 			w.says(late, "no NIC of this node fits")
 			w.rename(late, "wan0", "enp7s0")
 			w.mesh(pods)
@@ -127,13 +127,13 @@ func (w *world) rename(n *testbed.Node, from, to string) {
 	w.ip(n, "link set "+from+" down")
 	w.ip(n, "link set "+from+" name "+to)
 	w.ip(n, "link set "+to+" up")
-	for line := range strings.Lines(addrs) { // the kernel forgets those of a NIC that goes down
+	for line := range strings.Lines(addrs) { // the kernel removes those of a NIC that is set down
 		w.ip(n, "addr replace "+strings.Fields(line)[3]+" dev "+to+" nodad")
 	}
 }
 
-// TestUplinkStays: of several NICs that fit none is taken, and all are named; the one that was the uplink before stays it, also for
-// the next agent.
+// TestUplinkStays checks that, if several NICs match, none is used, and all are named; the NIC that was the uplink before stays the
+// uplink, also for the next agent.
 func TestUplinkStays(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"vpp", "linux"} {
@@ -160,8 +160,8 @@ func TestUplinkStays(t *testing.T) {
 	}
 }
 
-// TestNoUplink: a VPP that has no NIC warns; the node is ready as long as it is alone, and not any more when there are others,
-// unless it is to be alone.
+// TestNoUplink checks that a VPP without a NIC causes a warning; the node is ready as long as it is the only one, and not ready
+// when there are others, unless it is configured to stand alone.
 func TestNoUplink(t *testing.T) {
 	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", uplink: "{}", unstarted: true}, 2)
 	first := w.Nodes[0]
@@ -178,7 +178,7 @@ func TestNoUplink(t *testing.T) {
 	})
 }
 
-// TestStandAlone: who says that a node is to be alone is not bothered.
+// TestStandAlone checks that a node that is configured to stand alone has no warning.
 func TestStandAlone(t *testing.T) {
 	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", uplink: "{standAlone: true}"}, 1)
 	n := w.Nodes[0]

@@ -13,7 +13,8 @@ import (
 // sharedName is the name by which contiv-netctl identifies a certificate for all agents.
 const sharedName = "contiv-agent"
 
-// remoteREST are the arguments by which agents serve REST to the other nodes: over TLS, with a token.
+// remoteREST returns the arguments with which agents serve REST to the other nodes: over TLS, with a
+// token.
 func (d *demo) remoteREST() (args []string, err error) {
 	if d.dir, err = os.MkdirTemp("", d.name+"-rest-"); err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (d *demo) remoteREST() (args []string, err error) {
 		"--http-token-file=" + d.dir + "/token"}, nil
 }
 
-// wait prints how to look at the nodes, and ends with the demo.
+// wait prints how to inspect the nodes, and waits until the demo is interrupted.
 func (d *demo) wait(ctx context.Context) error {
 	n := d.nodes[0]
 	fmt.Printf("Paste this into a root shell:\n\n  netctl() { nsenter --net=%s %s --socket=%s \"$@\"; }\n\n", n.Path(),

@@ -1,6 +1,6 @@
-// Command contiv-demo shows the main job end to end on one machine: pods, wired by the real CNI binary through running agents,
-// reach each other, the host and the pods of other nodes; an agent is killed and restarted under a running ping; nothing is left
-// behind. It runs everything in network namespaces of its own and needs root.
+// Command contiv-demo shows the main functions end to end on one machine: pods, wired by the real CNI binary through running
+// agents, reach each other, the host and the pods of other nodes; an agent is killed and restarted under a running ping; nothing
+// is left behind. It runs everything in network namespaces of its own and needs root.
 package main
 
 import (
@@ -78,7 +78,7 @@ type step struct {
 	do    func(context.Context) error
 }
 
-// play makes the nodes and goes through the steps.
+// play makes the nodes and runs the steps.
 func (d *demo) play(ctx context.Context, o options) error {
 	start := time.Now()
 	if err := d.makeNodes(ctx, o); err != nil {

@@ -28,13 +28,13 @@ type demo struct {
 	dir     string // of the agents' certificate and token, with -keep
 }
 
-// pod is a pod and the node it is on.
+// pod is a pod and its node.
 type pod struct {
 	*testbed.Pod
 	node *testbed.Node
 }
 
-// makeNodes makes one node with an etcd of its own, or a cluster that shares one.
+// makeNodes makes one node with its own etcd, or a cluster with a shared etcd.
 func (d *demo) makeNodes(ctx context.Context, o options) (err error) {
 	opts := d.nodeOptions(ctx, o)
 	if o.keep {
@@ -62,7 +62,7 @@ func (d *demo) makeNodes(ctx context.Context, o options) (err error) {
 	return err
 }
 
-// configOf is contiv.conf of a node; without a name, of one that has no NIC.
+// configOf returns contiv.conf of a node; without a name, of a node that has no NIC.
 func configOf(o options, vpp bool, node string) string {
 	nic := testbed.UplinkNIC
 	if vpp {
@@ -75,7 +75,7 @@ func configOf(o options, vpp bool, node string) string {
 	return config
 }
 
-// plugNIC gives the only node a NIC, as any node has one. This one leads nowhere.
+// plugNIC adds a NIC to the only node, because a node needs one. The NIC is connected to nothing.
 func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
 	for _, args := range [][]string{
 		{"link", "add", testbed.MgmtNIC, "type", "veth", "peer", "name", "cable"}, {"link", "set", "cable", "up"},
@@ -95,7 +95,7 @@ func hasVhost() bool {
 
 func tapPods(o options) bool { return o.pods == "tap" || o.pods == "auto" && hasVhost() }
 
-// nodeOptions picks the dataplane and says so.
+// nodeOptions selects the dataplane and prints it.
 func (d *demo) nodeOptions(ctx context.Context, o options) testbed.NodeOptions {
 	opts := testbed.NodeOptions{BinDir: o.bin, Dataplane: "linux"}
 	path, found := vpptest.Find()
@@ -135,7 +135,7 @@ func (d *demo) close(ctx context.Context) error {
 		errs = append(errs, os.RemoveAll(d.dir))
 	}
 	for _, p := range d.pods {
-		_ = p.Delete(ctx) // may have been deleted
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 	if d.cluster != nil {
 		return errors.Join(append(errs, d.cluster.Close(ctx))...)

@@ -38,7 +38,7 @@ func (d *demo) addPods(ctx context.Context) error {
 	return nil
 }
 
-// podName is a, b, c and so on, a name of its own for each pod of the cluster.
+// podName returns a, b, c and so on, a unique name for each pod of the cluster.
 func podName(i int) string {
 	const letters = 'z' - 'a' + 1
 	if i < letters {
@@ -49,7 +49,7 @@ func podName(i int) string {
 
 func milliseconds(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
 
-// ping goes from each pod to each other one, and between pods and hosts.
+// ping pings from each pod to each other one, and between pods and hosts.
 func (d *demo) ping(ctx context.Context) error {
 	for _, from := range d.pods {
 		for _, to := range d.pods {
@@ -87,8 +87,8 @@ func pingOnce(ctx context.Context, fromName string, from *testbed.Namespace, toN
 	return nil
 }
 
-// learned waits until a ping is answered: the first packet between two nodes may be lost to the resolution of the node's own
-// address, everything behind that is static.
+// learned waits until a ping is answered: the first packet between two nodes may be lost during the resolution of the node's
+// own address; everything behind that is static.
 func learned(ctx context.Context, from *testbed.Namespace, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -106,7 +106,7 @@ func (d *demo) showIPAM(ctx context.Context) error {
 	return nil
 }
 
-// restartAgent pings the last pod from the first one meanwhile.
+// restartAgent restarts an agent, and pings the last pod from the first one in the meantime.
 func (d *demo) restartAgent(ctx context.Context) error {
 	type outcome struct {
 		testbed.PingResult
@@ -165,7 +165,7 @@ func (d *demo) deletePods(ctx context.Context) error {
 	return nil
 }
 
-// leftovers shows what the nodes, their dataplanes and records still have, and fails if any of it belongs to a pod.
+// leftovers prints what remains in the nodes, their dataplanes and records, and fails if any of it belongs to a pod.
 func (d *demo) leftovers(ctx context.Context) error {
 	for _, n := range d.nodes {
 		attached, err := n.Get(ctx, "/contiv/v1/pods")
@@ -192,7 +192,7 @@ func (d *demo) leftovers(ctx context.Context) error {
 	return nil
 }
 
-// links are the interfaces of the dataplane: those of the node itself.
+// links returns the interfaces of the dataplane: only those of the node itself remain.
 func (d *demo) links(ctx context.Context, n *testbed.Node) (string, error) {
 	if d.vpp {
 		return n.VPP.CLI("show interface")

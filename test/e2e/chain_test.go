@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// chained puts the reference plugin for host ports behind ours, as most clusters have it.
+// chained puts the reference plugin for host ports after ours, as in most clusters.
 func chained(o *testbed.NodeOptions) {
 	o.CNIInNode = true
 	o.ConflistOf = func(agentSocket string) []byte {
@@ -23,13 +23,13 @@ func chained(o *testbed.NodeOptions) {
 			},
 		})
 		if err != nil {
-			panic(err) // literals
+			panic(err) // the list is a literal
 		}
 		return text
 	}
 }
 
-// TestHostPort: a port of the node leads to the pod.
+// TestHostPort checks that a port of the node is forwarded to the pod.
 func TestHostPort(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {

@@ -63,7 +63,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestLateDelete: a runtime may delete an old sandbox of a pod long after it has made the new one.
+// TestLateDelete checks that a runtime may delete an old sandbox of a pod long after it has made
+// the new one.
 func TestLateDelete(t *testing.T) {
 	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
@@ -136,7 +137,7 @@ func TestNoAddressLeft(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m, config("ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16\n  podSubnetOneNodePrefixLen: 29\n"))
-		pods := r.add("a", "b", "c", "d") // 8 less network, gateway, NAT loopback and broadcast
+		pods := r.add("a", "b", "c", "d") // 8 addresses without network, gateway, NAT loopback and broadcast
 		late := r.pod("late")
 		_, err := r.CNI.Add(r.ctx, late)
 		r.wantCode(err, codeTryAgain, "10.1.", "/29", "in use")
@@ -155,7 +156,7 @@ func TestNoAddressLeft(t *testing.T) {
 	})
 }
 
-// damage is what another program may do to a pod's wiring.
+// damage is a change of a pod's wiring by another program.
 type damage struct {
 	name string
 	do   func(r *rig, p *testbed.Pod) error
@@ -184,7 +185,7 @@ func damages(m mode) []damage {
 	}})
 }
 
-// vppCLI runs a command about the pod's interface.
+// vppCLI runs a command for the pod's interface.
 func (r *rig) vppCLI(p *testbed.Pod, command string) error {
 	for _, i := range r.vppInterfaces() {
 		if strings.HasSuffix(i.tag, "-"+p.ContainerID) {
@@ -198,7 +199,7 @@ func (r *rig) vppCLI(p *testbed.Pod, command string) error {
 	return fmt.Errorf("VPP has no interface of %s", p.Name)
 }
 
-// TestCheck: CHECK sees what is wrong with a pod, a downstream resync repairs it.
+// TestCheck checks that CHECK detects damage to a pod, and that a downstream resync repairs it.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// random is a generator whose seed is printed.
+// random returns a generator whose seed is printed.
 func random(t *testing.T) *rand.Rand {
 	seed, err := strconv.ParseUint(os.Getenv("CONTIV_E2E_SEED"), 10, 64)
 	if err != nil {
@@ -24,7 +24,7 @@ func random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// TestAgentKilled kills the agent at random moments while pods come, and starts it again at once.
+// TestAgentKilled kills the agent at random times while pods are added, and restarts it at once.
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
@@ -57,7 +57,7 @@ func TestAgentKilled(t *testing.T) {
 		}()
 		kills := r.killUntil(done, rng)
 		t.Logf("%d pods added, %d failed, %d kills, %.2f s", len(alive), failed, kills, time.Since(start).Seconds())
-		r.waitReady() // the last kill may have been a moment ago
+		r.waitReady() // the last kill may have been very recent
 		r.within(20*time.Second, "nothing but the pods is left", func() error { return r.findOthers(alive) })
 		r.must(r.ring(20*time.Second, alive))
 		r.restartsQuietly(alive)
@@ -74,7 +74,7 @@ func (r *rig) killUntil(done <-chan error, rng *rand.Rand) (kills int) {
 			cancel()
 			r.must(err)
 			return kills
-		case <-ctx.Done(): // the moment
+		case <-ctx.Done(): // time for the next kill
 			cancel()
 		}
 		if kills < 8 {
@@ -96,7 +96,7 @@ func (r *rig) waitReady() {
 	r.must(r.WaitReady(ctx))
 }
 
-// restartsQuietly: an agent that finds everything as it left it changes nothing.
+// restartsQuietly checks that an agent that finds its configuration in place changes nothing.
 func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	r.t.Helper()
 	r.waitReady()
@@ -125,7 +125,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	}
 }
 
-// TestAgentRestart: pods keep their connections.
+// TestAgentRestart checks that pods keep their connections.
 func TestAgentRestart(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
@@ -135,7 +135,7 @@ func TestAgentRestart(t *testing.T) {
 		r.must(r.ring(5*time.Second, pods))
 		r.restartsQuietly(pods)
 		r.onlyPods(pods)
-		// What happens to pods while no agent is there is found when it starts.
+		// The agent finds changes of pods that happen while it does not run when it starts.
 		r.must(r.Agent.Kill())
 		r.must(pods[2].Delete(r.ctx))
 		r.start()

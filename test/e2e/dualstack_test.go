@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestDualStack: pods have an address of each family, and both work.
+// TestDualStack checks that pods have an address of each family, and that both work.
 func TestDualStack(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// etcd is the operator's: outside of the agent, reached by a socket, which also leads out of the node's namespace.
+// etcd is the operator's etcd: outside of the agent, on a socket, which is reachable from the node's namespace.
 type etcd struct {
 	t      *testing.T
 	conf   clusterdb.Config
@@ -26,7 +26,7 @@ func newEtcd(t *testing.T) *etcd {
 	return e
 }
 
-// endpoint is known before etcd runs.
+// endpoint returns the setup with etcd's address, which is known before etcd runs.
 func (e *etcd) endpoint() setup {
 	return args("--etcd-endpoints=unix://" + filepath.Join(e.conf.Embedded.DataDir, "etcd.sock"))
 }
@@ -45,7 +45,8 @@ func (e *etcd) stop() {
 	}
 }
 
-// TestEtcdAway: a node without an ID waits for etcd and reports it; a node that has one goes on without.
+// TestEtcdAway checks that a node without an ID waits for etcd and reports it; a node that has one continues
+// without etcd.
 func TestEtcdAway(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
@@ -91,7 +92,7 @@ func TestEtcdAway(t *testing.T) {
 	})
 }
 
-// sameAddresses: the ID, and with it every address, has stayed.
+// sameAddresses checks that the ID, and with it every address, is unchanged.
 func (r *rig) sameAddresses(pods []*testbed.Pod) {
 	r.t.Helper()
 	r.onlyPods(pods)

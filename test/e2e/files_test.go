@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestTooFewFiles: an agent that may not open enough files reports this and exits; before, it hung in etcd and ignored SIGTERM.
+// TestTooFewFiles checks that an agent with a too low limit of open files reports this and exits; before, it hung in etcd and
+// ignored SIGTERM.
 func TestTooFewFiles(t *testing.T) {
 	needs(t, fake)
 	r := newNode(t, fake)

@@ -24,7 +24,8 @@ const (
 	healthPort = "127.0.0.1:10256"
 )
 
-// TestHealthPort: cloud load balancers ask a node what they ask kube-proxy, and get its answers.
+// TestHealthPort checks that cloud load balancers can send the same health checks as to kube-proxy,
+// and receive the same answers.
 func TestHealthPort(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{fake, linux}, func(t *testing.T, m mode) {
@@ -68,7 +69,8 @@ func TestHealthPort(t *testing.T) {
 	})
 }
 
-// TestHealthPortIsOff: an empty address serves nothing, and one that is none is refused.
+// TestHealthPortIsOff checks that an empty address disables the port, and that an invalid one is
+// rejected.
 func TestHealthPortIsOff(t *testing.T) {
 	needs(t, fake)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -99,7 +101,7 @@ func (r *rig) listen(address string) (l net.Listener) {
 	return l
 }
 
-// health asks the health port; 0 when there is no answer.
+// health sends a request to the health port; status is 0 when there is no answer.
 func (r *rig) health(path string) (status int, body string) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(_ context.Context, network, address string) (net.Conn, error) { return r.dial(network, address) }}}
@@ -113,7 +115,8 @@ func (r *rig) health(path string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// answers waits for a status and a word on the node (nil: none); the body must be kube-proxy's.
+// answers waits for a status and the eligibility of the node (nil: not in the answer); the body
+// must be kube-proxy's.
 func (r *rig) answers(path string, status int, eligible any) {
 	r.t.Helper()
 	got, body := 0, ""

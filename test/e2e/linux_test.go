@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestHostDamaged: what another program removes from the host's routes, neighbours and rules comes back, at once when it is asked for.
+// TestHostDamaged checks that routes, neighbours and rules of the host that another program removes are restored, at once on request.
 func TestHostDamaged(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{linux, iptables}, func(t *testing.T, m mode) {
@@ -35,7 +35,7 @@ func TestHostDamaged(t *testing.T) {
 				t.Errorf("%s: not repaired: %v", damage, err)
 			}
 		}
-		// The rules are back, too: an interface that only looks like a pod's reaches nothing.
+		// The rules are restored, too: an interface that only looks like a pod's reaches nothing.
 		if _, err := r.Run(r.ctx, "sh", "-c", "ip link add cali-foreign type veth peer name foreign && "+
 			"ip link set cali-foreign up && ip netns add "+r.Name+"-x && ip link set foreign netns "+r.Name+"-x && "+
 			"ip netns exec "+r.Name+"-x sh -c 'ip link set foreign up && ip addr add 10.77.0.2/24 dev foreign && "+

@@ -1,9 +1,9 @@
 // Package e2e tests the product as users run it: the agent and the CNI binary as real processes on a node that is a network
-// namespace, pods that are namespaces too, and VPP. Where there is no VPP, its fake shows everything that needs no packets.
+// namespace, pods that are namespaces too, and VPP. If there is no VPP, the tests that need no packets run with its fake.
 //
-// The tests need root. They touch nothing of the machine's own network namespace, and remove what an interrupted run left.
+// The tests need root. They touch nothing of the machine's own network namespace, and remove the remains of interrupted runs.
 //
-//	CONTIV_E2E_PODS=300   more pods where many are made
+//	CONTIV_E2E_PODS=300   more pods in tests with many pods
 //	CONTIV_E2E_SEED=42    repeat a random run
 package e2e
 
@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
-// prefix starts the names of all nodes, and so of all namespaces and directories; our process ID follows.
+// prefix is the prefix of the names of all nodes, and so of all namespaces and directories; our process ID follows it.
 const prefix = "cve2e-"
 
 var (
@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	removeLeftovers()
-	atonce.Limit(3) // they wait most of the time
+	atonce.Limit(3) // tests wait most of the time
 	dir, err := os.MkdirTemp("", prefix+"bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -63,9 +63,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// removeLeftovers removes what runs left whose process is gone.
+// removeLeftovers removes what earlier runs, whose process has ended, have left behind.
 func removeLeftovers() {
-	entries, _ := os.ReadDir("/run/netns") // no namespaces, no directory
+	entries, _ := os.ReadDir("/run/netns") // without namespaces there is no directory
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), prefix)
 		if !ok {
@@ -78,7 +78,7 @@ func removeLeftovers() {
 	}
 }
 
-// removeOurs ends the processes in the namespaces of a run, and removes those and the run's directories.
+// removeOurs ends the processes in the namespaces of a run, and removes the namespaces and the run's directories.
 func removeOurs(owner string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -88,10 +88,10 @@ func removeOurs(owner string) {
 		out, _ := exec.CommandContext(ctx, "ip", "netns", "pids", name).Output()
 		for pid := range strings.FieldsSeq(string(out)) {
 			if n, err := strconv.Atoi(pid); err == nil && n != os.Getpid() {
-				_ = syscall.Kill(n, syscall.SIGKILL) // may have ended
+				_ = syscall.Kill(n, syscall.SIGKILL) // the process may have ended
 			}
 		}
-		_ = exec.CommandContext(ctx, "ip", "netns", "del", name).Run() // the next run tries again
+		_ = exec.CommandContext(ctx, "ip", "netns", "del", name).Run() // on an error, the next run tries again
 	}
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "contiv-"+prefix+owner+"-*"))
 	for _, dir := range dirs {

@@ -19,7 +19,7 @@ func environment(v ...string) setup {
 	return func(o *testbed.NodeOptions) { o.AgentEnv = append(o.AgentEnv, v...) }
 }
 
-// ended waits for an agent that is not to run, and returns what it has logged.
+// ended waits for the end of an agent that must not run, and returns its log.
 func (r *rig) ended() string {
 	r.t.Helper()
 	for end := time.Now().Add(15 * time.Second); r.Agent.Running(); time.Sleep(20 * time.Millisecond) {
@@ -30,8 +30,8 @@ func (r *rig) ended() string {
 	return r.LogTail(20)
 }
 
-// TestRefusedAtStart: what an agent cannot work with ends it before it has claimed a node ID or programmed anything, and it says
-// what to do.
+// TestRefusedAtStart checks that an invalid configuration ends the agent before it has claimed a node ID or programmed anything, and that
+// the error describes the fix.
 func TestRefusedAtStart(t *testing.T) {
 	needs(t, linux)
 	file := func(name, text string) string {
@@ -63,7 +63,7 @@ func TestRefusedAtStart(t *testing.T) {
 		"filter":                        {args("--linux-backend=ebtables"), `--linux-backend "ebtables": use nft`},
 		"networks of node ports":        {args("--nodeport-addresses=here"), "--nodeport-addresses: "},
 		"contiv.conf that is not there": {args("--config=/does/not/exist"), "/does/not/exist"},
-		"a NIC that nobody can have":    {config("mainVPPInterface: {standAlone: true, defaultRoute: true}\n"), "mainVPPInterface.standAlone: is true"},
+		"a NIC that no node can have":   {config("mainVPPInterface: {standAlone: true, defaultRoute: true}\n"), "mainVPPInterface.standAlone: is true"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			r := newNode(t, linux, tc.with)
@@ -84,10 +84,12 @@ func TestRefusedAtStart(t *testing.T) {
 	}
 }
 
-// nothingClaimed: a kubeconfig is read when the (empty) database is there already.
+// nothingClaimed reports whether the agent ends before it creates its database: the kubeconfig is read later, when the (empty) database
+// exists.
 func nothingClaimed(want string) bool { return !strings.HasPrefix(want, "/does/not/exist") }
 
-// TestEtcdIsNamed: the log says which etcd the node ID comes from, and that no section of contiv.conf is this node's.
+// TestEtcdIsNamed checks that the log names the etcd from which the node ID comes, and reports that no section of contiv.conf is for this
+// node.
 func TestEtcdIsNamed(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{linux}, func(t *testing.T, m mode) {
@@ -101,7 +103,7 @@ func TestEtcdIsNamed(t *testing.T) {
 	})
 }
 
-// TestNetworkComesLater: a network that the node comes into while the agent runs is reported; pods keep working.
+// TestNetworkComesLater checks that a network conflict that appears while the agent runs is reported; pods keep working.
 func TestNetworkComesLater(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{linux}, func(t *testing.T, m mode) {
@@ -120,7 +122,8 @@ func TestNetworkComesLater(t *testing.T) {
 	})
 }
 
-// TestPacketTrace: with enablePacketTrace VPP has traced what pods send, also one that was started again; without, nothing.
+// TestPacketTrace checks that, with enablePacketTrace, VPP traces the packets of pods, also after its restart; without it, nothing is
+// traced.
 func TestPacketTrace(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{veth, tap}, func(t *testing.T, m mode) {
@@ -154,9 +157,10 @@ func TestPacketTrace(t *testing.T) {
 	})
 }
 
-// TestReceiveMode: interfaceRxMode is what VPP's interfaces have; adaptive, which AF_PACKET has not, is refused by name.
+// TestReceiveMode checks that VPP's interfaces have the mode of interfaceRxMode; adaptive, which AF_PACKET does not support, is rejected by
+// name.
 func TestReceiveMode(t *testing.T) {
-	// modes are the receive modes of the interfaces in use: those of the pool are down, and wait for interrupts in any case.
+	// modes returns the receive modes of the interfaces in use: those of the pool are down, and are in interrupt mode in any case.
 	modes := func(r *rig) string {
 		state, err := r.VPP.CLI("show interface")
 		r.must(err)
@@ -181,7 +185,7 @@ func TestReceiveMode(t *testing.T) {
 			r := newRig(t, tc.mode, config("interfaceRxMode: "+tc.rx+"\n"))
 			pods := r.add("a", "b")
 			r.must(r.ring(10*time.Second, pods))
-			if out := modes(r); strings.Count(out, "("+tc.rx+")") != 3 { // of the pods and of the link to the host
+			if out := modes(r); strings.Count(out, "("+tc.rx+")") != 3 { // for the pods and the link to the host
 				t.Errorf("receive modes:\n%s", out)
 			}
 			r.restartsQuietly(pods)
@@ -201,7 +205,7 @@ func TestReceiveMode(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(time.Second) // that it does not work shows late
+		time.Sleep(time.Second) // a failure shows late
 		r.must(r.ring(10*time.Second, pods))
 		r.restartsQuietly(pods)
 	})
@@ -216,8 +220,8 @@ func TestReceiveMode(t *testing.T) {
 	})
 }
 
-// TestOffloadOptions: without our plugin a pod's kernel computes its checksums and sends no packet that is larger than the MTU; options that
-// ask VPP for it are refused by name.
+// TestOffloadOptions checks that, without our plugin, a pod's kernel computes its checksums and sends no packet that is larger than the MTU;
+// options for offloads in VPP are rejected by name.
 func TestOffloadOptions(t *testing.T) {
 	needs(t, tap)
 	r := newRig(t, tap, config("tcpChecksumOffloadDisabled: true\nenableGSO: false\n"))
@@ -247,8 +251,8 @@ func TestOffloadOptions(t *testing.T) {
 	}
 }
 
-// TestControllerConf: retries are as controller.conf says: with the defaults the agent would give up after minutes. What is not to
-// be recorded is not.
+// TestControllerConf checks that retries follow controller.conf: with the defaults the agent would give up after minutes. Disabled records
+// are not made.
 func TestControllerConf(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{fake}, func(t *testing.T, m mode) {

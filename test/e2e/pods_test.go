@@ -55,7 +55,8 @@ func TestTwoPods(t *testing.T) {
 	})
 }
 
-// packetSizes: a packet of the MTU passes whole, one byte more is refused where it starts.
+// packetSizes checks that a packet of the size of the MTU is delivered whole, and that one more
+// byte is rejected by the sender.
 func (r *rig) packetSizes(a, b *testbed.Pod) {
 	r.t.Helper()
 	const mtu = 1450
@@ -66,7 +67,7 @@ func (r *rig) packetSizes(a, b *testbed.Pod) {
 	}
 }
 
-// transfer sends n random bytes over TCP, has them sent back, and compares.
+// transfer sends n random bytes over TCP, receives them again, and compares.
 func transfer(from, to *testbed.Namespace, addr string, n int) (time.Duration, error) {
 	var l net.Listener
 	err := to.Do(func() (err error) {

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// objects is the state of Kubernetes in a random story: few names and addresses, so that objects come back under the same name,
-// want the same addresses and ports, and have what the API server would have refused.
+// objects is the state of Kubernetes in a random sequence: it has few names and addresses, so that objects are created again
+// under the same name, claim the same addresses and ports, and have contents that the API server would have rejected.
 type objects struct {
 	rng    *rand.Rand
 	values map[string]map[string]proto.Message // by keyword and key
@@ -26,7 +26,7 @@ func newObjects(rng *rand.Rand) *objects {
 	return o
 }
 
-// snapshot is the input of a new agent.
+// snapshot returns the input of a new agent.
 func (o *objects) snapshot() *api.DBResync {
 	ev := api.NewDBResync()
 	for keyword, values := range o.values {
@@ -39,7 +39,7 @@ func (o *objects) snapshot() *api.DBResync {
 	return ev
 }
 
-// change changes something.
+// change makes a random change.
 func (o *objects) change() *api.KubeStateChange {
 	var keyword, namespace, name string
 	var next proto.Message
@@ -66,7 +66,7 @@ func (o *objects) change() *api.KubeStateChange {
 	return &api.KubeStateChange{Resource: keyword, Key: key, PrevValue: prev, NewValue: next}
 }
 
-// some picks up to n of texts, perhaps one of them twice.
+// some returns up to n of texts, perhaps one of them twice.
 func (o *objects) some(n int, texts ...string) []string {
 	var out []string
 	for range o.rng.IntN(n + 1) {
@@ -81,7 +81,7 @@ func (o *objects) service(namespace, name string) *model.Service {
 	s := &model.Service{
 		Namespace: namespace, Name: name, Type: model.Service_Type(o.rng.IntN(4)), Headless: o.once(12),
 		ClusterIps: o.some(2, "10.96.0.1", "10.96.0.2", "fd00:10:96::1", "fd00:10:96::2", "nonsense"),
-		// Of others, of the node, of nothing, and such that no host has.
+		// Addresses of other services, of the node, of nothing, and addresses that no host can have.
 		ExternalIps: o.some(2, "192.0.2.1", "192.0.2.2", "2001:db8::1", "192.168.16.1", "10.96.0.1", "127.0.0.1", "0.0.0.0",
 			"224.0.0.1", "::"),
 		InternalLocal: o.once(4), ExternalLocal: o.once(3), SourceRangesSet: o.once(4),

@@ -24,12 +24,12 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestAnyOrderEndsTheSame: whatever pods come and go, whatever fails and crashes meanwhile, in the end VPP has what an agent would
-// configure that finds a new VPP. CONTIV_E2E_SEQUENCE=<seed> repeats one sequence, CONTIV_E2E_BUDGET=10m runs more of them.
+// TestAnyOrderEndsTheSame checks that after any sequence of pods, failures and crashes VPP has the configuration that an agent
+// would make on a new VPP. CONTIV_E2E_SEQUENCE=<seed> repeats one sequence, CONTIV_E2E_BUDGET=10m runs more of them.
 func TestAnyOrderEndsTheSame(t *testing.T) { anyOrder(t, 15*time.Second, false) }
 
-// TestServicesInAnyOrder: the same with services, their endpoints and the nodes of Kubernetes, such as the API server would
-// refuse among them. After every event what updates have made is what a resync makes.
+// TestServicesInAnyOrder is TestAnyOrderEndsTheSame with services, their endpoints and the nodes of Kubernetes, including objects
+// that the API server would reject. After every event the result of the updates must equal that of a resync.
 func TestServicesInAnyOrder(t *testing.T) { anyOrder(t, 10*time.Second, true) }
 
 func anyOrder(t *testing.T, budget time.Duration, services bool) {
@@ -62,7 +62,7 @@ func anyOrder(t *testing.T, budget time.Duration, services bool) {
 		if err == nil {
 			return nil
 		}
-		// One of a kind is logged in full.
+		// Only one failure of each kind is logged in full.
 		kind := numbers.ReplaceAllString(err.Error(), "N")
 		kind = kind[:min(len(kind), 80)]
 		if kinds[kind]++; kinds[kind] == 1 && len(kinds) <= 8 {
@@ -79,10 +79,10 @@ func anyOrder(t *testing.T, budget time.Duration, services bool) {
 	}
 }
 
-// numbers are what distinguishes failures of one kind apart.
+// numbers matches the parts in which failures of one kind differ.
 var numbers = regexp.MustCompile(`[0-9]+|vpp[0-9a-f]{12}|afpacket|vpp-tap`)
 
-// sequence is one random story.
+// sequence is one random sequence of events.
 type sequence struct {
 	*world
 	rng    *rand.Rand
@@ -109,7 +109,7 @@ func runSequence(dir string, seed uint64, services bool) (story []string, err er
 	if s.world, err = newWorld(dir, fake, &kernel{values: map[string]proto.Message{}}, s.useTAP, kube); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // on a busy machine
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // long enough for a busy machine
 	defer cancel()
 	for range 5 + rng.IntN(35) {
 		if err := s.step(ctx); err != nil {
@@ -128,7 +128,7 @@ func (s *sequence) tell(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf(format, args...))
 }
 
-// step does one random thing.
+// step makes one random event.
 func (s *sequence) step(ctx context.Context) error {
 	kinds := 100
 	if s.kube != nil {
@@ -166,7 +166,7 @@ func (s *sequence) step(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fault is something that goes wrong with one of the next requests.
+// fault returns a random fault of one of the next requests.
 func (s *sequence) fault() vppfake.Fault {
 	f := vppfake.Fault{Message: "*", WritesOnly: s.rng.IntN(4) > 0, Nth: 1 + s.rng.IntN(12), Times: 1}
 	switch s.rng.IntN(6) {
@@ -184,7 +184,7 @@ func (s *sequence) fault() vppfake.Fault {
 	return f
 }
 
-// faultText is what a fault does.
+// faultText describes a fault.
 func faultText(f vppfake.Fault) string {
 	text := fmt.Sprintf("at request %d (writes only: %t): ", f.Nth, f.WritesOnly)
 	switch {
@@ -271,7 +271,7 @@ func (s *sequence) finish(ctx context.Context) error {
 		delete(have, a.ID)
 	}
 	if len(have) > 0 {
-		return fmt.Errorf("nobody knows of %v", have)
+		return fmt.Errorf("no attachment has the addresses on record: %v", have)
 	}
 	if err := s.verified(); err != nil {
 		return fmt.Errorf("updates do not add up to a resync: %w", err)
@@ -286,7 +286,7 @@ func (s *sequence) finish(ctx context.Context) error {
 	return s.quietRestart(ctx)
 }
 
-// ordered is a dump with the backends of NAT's mappings in order: without affinity VPP does not care about it.
+// ordered returns a dump with the backends of NAT's mappings in order: without affinity their order in VPP does not matter.
 func ordered(dump string) string {
 	lines := strings.Split(dump, "\n")
 	for n, line := range lines {
@@ -300,7 +300,7 @@ func ordered(dump string) string {
 	return strings.Join(lines, "\n")
 }
 
-// fromScratch is what VPP has when an agent with the same pods starts on a new VPP.
+// fromScratch returns the configuration of a new VPP on which an agent with the same pods starts.
 func (s *sequence) fromScratch(ctx context.Context) (string, error) {
 	fake := vppfake.New(vppfake.Config{Seed: 1})
 	defer fake.Close()
@@ -316,7 +316,7 @@ func (s *sequence) fromScratch(ctx context.Context) (string, error) {
 	return dump, errors.Join(err, w.stop())
 }
 
-// quietRestart: an agent that starts now finds nothing to do.
+// quietRestart checks that an agent that starts now finds nothing to do.
 func (s *sequence) quietRestart(ctx context.Context) error {
 	if err := s.restart(); err != nil {
 		return err
@@ -336,7 +336,7 @@ func (s *sequence) quietRestart(ctx context.Context) error {
 	return nil
 }
 
-// diff are the lines that only one of the texts has.
+// diff returns the lines that only one of the texts has.
 func diff(got, want string) string {
 	var b strings.Builder
 	only := func(sign, a, b2 string) {

@@ -11,12 +11,12 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// TestSlowReaders: callers on the node that ask for everything and read nothing exhaust neither the agent's memory nor the kubelet's turn,
-// on the loopback address as any user and on the socket as root.
+// TestSlowReaders checks that callers on the node that request everything and read nothing exhaust neither the agent's memory nor the
+// slots for the kubelet, on the loopback address as any user and on the socket as root.
 func TestSlowReaders(t *testing.T) {
 	eachAlone(t, []mode{fake, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
-		for range 200 { // a history
+		for range 200 { // creates a long history
 			_, err := r.Post(r.ctx, "/controller/resync")
 			r.must(err)
 		}
@@ -43,7 +43,7 @@ func TestSlowReaders(t *testing.T) {
 	})
 }
 
-// slowReaders are a thousand callers that read nothing until they are released.
+// slowReaders makes a thousand callers that read nothing until release is called.
 func (r *rig) slowReaders(network, address, path string) (release func()) {
 	r.t.Helper()
 	var conns []net.Conn
@@ -52,7 +52,7 @@ func (r *rig) slowReaders(network, address, path string) (release func()) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: agent\r\n\r\n", path) // it may have been instructed to go
+		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: agent\r\n\r\n", path) // the server may have closed the connection
 		conns = append(conns, conn)
 	}
 	return func() {
@@ -62,7 +62,7 @@ func (r *rig) slowReaders(network, address, path string) (release func()) {
 	}
 }
 
-// dial connects from within the node.
+// dial connects from inside the node.
 func (r *rig) dial(network, address string) (conn net.Conn, err error) {
 	if network == "unix" {
 		return net.Dial(network, address)
@@ -79,7 +79,7 @@ func (r *rig) dial(network, address string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// probe is a kubelet's: a new connection for each.
+// probe probes as the kubelet does: with a new connection each time.
 func (r *rig) probe() string {
 	r.t.Helper()
 	conn, err := r.dial("tcp", "127.0.0.1:9999")
@@ -97,7 +97,7 @@ func (r *rig) probe() string {
 	return string(buf[:n])
 }
 
-// memory is what the agent has in RAM, in MB.
+// memory returns the resident memory of the agent, in MB.
 func (r *rig) memory() int {
 	r.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Agent.PID()))

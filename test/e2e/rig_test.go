@@ -22,9 +22,9 @@ import (
 // mode is how pods are wired.
 type mode struct {
 	name string
-	real bool // packets move
+	real bool // real packets are sent
 	tap  bool
-	// linux: the host's own stack carries them, and there is no VPP.
+	// linux: the host's own IP stack forwards packets, and there is no VPP.
 	linux bool
 }
 
@@ -37,7 +37,7 @@ var (
 	iptables = mode{name: "linux-iptables", real: true, linux: true}
 )
 
-// each runs a test once per mode, beside other tests: each has a node of its own.
+// each runs a test once per mode, in parallel with other tests: each has its own node.
 func each(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
 	t.Helper()
 	eachAlone(t, modes, func(t *testing.T, m mode) {
@@ -46,7 +46,7 @@ func each(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
 	})
 }
 
-// eachAlone runs a test once per mode, and nothing else of this package at the same time.
+// eachAlone runs a test once per mode, with no other test of this package at the same time.
 func eachAlone(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -73,10 +73,10 @@ type rig struct {
 	ctx  context.Context
 	mode mode
 	base baseline
-	pods []*testbed.Pod // to be removed
+	pods []*testbed.Pod // pods to remove
 }
 
-// setup changes what a node is made of.
+// setup changes the options of a node.
 type setup func(*testbed.NodeOptions)
 
 func config(lines string) setup { return func(o *testbed.NodeOptions) { o.Config += lines } }
@@ -95,7 +95,7 @@ func newRig(t *testing.T, m mode, with ...setup) *rig {
 	return r
 }
 
-// start starts the agent, which must not take long.
+// start starts the agent, within a time limit.
 func (r *rig) start() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, 15*time.Second)
@@ -114,7 +114,7 @@ func (r *rig) restart() time.Duration {
 	return time.Since(start)
 }
 
-// brief cuts an error that repeats itself.
+// brief shortens an error that repeats itself.
 func brief(err error) error {
 	if text := err.Error(); len(text) > 1500 {
 		return errors.New(text[:1500] + " …")
@@ -156,7 +156,7 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 	return r
 }
 
-// plugNIC gives a node a NIC, as any node has one. This one leads nowhere.
+// plugNIC adds a NIC to a node, because a node needs one. The NIC is connected to nothing.
 func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
 	for _, args := range []string{"link add eth0 type veth peer name cable", "link set cable up", "link set eth0 up",
 		"addr add 192.0.2.10/24 dev eth0"} {
@@ -167,7 +167,7 @@ func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
 	return nil
 }
 
-// hostIP is the address by which pods reach their host.
+// hostIP returns the address by which pods reach their host.
 func (r *rig) hostIP() string {
 	if r.mode.linux {
 		return "10.1.1.1"
@@ -175,7 +175,7 @@ func (r *rig) hostIP() string {
 	return "172.30.1.2"
 }
 
-// limit is how long one node may live: the test's own deadline must not be reached, or nothing is cleaned up.
+// limit returns how long one node may live: if the test's own deadline were reached, nothing would be cleaned up.
 func limit(t *testing.T) time.Duration {
 	most := 4 * time.Minute
 	if deadline, ok := t.Deadline(); ok {
@@ -205,8 +205,8 @@ func (r *rig) close() {
 	}
 }
 
-// inspect runs the shell command in CONTIV_E2E_INSPECT in the node of a test that has failed, for users that look for the reason. It finds
-// VPP's command line in $VPPCTL.
+// inspect runs the shell command in CONTIV_E2E_INSPECT in the node of a failed test, to help find the cause. $VPPCTL is VPP's command
+// line.
 func (r *rig) inspect() {
 	command := os.Getenv("CONTIV_E2E_INSPECT")
 	if command == "" {
@@ -245,7 +245,7 @@ func (r *rig) within(d time.Duration, what string, ok func() error) {
 	}
 }
 
-// pod makes the namespace of a pod that goes away with the test.
+// pod makes the namespace of a pod, which is removed at the end of the test.
 func (r *rig) pod(name string) *testbed.Pod {
 	r.t.Helper()
 	p, err := r.NewPod(r.ctx, name)
@@ -254,7 +254,7 @@ func (r *rig) pod(name string) *testbed.Pod {
 	return p
 }
 
-// add wires pods.
+// add makes and wires pods.
 func (r *rig) add(names ...string) []*testbed.Pod {
 	r.t.Helper()
 	pods := make([]*testbed.Pod, len(names))
@@ -266,7 +266,7 @@ func (r *rig) add(names ...string) []*testbed.Pod {
 	return pods
 }
 
-// addMany wires n pods by several callers.
+// addMany makes and wires n pods by several callers.
 func (r *rig) addMany(n, callers int) []*testbed.Pod {
 	r.t.Helper()
 	pods := make([]*testbed.Pod, n)
@@ -280,7 +280,7 @@ func (r *rig) addMany(n, callers int) []*testbed.Pod {
 	return pods
 }
 
-// parallel works on all items with so many workers.
+// parallel processes all items with the given number of workers.
 func parallel[T any](workers int, items []T, work func(T) error) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -305,7 +305,7 @@ func parallel[T any](workers int, items []T, work func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// ring pings from each pod to the next one, in every family, until an answer comes or d is over.
+// ring pings from each pod to the next one, in every family, until an answer arrives or d is over.
 func (r *rig) ring(d time.Duration, pods []*testbed.Pod) error {
 	ctx, cancel := context.WithTimeout(r.ctx, d)
 	defer cancel()
@@ -326,7 +326,7 @@ func (r *rig) ring(d time.Duration, pods []*testbed.Pod) error {
 	})
 }
 
-// reaches says that every one of several pings is answered.
+// reaches checks that each of several pings is answered.
 func (r *rig) reaches(from *testbed.Namespace, to string) {
 	r.t.Helper()
 	got, err := from.Ping(r.ctx, to, 5, 20*time.Millisecond)
@@ -336,7 +336,7 @@ func (r *rig) reaches(from *testbed.Namespace, to string) {
 	}
 }
 
-// code is the CNI error code, 0 without error.
+// code returns the CNI error code, 0 without error.
 func code(err error) uint {
 	var e *cnitypes.Error
 	if errors.As(err, &e) {
@@ -348,7 +348,7 @@ func code(err error) uint {
 	return 0
 }
 
-// wantCode says that the error has the code and mentions all words.
+// wantCode checks that the error has the code and contains all words.
 func (r *rig) wantCode(err error, want uint, words ...string) {
 	r.t.Helper()
 	if code(err) != want {
@@ -361,7 +361,7 @@ func (r *rig) wantCode(err error, want uint, words ...string) {
 	}
 }
 
-// many is the number of pods where many are made: fewer in make test.
+// many returns the number of pods for tests with many: fewer in make test.
 func many(normal int) int {
 	if n, err := strconv.Atoi(os.Getenv("CONTIV_E2E_PODS")); err == nil && n > 0 {
 		return n

@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// baseline is what a node has before it has any pod.
+// baseline is the state of a node before it has any pod.
 type baseline struct {
 	vpp   []string // tags of VPP's interfaces
 	links []string // devices of the node's namespace
@@ -38,14 +38,14 @@ func (r *rig) takeBaseline() baseline {
 	return b
 }
 
-// vppInterface is an interface as VPP has it.
+// vppInterface is an interface of VPP.
 type vppInterface struct {
 	name, tag string
 	up        bool
 	mac       string
 }
 
-// label is the tag, or the name where there is none.
+// label returns the tag, or the name if there is no tag.
 func (i vppInterface) label() string {
 	if i.tag == "" {
 		return i.name
@@ -53,13 +53,14 @@ func (i vppInterface) label() string {
 	return i.tag
 }
 
-// pooled says that it is without an owner, on purpose; one that the pool is about to tag has only its name.
+// pooled reports whether the interface belongs to the warm pool, without a pod; one that the pool is about to tag has only
+// its name.
 func (i vppInterface) pooled() bool {
 	return strings.HasPrefix(i.tag, "contiv-pool:") || strings.HasPrefix(i.tag, "contiv-trash:") ||
 		i.tag == "" && strings.HasPrefix(i.name, "host-cvh")
 }
 
-// vppInterfaces asks VPP, or the agent's fake of it, itself.
+// vppInterfaces returns the interfaces of VPP, or of the agent's fake of it, without the agent.
 func (r *rig) vppInterfaces() []vppInterface {
 	r.t.Helper()
 	if r.mode.linux {
@@ -97,7 +98,7 @@ func (r *rig) vppInterfaces() []vppInterface {
 	return list
 }
 
-// link is a device as ip prints it.
+// link is a device in the output of ip.
 type link struct {
 	Name  string `json:"ifname"`
 	Alias string `json:"ifalias"`
@@ -105,7 +106,7 @@ type link struct {
 	MAC   string `json:"address"`
 }
 
-// pooled says that a device waits for a pod.
+// pooled reports whether a device waits for a pod.
 func (l link) pooled() bool {
 	return strings.HasPrefix(l.Name, "cvp-") || l.Alias == "" && (strings.HasPrefix(l.Name, "cvq") || strings.HasPrefix(l.Name, "cvh")) ||
 		strings.HasPrefix(l.Alias, "contiv-pool:") || l.Group != "" && l.Group != "default"
@@ -120,7 +121,7 @@ func (r *rig) links() []link {
 	return list
 }
 
-// allocations are the addresses on record by container.
+// allocations returns the recorded addresses by container.
 func (r *rig) allocations() map[string][]string {
 	r.t.Helper()
 	var report struct {
@@ -137,7 +138,7 @@ func (r *rig) allocations() map[string][]string {
 	return all
 }
 
-// onlyPods says that the node has what these pods need and nothing else: on record, in VPP and in its namespace.
+// onlyPods checks that the node has what these pods need and nothing else: on record, in VPP and in its namespace.
 func (r *rig) onlyPods(pods []*testbed.Pod) {
 	r.t.Helper()
 	r.check(r.findOthers(pods))
@@ -201,7 +202,7 @@ func addrStrings(addrs []netip.Addr) []string {
 	return out
 }
 
-// executed are all operations that the scheduler has carried out since the agent started.
+// executed returns all operations that the scheduler has carried out since the agent started.
 func (r *rig) executed() []string {
 	r.t.Helper()
 	var records []txn.Record
@@ -209,7 +210,7 @@ func (r *rig) executed() []string {
 	var ops []string
 	for _, rec := range records {
 		for _, op := range rec.Executed {
-			// The Linux driver receives its input at each start, being a part of the agent.
+			// The Linux driver is a part of the agent, so it receives its input at each start.
 			if strings.HasPrefix(op.Key, "config/contiv/driver/") || strings.HasPrefix(op.Key, "contiv/driver/") {
 				continue
 			}
@@ -230,7 +231,7 @@ func (r *rig) writes() float64 {
 	return n
 }
 
-// requests are what the agent has asked of VPP since it started.
+// requests returns the agent's requests to VPP since it started.
 func (r *rig) requests() string {
 	r.t.Helper()
 	body, err := r.Get(r.ctx, "/metrics")
@@ -244,7 +245,8 @@ func (r *rig) requests() string {
 	return out.String()
 }
 
-// poolFull waits until the warm pool has what it should: it takes a while to make an interface, and rests four times as long.
+// poolFull waits until the warm pool has its full size: it takes a while to make an interface, and then waits four times as
+// long.
 func (r *rig) poolFull() {
 	r.t.Helper()
 	if r.mode.linux || r.mode.tap {
@@ -272,7 +274,7 @@ func (r *rig) poolFull() {
 	})
 }
 
-// quiet waits until nothing is written to VPP any more.
+// quiet waits until the agent has stopped writing to VPP.
 func (r *rig) quiet() {
 	r.t.Helper()
 	r.poolFull()
@@ -288,7 +290,7 @@ func (r *rig) quiet() {
 	})
 }
 
-// identity is what must not change while a pod lives.
+// identity returns the properties that must not change during the life of a pod.
 func (r *rig) identity(p *testbed.Pod) string {
 	r.t.Helper()
 	out, err := p.Run(r.ctx, "ip", "-j", "addr", "show", "eth0")

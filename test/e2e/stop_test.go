@@ -14,15 +14,15 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestStopIsBounded: SIGTERM ends the agent within daemon.StopLimit, whatever it waits for, and its log names what was late. The next agent completes what was under
-// way.
+// TestStopIsBounded checks that SIGTERM ends the agent within daemon.StopLimit, whatever it waits for, and that its log names the part that was late.
+// The next agent completes the pending operations.
 func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		modes []mode
 		hang  func(r *rig, file string) (undo func())
-		names string // what the log reports as late; empty: nothing is
+		names string // the parts that the log reports as late; empty: none
 	}{
 		{"VPP does not answer", []mode{tap, veth}, (*rig).freezeVPP, "controller did not shut down within 3s; it has been handling "},
 		{"tools do not end", []mode{iptables}, (*rig).hangTools, "controller did not shut down within 3s; it has been handling "},
@@ -42,11 +42,11 @@ func TestStopIsBounded(t *testing.T) {
 					pod := r.pod(p)
 					go func() { _, err := r.CNI.Add(r.ctx, pod); added <- err }()
 				}
-				time.Sleep(200 * time.Millisecond) // the agent has begun with them
+				time.Sleep(200 * time.Millisecond) // the agent has started the operations
 				took := r.terminate()
 				undo()
 				for range 4 {
-					<-added // may have failed
+					<-added // the ADD may have failed
 				}
 				log := r.LogTail(1000)
 				if late := strings.Contains(log, "did not s"); tc.names == "" && late || !strings.Contains(log, tc.names) {
@@ -61,7 +61,7 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// TestStopWithoutEtcd: an agent that waits for an etcd that accepts connections and never answers ends, too.
+// TestStopWithoutEtcd checks that an agent ends that waits for an etcd that accepts connections and never answers.
 func TestStopWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
@@ -84,7 +84,7 @@ func TestStopWithoutEtcd(t *testing.T) {
 	})
 }
 
-// TestStopWhileStarting: SIGTERM ends an agent at any moment of its start.
+// TestStopWhileStarting checks that SIGTERM ends an agent at any time during its start.
 func TestStopWhileStarting(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
@@ -114,7 +114,7 @@ func (r *rig) freezeVPP(string) (undo func()) {
 	return func() { r.must(r.VPP.Thaw()) }
 }
 
-// slowTools gives the agent iptables commands that hang while there is the file hang.
+// slowTools gives the agent iptables commands that hang while the file hang exists.
 func slowTools(t *testing.T, hang string) setup {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nwhile [ -e \"$HANG\" ]; do sleep 0.1; done\nPATH=" + os.Getenv("PATH") + "\nexec \"${0##*/}\" \"$@\"\n"
@@ -138,14 +138,14 @@ func (r *rig) hangTools(hang string) (undo func()) {
 	return func() { r.must(os.Remove(hang)) }
 }
 
-// fillREST has readers that read nothing on both of the agent's listeners.
+// fillREST opens connections on both of the agent's listeners that read no answers.
 func (r *rig) fillREST(string) (undo func()) {
 	tcp := r.slowReaders("tcp", "127.0.0.1:9999", "/scheduler/dump")
 	unix := r.slowReaders("unix", r.RESTSocket(), "/controller/event-history")
 	return func() { tcp(); unix() }
 }
 
-// silentCallers are callers of the CNI socket that ask nothing.
+// silentCallers opens connections to the CNI socket that send no request.
 func (r *rig) silentCallers(string) (undo func()) {
 	var conns []net.Conn
 	for range 50 {

@@ -11,7 +11,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestVPPKilled: a VPP that crashes comes back with everything, and pods do not notice more than the gap.
+// TestVPPKilled checks that after a crash of VPP its whole configuration is restored, and that pods lose only
+// packets during the outage.
 func TestVPPKilled(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
@@ -56,7 +57,8 @@ func (r *rig) identities(pods []*testbed.Pod) []string {
 	return out
 }
 
-// TestVPPKilledWhilePodsCome: what was half done when VPP went is done when it is back.
+// TestVPPKilledWhilePodsCome checks that operations that were interrupted by the end of VPP are completed when
+// it is back.
 func TestVPPKilledWhilePodsCome(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
@@ -69,7 +71,7 @@ func TestVPPKilledWhilePodsCome(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- parallel(5, pods, r.addAtLast) }()
 		for range 2 {
-			// Some pods are there, some are not.
+			// Some pods are complete, some are not.
 			enough := len(r.allocations()) + 4
 			r.within(time.Minute, "pods come", func() error {
 				if n := len(r.allocations()); n < min(enough, len(pods)) {
@@ -86,7 +88,7 @@ func TestVPPKilledWhilePodsCome(t *testing.T) {
 	})
 }
 
-// addAtLast repeats an ADD that fails, as a runtime does.
+// addAtLast retries an ADD that fails, as a runtime does.
 func (r *rig) addAtLast(p *testbed.Pod) error {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()
@@ -102,7 +104,8 @@ func (r *rig) addAtLast(p *testbed.Pod) error {
 	})
 }
 
-// TestVPPFrozen: a VPP that does not answer fails requests in bounded time, and nothing is lost when it goes on.
+// TestVPPFrozen checks that requests to a VPP that does not answer fail in bounded time, and that nothing is
+// lost when it continues.
 func TestVPPFrozen(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap}, func(t *testing.T, m mode) {

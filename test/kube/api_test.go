@@ -18,10 +18,10 @@ import (
 
 const apiServer = "https://10.10.0.1:6443"
 
-// api is a client of the API server. It is plain HTTP: what a test sends is what it says.
+// api is a client of the API server. It uses plain HTTP requests, so that a test defines exactly what is sent.
 type api struct {
 	http  *http.Client
-	token string // of a service account; else the client certificate says who asks
+	token string // of a service account; without it the client certificate authenticates
 }
 
 // newAPI authenticates with a certificate of the lab's PKI, or with a token.
@@ -77,7 +77,7 @@ func (a *api) request(ctx context.Context, method, path string, body any) (*http
 	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // only for the message
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // only for the error message
 		return nil, fmt.Errorf("%s %s: %w", method, path, &statusError{resp.StatusCode, strings.TrimSpace(string(text))})
 	}
 	return resp, nil
@@ -97,7 +97,7 @@ func (a *api) do(ctx context.Context, method, path string, body, into any) error
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// pod is what tests look at.
+// pod has the fields that tests use.
 type pod struct {
 	Metadata struct {
 		Name              string
@@ -136,15 +136,14 @@ func (p *pod) ips() []string {
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// pods lists those with the label app=….
+// pods returns the pods with the label app=….
 func (a *api) pods(ctx context.Context, app string) ([]pod, error) {
 	var list struct{ Items []pod }
 	err := a.do(ctx, http.MethodGet, podsPath+"?labelSelector=app%3D"+app, nil, &list)
 	return list.Items, err
 }
 
-// watchPods calls back with each event and the time at which it came, until the callback says that it has seen enough. A watch that the API
-// server ends is begun again.
+// watchPods calls see with each event and its time of arrival, until see returns true. A watch that the API server ends is started again.
 func (a *api) watchPods(ctx context.Context, app string, see func(kind string, p pod, at time.Time) (enough bool)) error {
 	for {
 		err := a.watchOnce(ctx, app, see)

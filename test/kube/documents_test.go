@@ -16,15 +16,16 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// documentsScript has the commands of README.md, docs/install.md and docs/upgrade.md that need a cluster. TestCommandsAreRun of docs compares.
+// documentsScript has the commands of README.md, docs/install.md and docs/upgrade.md that need a cluster. TestCommandsAreRun of docs compares
+// them.
 const documentsScript = "../../docs/testdata/kubernetes.txtar"
 
-// TestDocuments follows the documents by the letter on two bare nodes with kube-proxy, as kubeadm leaves them. Commands of the script,
-// besides testscript's own:
+// TestDocuments runs the commands of the documents exactly as written, on two bare nodes with kube-proxy, as kubeadm leaves them.
+// Commands of the script, besides testscript's own:
 //
 //	helm, kubectl  the programs; N is the second node's name, 192.0.2.10 the API server's address
 //	netctl         the alias of docs/install.md
-//	ctr, rm        on both nodes; bin/images is where the images of this run are
+//	ctr, rm        on both nodes; bin/images is the folder of the images of this run
 //	ready          waits until both nodes are ready
 //
 // What a command prints is in the test's log.
@@ -36,7 +37,7 @@ func TestDocuments(t *testing.T) {
 	images, err := builtImages()
 	w.must(err)
 	w.must(w.loadChartsEtcd(images))
-	w.kubectl("label", "node", w.nodes[0].name, "node-role.kubernetes.io/control-plane=") // as kubeadm does
+	w.kubectl("label", "node", w.nodes[0].name, "node-role.kubernetes.io/control-plane=") // kubeadm does the same
 	helm := filepath.Join(filepath.Dir(binDir), "helm")
 	build := exec.CommandContext(w.ctx, "go", "build", "-o", helm, "helm.sh/helm/v3/cmd/helm")
 	build.Dir = renderFolder
@@ -62,7 +63,7 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// loadChartsEtcd gives the nodes the etcd image that the chart names, in place of the registry.
+// loadChartsEtcd loads the etcd image that the chart names on the nodes, because there is no registry.
 func (w *world) loadChartsEtcd(i images) error {
 	values, err := os.ReadFile("../../k8s/contiv-vpp/values.yaml")
 	if err != nil {
@@ -81,13 +82,13 @@ func (w *world) loadChartsEtcd(i images) error {
 	return nil
 }
 
-// letter runs the commands of the documents.
+// letter runs the commands of the documents exactly as written.
 type letter struct {
 	*world
 	root, images, helm string
 }
 
-// program is a command on the administrator's machine, in the directory of the repository.
+// program runs a command on the administrator's machine, in the directory of the repository.
 func (l *letter) program(path string) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		for i, arg := range args {

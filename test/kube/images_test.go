@@ -17,18 +17,18 @@ const (
 	agentImage = "docker.io/contiv/agent"
 	vppImage   = "docker.io/contiv/vpp"
 	imageTag   = "0.1.0"
-	upgradeTag = "0.1.1" // of an agent that is built differently
+	upgradeTag = "0.1.1" // tag of an agent that is built differently
 	etcdImage  = "registry.k8s.io/etcd"
 	etcdTag    = "lab"
 
-	// shimInImage stands in for /dev/vhost-net where the kernel has none.
+	// shimInImage is the stand-in for /dev/vhost-net if the kernel has none.
 	shimInImage = "usr/lib/contiv/vhostshim.so"
 )
 
-// images are archives: those that `make images` makes, and what a test needs beside them.
+// images is a folder of archives: those of `make images`, and additional ones for tests.
 type images struct{ dir string }
 
-// builtImages are made once; every cluster takes them.
+// builtImages builds the images once; every cluster uses them.
 var builtImages = sync.OnceValues(func() (images, error) {
 	i := images{filepath.Join(filepath.Dir(binDir), "images")}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -75,7 +75,7 @@ func hasVhost() bool {
 	return err == nil
 }
 
-// repack makes an image of what another has, if there is one, with some files put in or replaced: path in the image to file.
+// repack makes an image from another one, if that exists, and adds or replaces files: path in the image to file.
 func repack(ctx context.Context, from, to, name string, files map[string]string) error {
 	root, err := os.MkdirTemp(filepath.Dir(to), "root-")
 	if err != nil {
@@ -107,7 +107,7 @@ func repack(ctx context.Context, from, to, name string, files map[string]string)
 	return nil
 }
 
-// load gives images to all nodes.
+// load loads images on all nodes.
 func (w *world) load(archives ...string) {
 	w.t.Helper()
 	w.must(each(len(w.nodes), func(i int) error {

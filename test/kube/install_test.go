@@ -16,7 +16,7 @@ const (
 	renderFolder = "../../k8s/render"
 )
 
-// install does what the README says: the chart, with values for this cluster.
+// install follows the README: it applies the chart, with values for this cluster.
 func (w *world) install() {
 	w.t.Helper()
 	start := time.Now()
@@ -28,7 +28,7 @@ func (w *world) install() {
 	}
 	w.load(archives...)
 	w.t.Logf("the nodes have the images after %s", since(start))
-	// The chart wants etcd on a node of the control plane.
+	// The chart requires etcd on a node of the control plane.
 	w.kubectl("label", "node", w.nodes[0].name, "node-role.kubernetes.io/control-plane=")
 	if w.setup.dataplane == "auto" {
 		w.kubectl("label", "node", w.nodes[0].name, "contiv.dev/dataplane=vpp")
@@ -39,7 +39,7 @@ func (w *world) install() {
 	w.t.Logf("nodes are ready %s after `kubectl apply`", since(start))
 }
 
-// values are those of this cluster; the tag is the agent's.
+// values returns the values for this cluster; tag is the tag of the agent's image.
 func (w *world) values(tag string) []byte {
 	args := ""
 	if hasVPP(w.setup) && !hasVhost() {
@@ -81,7 +81,7 @@ func (w *world) render(tag string, flags ...string) []byte {
 	return rendered
 }
 
-// testHelmTest runs the pod that `helm test` runs: the connectivity test passes, between the nodes.
+// testHelmTest runs the pod of `helm test`: the connectivity test between the nodes passes.
 func testHelmTest(w *world) {
 	manifest := w.render(imageTag, "-tests")
 	_, err := kubectl(w.ctx, manifest, "apply", "--validate=strict", "-f", "-")
@@ -109,8 +109,8 @@ func testHelmTest(w *world) {
 	w.must(err)
 }
 
-// testUpgrade: the DaemonSet gets another image under traffic; no packet is lost, and the new agents serve pods. VPP is not
-// touched.
+// testUpgrade changes the image of the DaemonSet under traffic; no packet is lost, and the new agents serve pods. VPP is not
+// restarted.
 func testUpgrade(w *world) {
 	pods := w.webPods("steady", 2)
 	streams, loads := w.traffic(pods)
@@ -133,7 +133,8 @@ func testUpgrade(w *world) {
 	w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(after[0].v4(), webPort), after[0].Metadata.Name)
 }
 
-// testNetctl: the command line in any agent's pod reaches all nodes, by the chart's certificates and token, and finds no fault.
+// testNetctl checks that the command line in any agent's pod reaches all nodes, with the chart's certificates and token, and
+// finds no fault.
 func testNetctl(w *world) {
 	pods := w.webPods("asked", 2)
 	names := w.kubectl("-n", agentNamespace, "get", "pods", "-l", "app.kubernetes.io/component=agent", "-o", "name")
@@ -152,7 +153,7 @@ func testNetctl(w *world) {
 			w.t.Errorf("netctl pods lacks %s:\n%s", p.Metadata.Name, list)
 		}
 	}
-	w.t.Logf("netctl check:\n%s", netctl("check")) // fails if it finds something
+	w.t.Logf("netctl check:\n%s", netctl("check")) // fails if it reports a fault
 	netctl("ping", "default/"+pods[0].Metadata.Name, "default/"+pods[1].Metadata.Name)
 }
 

@@ -7,11 +7,11 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// testcase is something that is tried on a cluster.
+// testcase is a test on a cluster.
 type testcase struct {
 	name string
 	run  func(*world)
-	// on reports where it makes sense; nil: everywhere.
+	// on reports whether the case applies to a cluster; nil: it applies to all.
 	on func(setup) bool
 }
 
@@ -21,15 +21,16 @@ func hasVPP(s setup) bool  { return s.dataplane == "vpp" || mixed(s) }
 func mixed(s setup) bool   { return s.dataplane == "auto" }
 func relayed(s setup) bool { return s.relay }
 
-// full is where all is tried. Agents as processes are for the short way from a change to a cluster; the relay differs in how
-// the agents hear of Kubernetes, and two dataplanes in one cluster in what is between the nodes.
+// full reports whether a cluster runs all cases. Agents as processes are for quick tests of a change on a cluster; the relay
+// differs in how the agents receive the state of Kubernetes, and two dataplanes in one cluster differ in the path between
+// the nodes.
 func full(s setup) bool     { return s.installed && !s.relay && !mixed(s) }
 func fullVPP(s setup) bool  { return full(s) && hasVPP(s) }
 func vppPods(s setup) bool  { return s.installed && hasVPP(s) }
 func compared(s setup) bool { return full(s) || s.reference() }
 func restarts(s setup) bool { return ours(s) && !s.relay && !mixed(s) }
 
-// cases, in the order in which they run on one cluster.
+// cases returns the cases, in the order in which they run on one cluster.
 func cases() []testcase {
 	return []testcase{
 		{"manifests", testManifests, full},
@@ -54,7 +55,7 @@ func cases() []testcase {
 		{"times", testTimes, full},
 		{"VPP kept", testVPPKept, vppPods},
 		{"reboot", testReboot, full},
-		// Late: scheduler and controllers take up to half a minute to watch again what they have lost.
+		// This case is late: after it, scheduler and controllers take up to half a minute to restart their watches.
 		{"API server away", testAPIServerAway, full},
 		{"logs", testLogs, ours},
 		{"RBAC", testRBAC, full},
@@ -62,7 +63,7 @@ func cases() []testcase {
 	}
 }
 
-// TestKube runs all cases on the reference first, whose figures the others are measured against.
+// TestKube runs all cases on the reference first, because the results of the others are compared with it.
 func TestKube(t *testing.T) {
 	reference := &results{}
 	for _, s := range []setup{
@@ -94,15 +95,15 @@ func TestKube(t *testing.T) {
 	}
 }
 
-// in is the world as a subtest sees it.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	sub := *w
 	sub.t = t
 	return &sub
 }
 
-// results are what was measured on one cluster.
+// results are the measurements on one cluster.
 type results struct {
 	measured bool
-	failed   int // connections during rolling updates
+	failed   int // failed connections during rolling updates
 }

@@ -19,13 +19,13 @@ import (
 
 const runDir = "/run/kubelab" // lab/lib.sh: KUBELAB_RUN
 
-// setup reports what cluster to make.
+// setup describes the cluster to make.
 type setup struct {
 	name      string
-	dataplane string // of the agent; "" for the reference: bridge and kube-proxy
-	installed bool   // by the chart; else the agents are processes in the nodes
-	relay     bool   // the agents take the state of Kubernetes from etcd, where contiv-ksr brings it
-	documents bool   // bare nodes with kube-proxy and the networks of the documents; a script installs
+	dataplane string // dataplane of the agent; "" for the reference: bridge and kube-proxy
+	installed bool   // installed by the chart; otherwise the agents are processes in the nodes
+	relay     bool   // the agents read the state of Kubernetes from etcd, where contiv-ksr writes it
+	documents bool   // bare nodes with kube-proxy and the networks of the documents; a script installs contiv
 }
 
 func (s setup) reference() bool { return s.dataplane == "" }
@@ -38,7 +38,7 @@ type world struct {
 	setup setup
 	nodes []*node
 
-	reference, results *results // what the reference has measured, and what this cluster has
+	reference, results *results // measurements of the reference, and of this cluster
 }
 
 // newWorld makes a cluster of two nodes, with the agent or the reference in them.
@@ -55,7 +55,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.within(60*time.Second, "the nodes are ready", w.nodesReady)
 	t.Logf("%s: two nodes ready after %s", s.name, since(start))
 	w.manifest("lab/coredns.yaml")
-	w.within(time.Minute, "CoreDNS runs", func() error { // so that it is not counted as a test's
+	w.within(time.Minute, "CoreDNS runs", func() error { // so that it does not count as part of a test
 		out := w.kubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].status.phase}")
 		if out != "Running" {
 			return fmt.Errorf("it is %q", out)
@@ -65,13 +65,14 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
-// newNodes makes a cluster of two nodes without pods. Those of the reference have their network.
+// newNodes makes a cluster of two nodes without pods. The nodes of the reference have their
+// network.
 func newNodes(t *testing.T, s setup) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), worldLimit())
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, setup: s}
-	_ = lab(ctx, nil, "down.sh") // what an interrupted run has left; an error means: nothing
+	_ = lab(ctx, nil, "down.sh") // remains of an interrupted run; an error means that there are none
 	audit, err := auditArgs()
 	w.must(err)
 	t.Cleanup(w.close)
@@ -86,7 +87,7 @@ func newNodes(t *testing.T, s setup) *world {
 	return w
 }
 
-// labEnv says to the scripts what cluster to make.
+// labEnv returns the environment that describes the cluster to the scripts.
 func (w *world) labEnv() []string {
 	if w.setup.documents {
 		return []string{"DNS=0", "CNI_CONF=none", "SERVICES=10.96.0.0/12", "PODS=10.1.0.0/16"}
@@ -102,7 +103,8 @@ func (w *world) labEnv() []string {
 func lab(ctx context.Context, env []string, script string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join("lab", script), args...)
 	cmd.Env = append(os.Environ(), env...)
-	// Not a pipe: the processes that the script leaves behind would keep it open.
+	// The output does not go to a pipe, because the processes that the script leaves behind would
+	// keep it open.
 	out, err := os.CreateTemp("", "kubelab-")
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func (w *world) close() {
 	}
 }
 
-// inspect logs what the pods of the installation say.
+// inspect logs the output of the pods of the installation.
 func (w *world) inspect() {
 	for _, args := range [][]string{
 		{"-n", agentNamespace, "get", "pods", "-o", "wide"},
@@ -174,7 +176,7 @@ func (w *world) within(limit time.Duration, what string, ok func() error) {
 	}
 }
 
-// kubectl is how users talk to the cluster.
+// kubectl runs kubectl, as users do.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
 	out, err := kubectl(w.ctx, nil, args...)
@@ -235,7 +237,7 @@ func (w *world) nodesReady() error {
 	return nil
 }
 
-// hostProcess is a part of the control plane.
+// hostProcess returns the PID of a part of the control plane.
 func hostProcess(name string) (int, error) {
 	data, err := os.ReadFile(filepath.Join(runDir, "pid", name))
 	if err != nil {
@@ -244,7 +246,7 @@ func hostProcess(name string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(data)))
 }
 
-// stopAPIServer kills the API server; what it returns starts it again.
+// stopAPIServer kills the API server; start starts it again.
 func (w *world) stopAPIServer() (start func()) {
 	w.t.Helper()
 	pid, err := hostProcess("kube-apiserver")
@@ -273,5 +275,5 @@ func (w *world) stopAPIServer() (start func()) {
 	}
 }
 
-// since is a duration as people read it.
+// since returns a rounded duration.
 func since(start time.Time) time.Duration { return time.Since(start).Round(10 * time.Millisecond) }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// setLimit is how many members a set of a policy may have on the cluster with contiv-ksr. No other test and no suite has sets as large as that.
+// setLimit is the limit of members of a set of a policy on the cluster with contiv-ksr. No other test and no suite has sets as large as that.
 const setLimit = 40
 
-// testLargeSets: a NetworkPolicy and a ClusterNetworkPolicy whose sets are over the limit fail closed and say so to the user: the agents write an Event
-// on the one, contiv-ksr writes a condition into the other. Smaller sets open what they allow.
+// testLargeSets checks that a NetworkPolicy and a ClusterNetworkPolicy whose sets are over the limit fail closed and that this is reported to the
+// user: the agents write an Event on the former, contiv-ksr writes a condition into the latter. Smaller sets open what they allow.
 func testLargeSets(w *world) {
 	w.clusterPolicies()
 	clients, servers := w.webPods("near", 1), w.webPods("guarded", 1)
@@ -44,7 +44,7 @@ func testLargeSets(w *world) {
 	deny := func(members int) {
 		w.t.Helper()
 		all := networks(members, "203.0.113.0/24")
-		half := len(all) / 2 // the API takes 25 of one peer
+		half := len(all) / 2 // the API allows 25 networks for one peer
 		w.apply("{apiVersion: policy.networking.k8s.io/v1alpha2, kind: ClusterNetworkPolicy, metadata: {name: large}, spec: {tier: Admin, priority: 1,\n" +
 			"  subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: guarded}}}}, egress: [{action: Deny,\n" +
 			"  to: [{networks: [" + strings.Join(all[:half], ", ") + "]}, {networks: [" + strings.Join(all[half:], ", ") + "]}]}]}}")
@@ -94,7 +94,7 @@ func testLargeSets(w *world) {
 	w.within(30*time.Second, "a deny with a small set leaves other traffic alone", answers)
 }
 
-// networks are some networks and, behind them, as many others as make up a count.
+// networks returns the given networks and as many others as are needed for a count.
 func networks(count int, some ...string) []string {
 	for i := len(some); i < count; i++ {
 		some = append(some, fmt.Sprintf("192.168.%d.0/30", i))
@@ -102,7 +102,7 @@ func networks(count int, some ...string) []string {
 	return some
 }
 
-// clusterPolicies gives the cluster the CRD of ClusterNetworkPolicy, in the version that the product is built for, until the test has ended.
+// clusterPolicies installs the CRD of ClusterNetworkPolicy, in the version for which the product is built, until the test has ended.
 func (w *world) clusterPolicies() {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/network-policy-api").Output()

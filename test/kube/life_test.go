@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// traffic is what runs while things are restarted: echo requests between pods of one node and of two, in both families, and
-// connections to a pod and to a service that all of them serve.
+// traffic starts the traffic that runs while parts are restarted: echo requests between pods of one node and of two, in both
+// families, and connections to a pod and to a service that all of them serve.
 func (w *world) traffic(pods []*client) (streams []*stream, loads []*load) {
 	w.t.Helper()
 	a, b := w.unlike(pods)
@@ -26,8 +26,8 @@ func (w *world) traffic(pods []*client) (streams []*stream, loads []*load) {
 		w.startStream("pods of one node, IPv4", a.ns, beside.v4()),
 		w.startStream("node and pod", w.node(a.Spec.NodeName).host, a.v4()),
 	}
-	// Not from the pod that uses the service: VPP takes a connection to a backend for the one to the service that had the same
-	// port of the client a while ago.
+	// Another pod is used than for the service: VPP takes a connection to a backend for an earlier one to the service that had
+	// the same port of the client.
 	loads = []*load{w.startLoad("pod to pod", beside.ns, hostPort(b.v4(), webPort), 20*time.Millisecond)}
 	s := w.service(a.Metadata.Labels["app"])
 	for _, ip := range s.Spec.ClusterIPs {
@@ -40,14 +40,14 @@ func (w *world) traffic(pods []*client) (streams []*stream, loads []*load) {
 	return streams, append(loads, w.startLoad("outside to "+server, nil, server, 20*time.Millisecond))
 }
 
-// ending is a way in which an agent ends.
+// ending is a way to end an agent.
 type ending struct {
 	name string
 	sig  syscall.Signal
-	from string // where the next one comes from
+	from string // folder of the binaries of the next agent
 }
 
-// waysToEnd: in a pod the agent is killed; the rest is testUpgrade.
+// waysToEnd returns the ways to end an agent: in a pod it is only killed, because testUpgrade tests the others.
 func (w *world) waysToEnd() []ending {
 	if w.setup.installed {
 		return []ending{{"killed", syscall.SIGKILL, binDir}}
@@ -58,8 +58,8 @@ func (w *world) waysToEnd() []ending {
 	}
 }
 
-// testAgentRestart: an agent that is stopped, killed or replaced by another version costs no packet, and pods that come and go
-// meanwhile are served.
+// testAgentRestart checks that an agent that is stopped, killed or replaced by another version loses no packet, and that pods
+// that are added and deleted in the meantime are served.
 func testAgentRestart(w *world) {
 	pods := w.webPods("steady", 2)
 	streams, loads := w.traffic(pods)
@@ -83,7 +83,8 @@ func testAgentRestart(w *world) {
 	w.ended(loads...)
 }
 
-// testKubeletRestart: pods go on while the kubelet is away; it finds them when it is back, and starts new ones.
+// testKubeletRestart checks that pods continue while the kubelet does not run; after its restart the kubelet finds them, and
+// starts new ones.
 func testKubeletRestart(w *world) {
 	pods := w.webPods("steady", 2)
 	streams, loads := w.traffic(pods)
@@ -104,14 +105,14 @@ func testKubeletRestart(w *world) {
 	}
 }
 
-// testDrain: a node is drained; its pods start on the other, and come back to it later.
+// testDrain drains a node; its pods start on the other node, and later on this node again.
 func testDrain(w *world) {
 	w.apply(deployment("moving", 6))
 	w.t.Cleanup(func() { w.kubectl("delete", "deployment", "moving"); w.deletePods("moving") })
 	w.readyPods("moving", 6)
 	drained := w.nodes[1]
 	start := time.Now()
-	// CoreDNS, too: all of a node's.
+	// This includes CoreDNS.
 	w.kubectl("drain", drained.name, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=90s")
 	defer w.kubectl("uncordon", drained.name)
 	pods := w.readyPods("moving", 6)
@@ -141,8 +142,8 @@ func testDrain(w *world) {
 	})
 }
 
-// testAPIServerAway: the API server ends in the middle of a churn of pods. Traffic goes on, also over an agent's restart; what
-// the kubelets know of is started; and afterwards all is as it should be.
+// testAPIServerAway stops the API server while pods are added and deleted. Traffic continues, also during an agent's restart;
+// pods that the kubelets have received are started; and afterwards the state is complete.
 func testAPIServerAway(w *world) {
 	pods := w.webPods("steady", 2)
 	for i := range 10 {
@@ -163,7 +164,7 @@ func testAPIServerAway(w *world) {
 		}
 		return err
 	})
-	time.Sleep(time.Second) // an agent that is killed may lose what it received in the last moment before (kube.Deps.SaveInterval)
+	time.Sleep(time.Second) // an agent that is killed may lose changes that it received just before (kube.Deps.SaveInterval)
 	start := w.stopAPIServer()
 	for _, n := range w.nodes {
 		began := time.Now()
@@ -173,7 +174,7 @@ func testAPIServerAway(w *world) {
 	for _, to := range pods {
 		w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(to.v4(), webPort), to.Metadata.Name)
 	}
-	time.Sleep(3 * time.Second) // the kubelets work on what they know
+	time.Sleep(3 * time.Second) // the kubelets handle the pods that they have received
 	start()
 	for _, c := range w.readyPods("new", 10) {
 		w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(c.v4(), webPort), c.Metadata.Name)
@@ -184,7 +185,7 @@ func testAPIServerAway(w *world) {
 	w.ended(loads...)
 }
 
-// testLogs: nothing in the agents' logs says that something went wrong that nothing noticed.
+// testLogs checks that the agents' logs have no faults that the tests have not detected.
 func testLogs(w *world) {
 	for _, n := range w.nodes {
 		out, err := w.agentLog(n)
@@ -195,7 +196,7 @@ func testLogs(w *world) {
 	}
 }
 
-// agentLog is what the agents of a node have said since the node is there; of pods, those that are still known there.
+// agentLog returns the agents' log of a node since the node was created; for pods, only of those that still exist in the node.
 func (w *world) agentLog(n *node) (string, error) {
 	files := []string{filepath.Join(n.dir, "log", "agent.log")}
 	if w.setup.installed {

@@ -15,11 +15,11 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// answerTimeout is the time that a connection may take. A lost SYN is sent again after one second: a connection that takes longer than that has
-// lost packets, but has not failed.
+// answerTimeout is the timeout of a connection. A lost SYN is sent again after one second: a slower connection has lost packets, but has not
+// failed.
 const answerTimeout = 5 * time.Second
 
-// ask gets a path by HTTP on its own connection. The calling thread's network namespace is where the client is.
+// ask gets a path by HTTP on its own connection. The client is in the calling thread's network namespace.
 func ask(server, path string) (string, error) {
 	conn, err := net.DialTimeout("tcp", server, answerTimeout)
 	if err != nil {
@@ -43,7 +43,7 @@ func ask(server, path string) (string, error) {
 	return strings.TrimSpace(body), nil
 }
 
-// askFrom is ask from a namespace; nil is this machine, outside of the cluster.
+// askFrom is like ask, from a namespace; nil is this machine, outside of the cluster.
 func askFrom(ns *testbed.Namespace, server, path string) (answer string, err error) {
 	if ns == nil {
 		return ask(server, path)
@@ -55,24 +55,24 @@ func askFrom(ns *testbed.Namespace, server, path string) (answer string, err err
 	return answer, err
 }
 
-// hostPort is an address and a port as dialers take them.
+// hostPort joins an address and a port for dialers.
 func hostPort(ip string, port int) string { return net.JoinHostPort(ip, fmt.Sprint(port)) }
 
-// load is connections that are made one after the other, for as long as something else happens.
+// load makes connections one after the other, during another action.
 type load struct {
 	name string
 	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu      sync.Mutex
-	ok      int            // guarded by mu, as all that follow
-	failed  []string       // why
-	servers map[string]int // who answered
+	ok      int            // guarded by mu, like all fields below
+	failed  []string       // reasons
+	servers map[string]int // number of answers by server
 	slowest time.Duration
 }
 
-// startLoad makes a connection every interval from a namespace, each asks for the server's name. A connection that hangs delays
-// the others of its worker only: there are several.
+// startLoad makes a connection every interval from a namespace, and each requests the server's name. A connection that hangs delays only the
+// others of its worker: there are several workers.
 func (w *world) startLoad(name string, ns *testbed.Namespace, server string, interval time.Duration) *load {
 	const workers = 4
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -124,7 +124,7 @@ func (l *load) note(answer string, err error, took time.Duration) {
 	l.servers[answer]++
 }
 
-// end stops the load and says what became of it.
+// end stops the load and prints its results.
 func (l *load) end() (failed int) {
 	l.stop()
 	l.done.Wait()
@@ -169,7 +169,7 @@ type stream struct {
 
 const streamInterval = 5 * time.Millisecond
 
-// startStream pings until it is ended.
+// startStream pings until the stream is ended.
 func (w *world) startStream(name string, from *testbed.Namespace, to string) *stream {
 	ctx, cancel := context.WithCancel(w.ctx)
 	s := &stream{name: name, interval: streamInterval, stop: cancel, done: make(chan struct{})}
@@ -182,7 +182,7 @@ func (w *world) startStream(name string, from *testbed.Namespace, to string) *st
 	return s
 }
 
-// lost ends a stream and returns what it has lost.
+// lost ends a stream and returns the number of its lost packets.
 func (w *world) lost(s *stream) int {
 	w.t.Helper()
 	s.stop()
@@ -197,7 +197,7 @@ func (w *world) lost(s *stream) int {
 	return s.result.Lost()
 }
 
-// unhurt ends streams and fails the test if they lost anything.
+// unhurt ends streams and fails the test if they lost packets.
 func (w *world) unhurt(streams ...*stream) {
 	w.t.Helper()
 	for _, s := range streams {
@@ -210,7 +210,7 @@ func (w *world) unhurt(streams ...*stream) {
 	}
 }
 
-// family picks the address of a family.
+// family returns the address of a family.
 func family(ips []string, v6 bool) string {
 	i := slices.IndexFunc(ips, func(ip string) bool {
 		a, err := netip.ParseAddr(ip)

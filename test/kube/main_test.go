@@ -1,26 +1,26 @@
 // Package kube tests on a real Kubernetes: API server, controllers, scheduler, and nodes with kubelet and containerd, each in
-// namespaces of its own (lab/, scripts). The agent runs in the nodes as it does for users; beside it, for comparison, the
-// reference bridge plugin with kube-proxy. `make e2e` runs it, on these clusters one after the other (CLUSTERS=name,name):
+// its own namespaces (scripts in lab/). The agent runs in the nodes as it does for users; the reference bridge plugin with
+// kube-proxy runs for comparison. `make e2e` runs it, on these clusters one after the other (CLUSTERS=name,name):
 //
-//	reference        bridge and kube-proxy, which the others are compared with
-//	linux, vpp       agents as processes in the nodes: a short way from a change to a cluster
-//	installed        the chart, with etcd and TLS, on the kernel's dataplane: everything
-//	installed-vpp    the same on VPP, in pods of its own: everything, and what may happen to VPP
-//	installed-auto   the chart as it comes: one node on VPP and one on the kernel, by label
-//	installed-relay  agents that hear of Kubernetes from contiv-ksr
+//	reference        bridge and kube-proxy; the others are compared with it
+//	linux, vpp       agents as processes in the nodes: for quick tests of a change
+//	installed        the chart, with etcd and TLS, on the kernel's dataplane: all tests
+//	installed-vpp    the same on VPP, in separate pods: all tests, and those of faults of VPP
+//	installed-auto   the chart with its defaults: one node on VPP and one on the kernel, by label
+//	installed-relay  agents that receive the state of Kubernetes from contiv-ksr
 //	documents        the commands of README.md and docs/ as they are written, with the real helm (documents_test.go)
 //
-// Suites that others have written run on the clusters of the chart, but only if -run names them (suites_test.go), as
+// Test suites of other projects run on the clusters of the chart, but only if -run names them (suites_test.go), as
 // `make e2e CLUSTERS=installed-auto SUITES=netpol,cnp,conformance` does:
 //
 //	netpol       Kubernetes' tests of NetworkPolicy
 //	cnp          the conformance tests of ClusterNetworkPolicy, of sigs.k8s.io/network-policy-api
 //	conformance  the conformance tests of Kubernetes' SIG Network
 //
-// SCTP among them is the handshake, by raw packets, where the kernel has no SCTP sockets (lab/rawsctp).
+// If the kernel has no SCTP sockets, their SCTP tests make only the handshake, with raw packets (lab/rawsctp).
 //
-// One test at a time on a machine: the nodes are joined by a bridge in the machine's own network namespace (10.10.0.0/24,
-// fd00:10::/64), ports 6443, 2379 and 2479 are taken.
+// Only one test can run at a time on a machine: a bridge in the machine's own network namespace connects the nodes (10.10.0.0/24,
+// fd00:10::/64), and ports 6443, 2379 and 2479 are used.
 package kube
 
 import (
@@ -32,7 +32,7 @@ import (
 	"testing"
 )
 
-// binDir has the binaries under test; upgradeDir the same, built differently: another version.
+// binDir has the binaries under test; upgradeDir has the same programs in another version, which is built differently.
 var binDir, upgradeDir string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -62,7 +62,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// whyNot reports why there can be no cluster here.
+// whyNot returns the reason why a cluster cannot run here.
 func whyNot() string {
 	if os.Getenv("CONTIV_KUBE") == "" {
 		return "a real Kubernetes takes the machine's own addresses and ports: make e2e"
@@ -78,7 +78,7 @@ func whyNot() string {
 	return ""
 }
 
-// cacheDir is where lab/build.sh puts what it builds.
+// cacheDir returns the folder into which lab/build.sh writes.
 func cacheDir() string {
 	if dir := os.Getenv("KUBELAB_CACHE"); dir != "" {
 		return dir

@@ -24,12 +24,12 @@ import (
 type node struct {
 	name string
 	i    int    // 1, 2, …
-	dir  string // of its files on this machine
+	dir  string // folder of its files on this machine
 	init int    // PID of its first process
 
 	agent *process
 	vpp   *process
-	host  *testbed.Namespace // what runs on the node itself, as hostNetwork pods do
+	host  *testbed.Namespace // namespace of the node itself, as for hostNetwork pods
 }
 
 func newNode(i int) (*node, error) {
@@ -46,14 +46,15 @@ func newNode(i int) (*node, error) {
 	return n, nil
 }
 
-// ip is the node's address, as Kubernetes has it.
+// ip returns the node's address in Kubernetes.
 func (n *node) ip() string  { return fmt.Sprintf("10.10.0.1%d", n.i) }
 func (n *node) ip6() string { return fmt.Sprintf("fd00:10::1%d", n.i) }
 
-// path is a file of the node as this machine sees it.
+// path returns the path of a file of the node on this machine.
 func (n *node) path(file string) string { return fmt.Sprintf("/proc/%d/root%s", n.init, file) }
 
-// config is contiv.conf: the pods' networks are those that the API server has; VPP has addresses of its own beside the host's.
+// config returns contiv.conf: the pods' networks are those of the API server; VPP has its own addresses in addition to the
+// host's.
 func (w *world) config() string {
 	conf := `nodeToNodeTransport: vxlan
 useTAPInterfaces: true
@@ -80,7 +81,7 @@ ipamConfig:
 	return conf
 }
 
-// onVPP reports whether a node's packets are VPP's: with auto, the first's.
+// onVPP reports whether VPP processes a node's packets: with auto, only the first node's.
 func (w *world) onVPP(n *node) bool {
 	return w.setup.dataplane == "vpp" || w.setup.dataplane == "auto" && n.i == 1
 }
@@ -88,7 +89,7 @@ func (w *world) onVPP(n *node) bool {
 func (n *node) vppIP() string  { return fmt.Sprintf("10.10.0.10%d", n.i) }
 func (n *node) vppIP6() string { return fmt.Sprintf("fd00:10::10%d", n.i) }
 
-// startAgents installs the plugin and starts the agent on every node, after VPP where VPP is.
+// startAgents installs the plugin and starts the agent on every node, after VPP if the node has it.
 func (w *world) startAgents() {
 	w.t.Helper()
 	credential := w.agentCredential()
@@ -121,7 +122,7 @@ func (n *node) installCNI(from string) error {
 }
 
 // installConflist makes the node ready. On VPP a pod's answers leave by VPP and not by the host, where portmap has translated
-// the request: the host has to be the client.
+// the request: so portmap must also replace the client's address with the host's.
 func (n *node) installConflist(dataplane string) error {
 	portmap := object{"type": "portmap", "capabilities": object{"portMappings": true}, "masqAll": dataplane == "vpp"}
 	list, err := json.Marshal(object{"cniVersion": "1.1.0", "name": "contiv", "plugins": []any{
@@ -153,7 +154,7 @@ func (n *node) agentReady(ctx context.Context) error {
 	return err
 }
 
-// rest asks the agent.
+// rest sends a GET request to the agent.
 func (n *node) rest(ctx context.Context, path string) (string, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", n.path("/run/contiv/rest.sock"))
@@ -175,7 +176,7 @@ func (n *node) rest(ctx context.Context, path string) (string, error) {
 	return string(body), err
 }
 
-// segmentPrefix begins the names of VPP's shared memory.
+// segmentPrefix is the prefix of the names of VPP's shared memory.
 const segmentPrefix = "kubelab-"
 
 // startVPP starts VPP as the VPP container does, without hugepages.
@@ -214,7 +215,7 @@ plugins { %s plugin dpdk_plugin.so { disable } }
 	return err
 }
 
-// podNamespace finds the network namespace that has an address.
+// podNamespace returns the network namespace that has an address.
 func (n *node) podNamespace(ip string) (*testbed.Namespace, error) {
 	want, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -228,7 +229,7 @@ func (n *node) podNamespace(ip string) (*testbed.Namespace, error) {
 	for _, e := range entries {
 		ns := &testbed.Namespace{Name: n.name + "/" + e.Name(), File: filepath.Join(dir, e.Name())}
 		found := false
-		_ = ns.Do(func() error { // a namespace that is going away has no addresses
+		_ = ns.Do(func() error { // a namespace that is being removed has no addresses
 			found = hasAddress(want)
 			return nil
 		})
@@ -253,7 +254,7 @@ func hasAddress(want netip.Addr) bool {
 	return false
 }
 
-// kubelet is the node's kubelet.
+// kubelet returns the PID of the node's kubelet.
 func (n *node) kubelet(ctx context.Context) (int, error) {
 	out, err := n.sh(ctx, "pgrep -x kubelet")
 	if err != nil {
@@ -283,13 +284,13 @@ func (n *node) restartKubelet(ctx context.Context, after time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(after): // so long the kubelet is away
+	case <-time.After(after): // the kubelet does not run for this time
 	}
 	_, err = n.start("kubelet", nil, argv...)
 	return err
 }
 
-// restartAgent ends the agent by a signal and starts it again, maybe another version; in a pod the kubelet does that.
+// restartAgent ends the agent by a signal and starts it again, possibly another version; in a pod the kubelet does that.
 func (w *world) restartAgent(n *node, sig syscall.Signal, from string) {
 	w.t.Helper()
 	if w.setup.installed {
@@ -301,7 +302,8 @@ func (w *world) restartAgent(n *node, sig syscall.Signal, from string) {
 	w.within(60*time.Second, n.name+": the agent is back", func() error { return n.agentReady(w.ctx) })
 }
 
-// endAll sends a signal to the node's processes of a name, as the kernel has it (15 characters), and waits until they are gone.
+// endAll sends a signal to the node's processes with a name, as the kernel stores it (15 characters), and waits until they have
+// ended.
 func (n *node) endAll(ctx context.Context, name string, sig syscall.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

@@ -18,10 +18,10 @@ const (
 	allPodsUp = 90 * time.Second
 )
 
-// object is a piece of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// webPod answers with its name on webPort, by HTTP and UDP; the kubelet probes it.
+// webPod returns a pod that answers with its name on webPort, by HTTP and UDP; the kubelet probes it.
 func webPod(name, app, node string) object {
 	return object{
 		"apiVersion": "v1", "kind": "Pod",
@@ -54,7 +54,8 @@ type client struct {
 func (c *client) v4() string { return family(c.ips(), false) }
 func (c *client) v6() string { return family(c.ips(), true) }
 
-// webPods makes pods of an application, so many on every node, and waits until they are ready; they are gone after the test.
+// webPods makes pods of an application, perNode on every node, and waits until they are ready; they are deleted after the
+// test.
 func (w *world) webPods(app string, perNode int) []*client {
 	w.t.Helper()
 	for i := range perNode {
@@ -71,7 +72,7 @@ func (w *world) create(pod object) {
 	w.must(w.do(w.ctx, http.MethodPost, podsPath, pod, nil))
 }
 
-// readyPods waits until an application has so many ready pods and no others.
+// readyPods waits until an application has exactly count ready pods and no others.
 func (w *world) readyPods(app string, count int) []*client {
 	w.t.Helper()
 	var pods []pod
@@ -120,7 +121,7 @@ func (w *world) node(name string) *node {
 	return nil
 }
 
-// deletePods removes an application's pods and waits until they are gone.
+// deletePods deletes an application's pods and waits until they no longer exist.
 func (w *world) deletePods(app string) {
 	w.t.Helper()
 	path := podsPath + "?labelSelector=app%3D" + app + "&gracePeriodSeconds=1"
@@ -134,7 +135,7 @@ func (w *world) deletePods(app string) {
 	})
 }
 
-// each runs f for all i at once and returns what went wrong.
+// each runs f for all i at once and returns the errors.
 func each(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -150,7 +151,7 @@ func each(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// unlike are two of a list that are on different nodes.
+// unlike returns two clients of a list that are on different nodes.
 func (w *world) unlike(clients []*client) (a, b *client) {
 	w.t.Helper()
 	for _, c := range clients {

@@ -15,14 +15,14 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// process is a program inside a node. It dies with the node at the latest.
+// process is a program inside a node. It ends with the node at the latest.
 type process struct {
 	name string
-	pid  int // of the program itself, as this machine counts
+	pid  int // of the program itself, in this machine's PID namespace
 	log  string
 }
 
-// enter is a command that runs in all the node's namespaces.
+// enter returns a command that runs in all the node's namespaces.
 func (n *node) enter(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{
 		"-t", strconv.Itoa(n.init), "-m", "-p", "-n", "-u", "--", name}, args...)...)
@@ -64,7 +64,7 @@ func (n *node) start(name string, env []string, argv ...string) (*process, error
 	return p, err
 }
 
-// onlyChild is the process that nsenter has started.
+// onlyChild returns the process that nsenter has started.
 func onlyChild(parent int) (int, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
 	if err != nil {
@@ -75,7 +75,7 @@ func onlyChild(parent int) (int, error) {
 
 func (p *process) running() bool { return alive(p.pid) }
 
-// alive is false for zombies.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -85,7 +85,7 @@ func alive(pid int) bool {
 	return ok && !strings.HasPrefix(state, "Z")
 }
 
-// end sends a signal and waits until the program is gone.
+// end sends a signal and waits until the program has ended.
 func (p *process) end(sig syscall.Signal) error { return endProcess(p.pid, p.name, sig) }
 
 func endProcess(pid int, name string, sig syscall.Signal) error {
@@ -102,7 +102,7 @@ func endProcess(pid int, name string, sig syscall.Signal) error {
 	})
 }
 
-// tail is the end of a log file.
+// tail returns the end of a log file.
 func tail(file string, lines int) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -115,7 +115,7 @@ func tail(file string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// commandLine is what a process was started with.
+// commandLine returns the command line of a process.
 func commandLine(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -127,7 +127,7 @@ func commandLine(pid int) ([]string, error) {
 	return strings.Split(strings.TrimRight(string(data), "\x00"), "\x00"), nil
 }
 
-// linesWith are the lines of a text that have one of the words.
+// linesWith returns the lines of a text that contain one of the words.
 func linesWith(text string, words ...string) (found []string) {
 	for line := range strings.Lines(text) {
 		for _, word := range words {

@@ -22,7 +22,7 @@ const (
 	agentUser      = "system:serviceaccount:" + agentNamespace + ":" + agentAccount
 )
 
-// auditPolicy has the API server note what the agent asks for.
+// auditPolicy makes the API server log the agent's requests.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -31,12 +31,12 @@ rules:
 - {level: None}
 `
 
-// auditFiles are the policy and the log.
+// auditFiles returns the paths of the policy and the log.
 func auditFiles() (policy, log string) {
 	return filepath.Join(os.TempDir(), "kubelab-audit.yaml"), filepath.Join(os.TempDir(), "kubelab-audit.log")
 }
 
-// auditArgs are the API server's options for it.
+// auditArgs returns the API server's options for the audit log.
 func auditArgs() (string, error) {
 	policy, log := auditFiles()
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -45,7 +45,7 @@ func auditArgs() (string, error) {
 	return "--audit-policy-file=" + policy + " --audit-log-path=" + log, os.WriteFile(policy, []byte(auditPolicy), 0o644)
 }
 
-// permissions are what of the published manifest says what the agent may do.
+// permissions returns the RBAC objects of the published manifest.
 func permissions() (string, error) {
 	data, err := os.ReadFile(manifestFile)
 	if err != nil {
@@ -65,7 +65,7 @@ func permissions() (string, error) {
 	return strings.Join(out, "\n---\n"), nil
 }
 
-// agentToken is a credential of the agent's service account, which has the rights that the manifest gives it and no others.
+// agentToken returns a token of the agent's service account, which has the rights that the manifest gives it and no others.
 func (w *world) agentToken() string {
 	w.t.Helper()
 	rules, err := permissions()
@@ -77,7 +77,7 @@ func (w *world) agentToken() string {
 	return review.Status.Token
 }
 
-// agentCredential is the agent's kubeconfig.
+// agentCredential returns the agent's kubeconfig.
 func (w *world) agentCredential() []byte {
 	w.t.Helper()
 	ca, err := os.ReadFile(filepath.Join(runDir, "pki", "ca.crt"))
@@ -91,7 +91,7 @@ current-context: lab
 `, apiServer, base64.StdEncoding.EncodeToString(ca), w.agentToken())
 }
 
-// testRBAC: the agent's account can do what the agent does, and nothing that would help an attacker.
+// testRBAC checks that the agent's account has the rights that the agent uses, and none that would help an attacker.
 func testRBAC(w *world) {
 	agent, err := newAPI(filepath.Join(runDir, "pki"), "", w.agentToken())
 	w.must(err)
@@ -114,7 +114,7 @@ func testRBAC(w *world) {
 		{http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 			object{"roleRef": object{"kind": "ClusterRole", "name": "cluster-admin"}}},
 		{http.MethodPost, "/api/v1/namespaces/" + agentNamespace + "/serviceaccounts/" + agentAccount + "/token", object{}},
-		// Its own node only, which a token that belongs to no pod does not have.
+		// The agent may change only its own node, and a token that is not bound to a pod has none.
 		{http.MethodPatch, "/api/v1/nodes/node1/status", object{"status": object{"phase": "x"}}},
 	} {
 		err := agent.do(w.ctx, deny.method, deny.path, deny.body, nil)
@@ -125,7 +125,7 @@ func testRBAC(w *world) {
 	}
 }
 
-// audited is an access as the API server noted it.
+// audited is a request in the API server's audit log.
 type audited struct {
 	Verb      string
 	ObjectRef struct{ APIGroup, Resource, Subresource string }
@@ -141,7 +141,7 @@ func (a audited) right() string {
 	return strings.TrimPrefix(a.ObjectRef.APIGroup+"/"+resource, "/") + " " + a.Verb
 }
 
-// testRightsUsed: there is no right that the agent does not use, and none that it lacks.
+// testRightsUsed checks that the agent uses every right that it has, and that no right is missing.
 func testRightsUsed(w *world) {
 	_, logFile := auditFiles()
 	data, err := os.ReadFile(logFile)
@@ -151,7 +151,7 @@ func testRightsUsed(w *world) {
 		var a audited
 		w.must(json.Unmarshal(lines.Bytes(), &a))
 		if !strings.HasPrefix(a.UserAgent, "contiv") {
-			continue // what the test itself asked for
+			continue // a request of the test itself
 		}
 		used[a.right()] = true
 		if a.Status.Code == http.StatusForbidden {
@@ -173,13 +173,13 @@ func testRightsUsed(w *world) {
 	w.t.Logf("%d rights are used", len(used))
 }
 
-// rare are rights that are not used on every cluster: client-go lists where the API server cannot stream what there is, Events report what
-// is wrong, and not every cluster has a ClusterNetworkPolicy.
+// rare reports whether a right is not used on every cluster: client-go lists only if the API server cannot stream lists, Events are
+// written only for faults, and not every cluster has a ClusterNetworkPolicy.
 func rare(right string) bool {
 	return strings.HasSuffix(right, " list") || strings.HasPrefix(right, "events ") || strings.Contains(right, "/clusternetworkpolicies/status ")
 }
 
-// rights are those of the agent's roles, as "group/resource verb".
+// rights returns the rights of the agent's roles, as "group/resource verb".
 func (w *world) rights() []string {
 	w.t.Helper()
 	var all []string
@@ -210,7 +210,7 @@ func (w *world) rights() []string {
 	return slices.Compact(all)
 }
 
-// testManifests: the API server takes everything that is published, and nothing in it is unknown to it.
+// testManifests checks that the API server accepts all published manifests, without unknown fields.
 func testManifests(w *world) {
 	start := time.Now()
 	out := w.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", manifestFile)

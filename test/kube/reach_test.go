@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// testPods: pods reach pods of their own node and of others, nodes reach pods, pods reach nodes and what is outside, in both
-// families.
+// testPods checks that pods reach pods of their own node and of others, nodes reach pods, and pods reach nodes and addresses
+// outside, in both families.
 func testPods(w *world) {
 	pods := w.webPods("mesh", 2)
 	for _, from := range pods {
@@ -46,7 +46,7 @@ func (w *world) answers(client string, ns *testbed.Namespace, server, want strin
 	})
 }
 
-// kubectlExec does it as a user would.
+// kubectlExec does the same as a user would.
 func (w *world) kubectlExec(from, to *client) {
 	w.t.Helper()
 	out := w.kubectl("exec", from.Metadata.Name, "--", "curl", "-s", "-m", "5", "http://"+hostPort(to.v4(), webPort)+"/hostname")
@@ -58,7 +58,8 @@ func (w *world) kubectlExec(from, to *client) {
 	}
 }
 
-// outwards: a server outside of the cluster sees the node's address, not the pod's, to which it would have no way back.
+// outwards checks that a server outside of the cluster receives the node's address, not the pod's, to which the server has
+// no route.
 func (w *world) outwards(pods []*client) {
 	w.t.Helper()
 	for _, at := range []string{"10.10.0.1", "fd00:10::1"} {
@@ -88,7 +89,7 @@ func (w *world) outwards(pods []*client) {
 	}
 }
 
-// testHostPort: portmap, chained after our plugin, leads a port of the node to a pod.
+// testHostPort checks that portmap, chained after our plugin, forwards a port of the node to a pod.
 func testHostPort(w *world) {
 	const port = 18080
 	pod := webPod("hostport", "hostport", w.nodes[0].name)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// testReboot: the node with etcd is turned off and on again. What runs on the other goes on; pods of the node come back, with
+// testReboot turns the node with etcd off and on again. Pods on the other node continue; pods of the node start again, with
 // new addresses, and are served.
 func testReboot(w *world) {
 	pods := w.webPods("steady", 2)
 	n := w.nodes[0]
-	var there []*client // on the other node
+	var there []*client // pods on the other node
 	for _, p := range pods {
 		if p.Spec.NodeName != n.name {
 			there = append(there, p)

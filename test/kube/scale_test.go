@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// testScale: a hundred pods come, each with addresses of its own and each reachable, and go without leaving anything.
+// testScale adds a hundred pods, each with its own addresses and reachable, and deletes them without leaving anything behind.
 func testScale(w *world) {
 	before := make([]string, len(w.nodes))
 	for i, n := range w.nodes {
@@ -68,7 +68,7 @@ func (w *world) none(app string) error {
 	return err
 }
 
-// leftovers is what pods leave behind on a node, if anything does: addresses, links, namespaces, values of the scheduler.
+// leftovers returns the objects that pods have left behind on a node: addresses, links, namespaces, values of the scheduler.
 func (w *world) leftovers(n *node) (string, error) {
 	out, err := n.sh(w.ctx, "ip -o link | wc -l; ip netns | wc -l; ip route | wc -l; ip -6 route | wc -l; "+
 		"nft list ruleset 2>/dev/null | grep -v counter | wc -l")
@@ -96,7 +96,8 @@ func (w *world) leftovers(n *node) (string, error) {
 	return fmt.Sprintf("%s, %d addresses,%s", strings.Join(strings.Fields(out), " "), len(ipam.Allocations), values), nil
 }
 
-// deployment of web pods; they go on answering for a while when they are instructed to end, so that load balancers can follow.
+// deployment returns a deployment of web pods; after the request to terminate they answer for a while, so that load balancers
+// can update.
 func deployment(app string, replicas int) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// svc is what tests need to know of a service.
+// svc has the data of a service that tests use.
 type svc struct {
 	Spec struct {
 		ClusterIPs []string
@@ -22,7 +22,7 @@ type svc struct {
 
 func (s *svc) nodePort() int { return s.Spec.Ports[0].NodePort }
 
-// service makes a dual-stack service of an application, with a node port; it is gone after the test.
+// service makes a dual-stack service of an application, with a node port; it is deleted after the test.
 func (w *world) service(app string) *svc {
 	w.t.Helper()
 	w.apply(fmt.Sprintf(`apiVersion: v1
@@ -40,7 +40,7 @@ spec:
 	return s
 }
 
-// nodeAddresses take node ports: on VPP those of VPP, which has some of its own beside the host's.
+// nodeAddresses returns the addresses with node ports: on VPP those of VPP, which has its own in addition to the host's.
 func (w *world) nodeAddresses(n *node) []string {
 	if w.onVPP(n) {
 		return []string{n.vppIP(), n.vppIP6()}
@@ -48,7 +48,7 @@ func (w *world) nodeAddresses(n *node) []string {
 	return []string{n.ip(), n.ip6()}
 }
 
-// testServices: pods, nodes and what is outside reach all backends of a service, and none that is gone.
+// testServices checks that pods, nodes and clients outside reach all backends of a service, and no removed one.
 func testServices(w *world) {
 	pods := w.webPods("web", 2)
 	s := w.service("web")
@@ -69,19 +69,19 @@ func testServices(w *world) {
 	}
 }
 
-// refused reports what became of a connection that should be refused at once.
+// refused checks that a connection is refused at once.
 func refused(ns *testbed.Namespace, server string) error {
 	start := time.Now()
 	if answer, err := askFrom(ns, server, "/hostname"); err == nil {
 		return fmt.Errorf("%s answers", answer)
 	}
-	if took := time.Since(start); took > 3*time.Second { // a second: the client sends its SYN again
+	if took := time.Since(start); took > 3*time.Second { // one second is normal: the client sends its SYN again
 		return fmt.Errorf("it took %s to fail", took)
 	}
 	return nil
 }
 
-// everywhere asks the service from everywhere until exactly the named servers answer.
+// everywhere sends requests to the service from all places until exactly the named servers answer.
 func (w *world) everywhere(s *svc, pods []*client, names []string) {
 	w.t.Helper()
 	for _, ip := range s.Spec.ClusterIPs {
@@ -100,8 +100,8 @@ func (w *world) everywhere(s *svc, pods []*client, names []string) {
 	}
 }
 
-// spread asks a number of times; in the end, all of the servers must have answered and no other. With n servers, one of them is
-// silent in k answers with a probability of about n·(1-1/n)^k: 40 for 4 servers, 1 in 25,000.
+// spread sends a number of requests; all of the servers must have answered and no other. With n servers, the probability that
+// one of them gives none of k answers is about n·(1-1/n)^k: with k=40 and 4 servers, 1 in 25,000.
 func (w *world) spread(client string, ns *testbed.Namespace, server string, names []string) {
 	w.t.Helper()
 	w.within(15*time.Second, fmt.Sprintf("%s reaches %v at %s", client, names, server), func() error {
@@ -123,7 +123,7 @@ func (w *world) spread(client string, ns *testbed.Namespace, server string, name
 	})
 }
 
-// testDNS: names of services resolve, by UDP and TCP, and `curl http://name` works.
+// testDNS checks that names of services resolve, by UDP and TCP, and that `curl http://name` works.
 func testDNS(w *world) {
 	w.kubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
 	pods := w.webPods("named", 1)
@@ -156,7 +156,7 @@ func testDNS(w *world) {
 	}
 }
 
-// testRolling: all pods of a deployment are replaced while connections are made to its service from everywhere.
+// testRolling replaces all pods of a deployment while connections are made to its service from all places.
 func testRolling(w *world) {
 	w.apply(deployment("roll", 4))
 	w.t.Cleanup(func() { w.kubectl("delete", "deployment", "roll"); w.deletePods("roll") })
@@ -204,7 +204,7 @@ func testRolling(w *world) {
 	}
 }
 
-// late logs how long the agents were behind the API server, and what they complained about.
+// late logs the delay of the agents behind the API server, and their warnings and errors.
 func (w *world) late() {
 	for _, n := range w.nodes {
 		metrics, err := n.rest(w.ctx, "/metrics")

@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// suite is a set of tests that others have written. They take ten minutes and more each, so a suite runs only if -run names it:
-// `make e2e CLUSTERS=installed-auto SUITES=netpol,cnp`.
+// suite is a test suite of another project. Each takes ten minutes or more, so a suite runs only if -run names it: `make e2e
+// CLUSTERS=installed-auto SUITES=netpol,cnp`.
 type suite struct {
 	name    string
-	program string // which lab/build.sh makes if it is asked to
-	tests   int    // so many there are: passed, failed, and skipped by themselves
+	program string // lab/build.sh builds it on request
+	tests   int    // expected number of tests: passed, failed, and skipped by the suite itself
 	run     func(w *world, s suite, log string) (verdicts, error)
 }
 
-// suiteLimit is several times what each takes on an idle machine of two cores.
+// suiteLimit is several times the duration of each suite on an idle machine with two cores.
 const suiteLimit = 45 * time.Minute
 
 func suites() []suite {
@@ -39,7 +39,7 @@ func suites() []suite {
 	}
 }
 
-// withSuites adds those suites that are asked for to the cases.
+// withSuites adds the requested suites to the cases.
 func withSuites(to []testcase) []testcase {
 	for _, s := range suites() {
 		if suiteWanted(s.name) {
@@ -55,7 +55,7 @@ func suiteWanted(name string) bool {
 	return f != nil && regexp.MustCompile(`\b`+name+`\b`).MatchString(f.Value.String())
 }
 
-// worldLimit is how long a cluster may be used.
+// worldLimit returns how long a cluster may be used.
 func worldLimit() time.Duration {
 	limit := 20 * time.Minute
 	for _, s := range suites() {
@@ -70,7 +70,7 @@ func (s suite) test(w *world) {
 	if _, err := os.Stat(filepath.Join(cacheDir(), "bin", s.program)); err != nil {
 		w.t.Skipf("%s is not built: test/kube/lab/build.sh %s", s.program, strings.TrimSuffix(s.program, ".test"))
 	}
-	// It stays after the test: a failure has no other place where it is explained.
+	// The log stays after the test, because it has the only explanation of a failure.
 	log := filepath.Join(os.TempDir(), fmt.Sprintf("contiv-%s-%s.log", s.name, w.setup.name))
 	w.routePods()
 	start := time.Now()
@@ -91,7 +91,7 @@ func (s suite) test(w *world) {
 	}
 }
 
-// routePods lets the API server reach pods, for its proxy: it runs beside the nodes, not on one.
+// routePods makes pods reachable for the API server's proxy, because the API server does not run on a node.
 func (w *world) routePods() {
 	w.t.Helper()
 	for _, p := range w.webPods("proxied", 1) {
@@ -133,7 +133,7 @@ func (v verdicts) String() string {
 	return text
 }
 
-// program runs a suite's program; its output goes to the log. That tests have failed is no error.
+// program runs a suite's program; its output goes to the log. A failed test of the suite is not an error.
 func (w *world) program(log, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, suiteLimit+2*time.Minute)
 	defer cancel()
@@ -145,7 +145,7 @@ func (w *world) program(log, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(cacheDir(), "bin", name), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(runDir, "kubeconfig"))
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the programs then say where they are
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the programs then print where they are
 	cmd.WaitDelay = time.Minute
 	err = cmd.Run()
 	if ended := (*exec.ExitError)(nil); ctx.Err() == nil && errors.As(err, &ended) && ended.Exited() {
@@ -154,7 +154,7 @@ func (w *world) program(log, name string, args ...string) error {
 	return err
 }
 
-// ginkgo runs those tests of Kubernetes whose names match.
+// ginkgo returns a function that runs the tests of Kubernetes whose names match.
 func ginkgo(focus string) func(*world, suite, string) (verdicts, error) {
 	return func(w *world, s suite, log string) (v verdicts, err error) {
 		report := filepath.Join(w.t.TempDir(), "report.json")
@@ -170,7 +170,7 @@ func ginkgo(focus string) func(*world, suite, string) (verdicts, error) {
 	}
 }
 
-// ginkgoVerdicts reads a report, which has the tests that were not meant, too: skipped without a reason.
+// ginkgoVerdicts parses a report, which also has the tests that were not selected: skipped without a reason.
 func ginkgoVerdicts(report []byte) (v verdicts, err error) {
 	var suites []struct {
 		SpecReports []struct {
@@ -208,7 +208,7 @@ func clusterNetworkPolicy(w *world, s suite, log string) (v verdicts, err error)
 
 var goVerdict = regexp.MustCompile(`(?m)^    --- (PASS|FAIL|SKIP): TestConformance/(\S+) `)
 
-// goVerdicts reads what a program of Go's tests prints.
+// goVerdicts parses the output of a program of Go tests.
 func goVerdicts(output string) (v verdicts) {
 	for _, m := range goVerdict.FindAllStringSubmatch(output, -1) {
 		v.add(m[1], m[2])

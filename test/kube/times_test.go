@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// times are what a number of pods took that were made at once.
+// times are the durations for a number of pods that were created at the same time.
 type times struct {
 	network, running []time.Duration // since each pod was scheduled; sorted
-	all              time.Duration   // from the first request until the last pod runs
+	all              time.Duration   // from the first request until the last pod is running
 }
 
 func quantile(sorted []time.Duration, q float64) time.Duration {
@@ -22,11 +22,11 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 }
 
 // testTimes measures how long pods take from being scheduled to their network (the kubelet's condition
-// PodReadyToStartContainers) and until they run. The kubelet, containerd and the API server have most of it; hence in turns with
-// the reference plugin, on the same nodes.
+// PodReadyToStartContainers) and until they run. The kubelet, containerd and the API server take most of the time; so contiv and
+// the reference plugin are measured in turns, on the same nodes.
 func testTimes(w *world) {
 	for _, round := range []struct{ count, times int }{{1, 5}, {20, 2}, {100, 1}} {
-		var got [2]times // contiv, bridge
+		var got [2]times // contiv and bridge
 		for range round.times {
 			for i, bridge := range []bool{false, true} {
 				w.usePlugin(bridge)
@@ -43,7 +43,7 @@ func testTimes(w *world) {
 	w.usePlugin(false)
 }
 
-// add puts another round to the former ones: of the time until all run, the best counts.
+// add merges another round into the previous ones: of the time until all run, the minimum counts.
 func (t *times) add(more times) {
 	t.network = append(t.network, more.network...)
 	t.running = append(t.running, more.running...)
@@ -54,15 +54,15 @@ func (t *times) add(more times) {
 	}
 }
 
-// String is in milliseconds.
+// String returns the times in milliseconds.
 func (t times) String() string {
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	return fmt.Sprintf("network p50 %d ms, max %d ms; running p50 %d ms, max %d ms; all %d ms",
 		ms(quantile(t.network, 0.5)), ms(quantile(t.network, 1)), ms(quantile(t.running, 0.5)), ms(quantile(t.running, 1)), ms(t.all))
 }
 
-// usePlugin puts the configuration of the reference plugin before ours, or takes it away, and waits until containerd goes by
-// it. There must be no pods: their end is the business of the plugin that has made them.
+// usePlugin installs the configuration of the reference plugin before ours, or removes it, and waits until containerd uses it.
+// There must be no pods, because pods must be deleted by the plugin that has added them.
 func (w *world) usePlugin(bridge bool) {
 	w.t.Helper()
 	want := netip.MustParsePrefix("10.244.0.0/16")
@@ -116,7 +116,7 @@ func bridgeConflist(node int) string {
   {"type": "portmap", "capabilities": {"portMappings": true}}]}`, node)
 }
 
-// measure makes pods and removes them.
+// measure creates pods and deletes them.
 func (w *world) measure(app string, count int) times {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Minute)
@@ -160,7 +160,7 @@ func (w *world) measure(app string, count int) times {
 	return got
 }
 
-// pausePod does nothing.
+// pausePod returns a pod that does nothing.
 func pausePod(name, app string) object {
 	return object{
 		"apiVersion": "v1", "kind": "Pod",

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// The programs of VPP's container, as the kernel names them.
+// The programs of VPP's container, by the names that the kernel shows.
 const (
 	vppProcess        = "vpp_main"
 	supervisorProcess = "contiv-vpp-supe"
 )
 
-// outage is what pods of a node see while something happens to VPP there: how much is lost is logged, more than a limit is a
-// fault.
+// outage measures the loss of packets for pods of a node during an event of VPP there: the loss is logged, and a loss above a limit
+// is a fault.
 func (w *world) outage(what string, pods []*client, limit time.Duration, happen func()) {
 	w.t.Helper()
 	streams, loads := w.traffic(pods)
-	time.Sleep(time.Second) // of traffic before
+	time.Sleep(time.Second) // traffic before the event
 	start := time.Now()
 	happen()
 	for _, p := range pods {
 		w.reaches(pods[0], p)
 	}
 	w.t.Logf("%s: all pods answer after %s", what, since(start))
-	time.Sleep(time.Second) // of traffic afterwards
+	time.Sleep(time.Second) // traffic after the event
 	for _, s := range streams {
 		s.stop()
 	}
@@ -47,7 +47,7 @@ func (w *world) outage(what string, pods []*client, limit time.Duration, happen 
 	}
 }
 
-// reaches: a pod gets answers of another in both families.
+// reaches checks that a pod receives answers from another in both families.
 func (w *world) reaches(from, to *client) {
 	w.t.Helper()
 	for _, ip := range to.ips() {
@@ -61,7 +61,7 @@ func (w *world) reaches(from, to *client) {
 	}
 }
 
-// newPodOn: a node serves new pods, too.
+// newPodOn checks that a node serves new pods, too.
 func (w *world) newPodOn(n *node, from *client, name string) {
 	w.t.Helper()
 	w.create(webPod(name, name, n.name))
@@ -69,13 +69,13 @@ func (w *world) newPodOn(n *node, from *client, name string) {
 	w.reaches(from, w.readyPods(name, 1)[0])
 }
 
-// testVPPKill: VPP is killed under traffic. The pods keep their links and addresses; what is lost is what came in the meantime.
+// testVPPKill kills VPP under traffic. The pods keep their links and addresses; only packets during the outage are lost.
 func testVPPKill(w *world) {
 	pods := w.webPods("steady", 2)
 	n := w.node(pods[0].Spec.NodeName)
 	for i := range 3 {
 		w.outage(fmt.Sprintf("kill %d", i+1), pods, 10*time.Second, func() {
-			if w.setup.installed { // the supervisor starts it
+			if w.setup.installed { // the supervisor restarts it
 				w.must(n.endAll(w.ctx, vppProcess, syscall.SIGKILL))
 				return
 			}
@@ -86,7 +86,7 @@ func testVPPKill(w *world) {
 	w.newPodOn(n, pods[0], "after-vpp")
 }
 
-// vppContainer is VPP's on a node: how often the kubelet has started it, and the process in it.
+// vppContainer is the state of VPP's container on a node: how often the kubelet has started it, and its process.
 type vppContainer struct {
 	pod      string
 	restarts int
@@ -137,7 +137,7 @@ func (w *world) vppReady(n *node) (c vppContainer) {
 	return c
 }
 
-// vpps are the containers of VPP on all nodes, if there are any.
+// vpps returns the containers of VPP on all nodes, if there are any.
 func (w *world) vpps() (all []vppContainer) {
 	w.t.Helper()
 	for _, n := range w.nodes {
@@ -148,7 +148,7 @@ func (w *world) vpps() (all []vppContainer) {
 	return all
 }
 
-// testVPPFrozen: VPP stands still for a while. It is said not to be ready, and nothing kills it: it goes on where it was.
+// testVPPFrozen stops VPP for a while. It is reported as not ready, and is not killed: it continues with its state.
 func testVPPFrozen(w *world) {
 	pods := w.webPods("steady", 2)
 	n := w.node(pods[0].Spec.NodeName)
@@ -171,8 +171,8 @@ func testVPPFrozen(w *world) {
 	}
 }
 
-// testVPPContainer: VPP's container is killed, as the kernel does when memory is short and as the kubelet does; its pod is
-// replaced, as for an upgrade of VPP. The kubelet starts it again, pods keep their links and addresses.
+// testVPPContainer kills VPP's container, as the kernel does when memory is short and as the kubelet does; and replaces its pod, as
+// for an upgrade of VPP. The kubelet starts it again, pods keep their links and addresses.
 func testVPPContainer(w *world) {
 	pods := w.webPods("steady", 2)
 	n := w.node(pods[0].Spec.NodeName)
@@ -193,7 +193,8 @@ func testVPPContainer(w *world) {
 	w.newPodOn(n, pods[0], "after-vpp-pod")
 }
 
-// testVPPOutOfMemory: VPP reaches the memory limit of its container. The kernel ends VPP, the supervisor starts it again.
+// testVPPOutOfMemory checks the case that VPP reaches the memory limit of its container. The kernel kills VPP, the supervisor
+// starts it again.
 func testVPPOutOfMemory(w *world) {
 	pods := w.webPods("steady", 2)
 	n := w.node(pods[0].Spec.NodeName)
@@ -204,8 +205,8 @@ func testVPPOutOfMemory(w *world) {
 		restore, err := limits.tighten(4 << 20)
 		w.must(err)
 		defer restore()
-		// Routes take heap that no VPP has touched before.
-		_, _ = n.sh(w.ctx, "timeout 20 vppctl -s /run/vpp/cli.sock ip route add 203.0.113.0/32 count 200000 via 10.10.0.1") // it dies
+		// The routes need heap that VPP has not used before.
+		_, _ = n.sh(w.ctx, "timeout 20 vppctl -s /run/vpp/cli.sock ip route add 203.0.113.0/32 count 200000 via 10.10.0.1") // VPP dies
 		w.within(30*time.Second, "VPP is another", func() error {
 			if _, err := os.Stat(n.path("/proc/" + before.vpp)); err == nil {
 				return errors.New("it lives")
@@ -220,7 +221,8 @@ func testVPPOutOfMemory(w *world) {
 	w.t.Logf("VPP's container was started again %d times by the kubelet", after.restarts-before.restarts)
 }
 
-// testVPPKept: whatever else has happened, the kubelet has never started a container of VPP again: nothing found a healthy one ill.
+// testVPPKept checks that the kubelet has never restarted a container of VPP for other reasons: no probe found a healthy VPP
+// unhealthy.
 func testVPPKept(w *world) {
 	for _, c := range w.vpps() {
 		if c.restarts != 0 {
@@ -229,7 +231,7 @@ func testVPPKept(w *world) {
 	}
 }
 
-// memoryLimit is a container's, as a file of its control group.
+// memoryLimit is a container's limit, as files of its control group.
 type memoryLimit struct{ limit, usage string }
 
 func (n *node) memoryLimit(pid string) (memoryLimit, error) {
@@ -254,7 +256,7 @@ func (n *node) memoryLimit(pid string) (memoryLimit, error) {
 	return memoryLimit{}, fmt.Errorf("process %s of %s has no control group for memory", pid, n.name)
 }
 
-// tighten leaves a container so much more than it has; what it returns takes that back.
+// tighten sets the limit to the current usage plus room; restore reverts this.
 func (m memoryLimit) tighten(room int64) (restore func(), err error) {
 	old, err := os.ReadFile(m.limit)
 	if err != nil {

@@ -27,8 +27,8 @@ func (w *world) rawSocket(ns *testbed.Namespace, family, kind, protocol int) (fd
 	return fd
 }
 
-// TestFlapping: a pod's label changes 50 times a second between two that different policies select. What both deny never passes, and what
-// both allow is never lost for long.
+// TestFlapping changes a pod's label 50 times a second between two that different policies select. Packets that both deny never pass, and
+// packets that both allow are never lost for long.
 func TestFlapping(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -81,8 +81,8 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// TestAddressOfAnother: the address of a pod that is allowed becomes that of one that is not. The connections of before are cut, and no packet
-// passes any more. Then a pod's namespace vanishes without a DEL, and policy goes on to be enforced.
+// TestAddressOfAnother checks the case that the address of an allowed pod becomes that of a denied one. The existing connections are cut, and
+// no packet passes any more. Then a pod's namespace is removed without a DEL, and policy stays in force.
 func TestAddressOfAnother(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)

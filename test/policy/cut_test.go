@@ -14,13 +14,13 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// stream is a TCP connection on which the server sends all the time, and the client reads.
+// stream is a TCP connection on which the server sends continuously, and the client reads.
 type stream struct {
-	bytes atomic.Int64 // that were read
+	bytes atomic.Int64 // number of bytes read
 	close func()
 }
 
-// stream starts a server and a client. The server goes on sending whatever happens.
+// stream starts a server and a client. The server continues to send, even after errors.
 func (w *world) stream(from, to string, addr netip.Addr, port int) *stream {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -71,7 +71,7 @@ func (w *world) stream(from, to string, addr netip.Addr, port int) *stream {
 	return s
 }
 
-// goOn waits until as much has been read from each stream as is sent in half a second.
+// goOn waits until each client has read as many bytes as the server sends in half a second.
 func (w *world) goOn(streams []*stream) {
 	w.t.Helper()
 	for i, before := range arrived(streams) {
@@ -91,8 +91,8 @@ func arrived(streams []*stream) (bytes []int64) {
 	return bytes
 }
 
-// TestCut: a change of policy cuts the connections that it does not allow any more, though the server goes on sending, and leaves all
-// others alone.
+// TestCut checks that a change of policy cuts the connections that it no longer allows, although the server continues to send, and
+// does not affect the others.
 func TestCut(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -145,7 +145,7 @@ func (w *world) flood(from *testbed.Namespace, to netip.AddrPort) (stop func()) 
 	var work sync.WaitGroup
 	work.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(to)) // there may be no way yet
+			_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(to)) // there may be no route yet
 			time.Sleep(200 * time.Microsecond)
 		}
 	})

@@ -22,7 +22,7 @@ type drop struct {
 	Because                                 string
 }
 
-// drops waits until node 1 reports denied flows, one for each text: "direction pod from to protocol port". A pod is its name.
+// drops waits until node 1 reports denied flows, one for each text: "direction pod from to protocol port". A pod is given by its name.
 func (w *world) drops(want ...string) {
 	w.t.Helper()
 	short := func(pod, address string) string {
@@ -49,7 +49,7 @@ func (w *world) drops(want ...string) {
 	})
 }
 
-// cpuTime is what the agent of node 1 has used.
+// cpuTime returns the processor time that the agent of node 1 has used.
 func (w *world) cpuTime() time.Duration {
 	w.t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Nodes[0].Agent.PID()))
@@ -64,20 +64,20 @@ func (w *world) cpuTime() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// burst sends UDP packets as fast as it can, each to another port.
+// burst sends UDP packets as fast as possible, each to another port.
 func (w *world) burst(from string, to netip.Addr, d time.Duration) (sent int64) {
 	w.t.Helper()
 	conn, err := listenUDP(w.spaces[from], 0)
 	w.must(err)
 	defer conn.Close()
 	for end := time.Now().Add(d); time.Now().Before(end); sent++ {
-		_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(sent%60000+1000)))) // the flood goes on
+		_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, uint16(sent%60000+1000)))) // errors do not stop the flood
 	}
 	return sent
 }
 
-// TestDrops: the agent reports which connections policy denies, with pods, in both directions and families. A pod that floods costs the
-// agent next to nothing, fills no log, and hides nothing of what else is denied.
+// TestDrops checks that the agent reports the connections that policy denies, with pods, in both directions and families. A pod that
+// floods costs the agent very little, does not fill the log, and does not hide other denied connections.
 func TestDrops(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -114,7 +114,7 @@ func (w *world) flooded() {
 	work.Wait()
 	used := w.cpuTime() - before
 	w.t.Logf("%d packets denied in %v: the agent used %v of CPU time and wrote %d lines", sent.Load(), length, used, lines()-linesBefore)
-	took := time.Since(begin) // more on a busy machine
+	took := time.Since(begin) // longer on a busy machine
 	if used > took/5 {
 		w.t.Errorf("the agent used %v of CPU time in %v", used, took)
 	}

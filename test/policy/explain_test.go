@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// explained is what the agents say of a connection: who decides, in each direction, "" where no agent that was asked has the pod.
+// explained is the agents' explanation of a connection: the deciding rule in each direction, "" if no queried agent has the pod.
 type explained struct{ egress, ingress string }
 
 func (w *world) explain(query string) (e explained) {
@@ -32,8 +32,8 @@ func (w *world) explain(query string) (e explained) {
 	return e
 }
 
-// TestClusterPolicyIsExplained: what `policy why`, `policy drops` and `policy try` say of ClusterNetworkPolicies is what happens to packets: which policy
-// and rule decide, by tiers, Pass and named ports, and which connections a policy would end.
+// TestClusterPolicyIsExplained checks that the reports of `policy why`, `policy drops` and `policy try` about ClusterNetworkPolicies match the
+// packets: which policy and rule decide, by tiers, Pass and named ports, and which connections a policy would end.
 func TestClusterPolicyIsExplained(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)

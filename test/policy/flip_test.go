@@ -16,29 +16,29 @@ import (
 const (
 	flipPort   = 7
 	flipEvery  = 20 * time.Millisecond // between packets of a flow
-	flipFlows  = 6                     // of each sender to each address
+	flipFlows  = 6                     // flows of each sender to each address
 	flipCount  = 30
 	flipPolicy = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`
-	// cutPackets is how many packets of a flow may pass after the agent has put the policy into the dataplane: 100 ms on the packets' clock.
+	// cutPackets is how many packets of a flow may pass after the agent has put the policy into the dataplane: 100 ms, measured in packet intervals.
 	cutPackets = int(100 * time.Millisecond / flipEvery)
 )
 
-// flow is a UDP flow, each packet of which says when it was sent.
+// flow is a UDP flow whose packets contain their send time.
 type flow struct {
 	from string
-	kept bool // all policies allow it
+	kept bool // allowed by all policies
 	sent []time.Time
-	got  map[uint32]time.Time // by place in sent
+	got  map[uint32]time.Time // by index in sent
 }
 
-// period is a time in which the dataplane is known to have a state: from the moment when the agent has put it there to the moment when
-// the next change begins.
+// period is a time span in which the state of the dataplane is known: from the time when the agent has applied the state to the time when the next
+// change begins.
 type period struct {
 	begin, end time.Time
 	denied     bool
 }
 
-// flips are many flows to web1 under a policy that comes and goes.
+// flips are many flows to web1 while a policy is repeatedly added and deleted.
 type flips struct {
 	*world
 	mu      sync.Mutex
@@ -46,11 +46,11 @@ type flips struct {
 	begin   time.Time // of the current period
 	denied  bool
 	periods []period
-	away    []period // when VPP was
+	away    []period // periods in which VPP did not run
 	count   int
 }
 
-// start begins to send: cli1 and cli2, which the policy denies, and oth1, which it allows.
+// start starts to send: from cli1 and cli2, which the policy denies, and from oth1, which it allows.
 func (f *flips) start() (stop func()) {
 	f.t.Helper()
 	conn, err := listenUDP(f.spaces["web1"], flipPort)
@@ -78,7 +78,7 @@ func (f *flips) start() (stop func()) {
 	return func() {
 		close(done)
 		senders.Wait()
-		time.Sleep(100 * time.Millisecond) // of what is on its way; what is later counts as lost at the end, which is no fault
+		time.Sleep(100 * time.Millisecond) // time for packets in flight; later ones count as lost at the end, which is not a fault
 		_ = conn.Close()
 		receiver.Wait()
 	}
@@ -100,7 +100,7 @@ func (f *flips) send(conn net.PacketConn, to netip.AddrPort, id uint32, done cha
 		fl.sent = append(fl.sent, time.Now())
 		packet := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), uint32(len(fl.sent)-1))
 		f.mu.Unlock()
-		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // what is denied may come back as an error
+		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // a denied packet may cause an error here
 	}
 }
 
@@ -120,8 +120,8 @@ func (f *flips) receive(conn net.PacketConn) {
 	}
 }
 
-// flip makes the policy or deletes it; during is what happens while the change is on its way to the agent. The agent of web1's node handles one change
-// after the other: when it has handled one that comes later, this one is in the dataplane.
+// flip adds or deletes the policy; during runs while the change is delivered to the agent. The agent of web1's node handles one change after the
+// other: when it has handled a later one, this one is in the dataplane.
 func (f *flips) flip(during func()) {
 	f.t.Helper()
 	f.count++
@@ -138,7 +138,7 @@ func (f *flips) flip(during func()) {
 	f.begin = time.Now()
 }
 
-// handled waits until the agent has handled all that the API server has sent so far.
+// handled waits until the agent has handled all changes that the API server has sent so far.
 func (f *flips) handled() {
 	f.t.Helper()
 	f.count++
@@ -160,7 +160,7 @@ func (f *flips) handled() {
 
 func (f *flips) hold() { time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond) }
 
-// at is the period that a time is in; nil: a change was under way.
+// at returns the period that contains a time; nil: a change was in progress.
 func at(list []period, when time.Time) *period {
 	i := slices.IndexFunc(list, func(p period) bool { return !when.Before(p.begin) && when.Before(p.end) })
 	if i < 0 {
@@ -169,7 +169,7 @@ func at(list []period, when time.Time) *period {
 	return &list[i]
 }
 
-// judge finds what has passed wrongly and what was dropped wrongly.
+// judge finds packets that passed or were dropped wrongly.
 func (f *flips) judge() {
 	f.t.Helper()
 	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
@@ -205,8 +205,8 @@ func (f *flips) judge() {
 	}
 }
 
-// dropped finds packets that were allowed and lost, in the midst of others of the same flow and period that arrived: the last ones may have
-// been on their way when the policy changed.
+// dropped finds allowed packets that were lost between others of the same flow and period that arrived: the last packets of a period may have been in
+// flight when the policy changed.
 func (f *flips) dropped(i int, fl *flow) {
 	f.t.Helper()
 	var lost []time.Time
@@ -233,7 +233,7 @@ func (f *flips) dropped(i int, fl *flow) {
 	}
 }
 
-// when places a time among the changes.
+// when describes the position of a time among the changes.
 func (f *flips) when(t time.Time) string {
 	n := 0
 	for n < len(f.periods)-1 && f.periods[n+1].begin.Before(t) {
@@ -246,7 +246,7 @@ func (f *flips) when(t time.Time) string {
 	return fmt.Sprintf("%v after change %d (denied %t) began", t.Sub(p.end), n+1, !p.denied)
 }
 
-// killAgent kills the agent at some moment of what it does, and starts it again.
+// killAgent kills the agent at a random moment of its work, and restarts it.
 func (f *flips) killAgent() {
 	f.t.Helper()
 	time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
@@ -254,10 +254,10 @@ func (f *flips) killAgent() {
 	f.must(f.Nodes[0].StartAgent(f.ctx))
 }
 
-// killVPP: while VPP is away, packets are lost; none may pass that is denied.
+// killVPP kills VPP: while VPP does not run, packets are lost, but no denied packet may pass.
 func (f *flips) killVPP() {
 	f.t.Helper()
-	begin := time.Now().Add(-time.Second / 2) // of packets in VPP
+	begin := time.Now().Add(-time.Second / 2) // includes packets in VPP
 	n := f.Nodes[0]
 	n.VPP.Kill()
 	f.must(n.VPP.Run(f.ctx))
@@ -273,8 +273,8 @@ func (f *flips) killVPP() {
 	f.away = append(f.away, period{begin: begin, end: time.Now()})
 }
 
-// TestFlips: under many flows a policy comes and goes, and agent, API server and VPP are killed meanwhile. Nothing that is denied passes,
-// and nothing that is allowed is lost but while VPP is away.
+// TestFlips adds and deletes a policy under many flows, and kills agent, API server and VPP during this. No denied packet passes, and no allowed
+// packet is lost except while VPP does not run.
 func TestFlips(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -289,7 +289,7 @@ func TestFlips(t *testing.T) {
 			f.flip(f.killAgent)
 			f.hold()
 		}
-		for range 4 { // denied and allowed, and a change while it is away
+		for range 4 { // denied and allowed, and a change during the outage
 			w.api.Cut()
 			f.hold()
 			w.api.Restore()

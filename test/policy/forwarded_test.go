@@ -11,10 +11,10 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// hostPort of the node leads to port httpPort of pod web3.
+// hostPort of the node is forwarded to port httpPort of pod web3.
 const hostPort = 18080
 
-// withHostPorts puts the reference plugin for host ports behind ours, as the chart does on each dataplane.
+// withHostPorts returns a list in which the reference plugin for host ports follows ours, as in the chart with each dataplane.
 func withHostPorts(onVPP bool) func(agentSocket string) []byte {
 	return func(agentSocket string) []byte {
 		text, err := json.Marshal(map[string]any{
@@ -24,7 +24,7 @@ func withHostPorts(onVPP bool) func(agentSocket string) []byte {
 			},
 		})
 		if err != nil {
-			panic(err) // literals
+			panic(err) // the lists are literals
 		}
 		return text
 	}
@@ -50,7 +50,7 @@ func (w *world) hostPortPod(name string) {
 	w.serve(name)
 }
 
-// behindHost adds a machine behind the host of node 1, which masquerades what it sends, as Docker does for its containers.
+// behindHost adds a machine behind the host of node 1, which masquerades the machine's packets, as Docker does for its containers.
 func (w *world) behindHost(name string) {
 	w.t.Helper()
 	n := w.Nodes[0]
@@ -59,7 +59,7 @@ func (w *world) behindHost(name string) {
 	w.t.Cleanup(func() { _ = ns.Delete(w.ctx) })
 	w.spaces[name] = ns
 	w.addrs[name] = []netip.Addr{netip.MustParseAddr("10.201.0.2"), netip.MustParseAddr("fd00:201::2")}
-	// The host has no address there: the agent would have to be informed of it.
+	// The host has no address there: otherwise the agent would have to be configured with it.
 	const mac = "02:00:00:00:c9:01"
 	w.run(n.Namespace, "ip", "link", "add", "behind", "address", mac, "type", "veth", "peer", "name", "eth0", "netns", ns.Name)
 	w.run(n.Namespace, "ip", "link", "set", "behind", "up")
@@ -77,13 +77,13 @@ func (w *world) behindHost(name string) {
 	}
 }
 
-// TestForwarded: what the host only forwards, under its own address, does not pass as the pod's own node: host ports, and what the host
-// masquerades. Without policy it arrives, and the answers come back.
+// TestForwarded checks that packets that the host only forwards, under its own address, do not pass as packets of the pod's own node:
+// host ports, and masqueraded packets. Without policy they arrive, and the answers come back.
 func TestForwarded(t *testing.T) {
 	each(t, func(t *testing.T, backend string) { forwarded(t, backend, true) })
 }
 
-// TestForwardedWithoutNFT: the same on a VPP node whose agent finds iptables and no nft.
+// TestForwardedWithoutNFT is TestForwarded on a VPP node whose agent finds iptables and no nft.
 func TestForwardedWithoutNFT(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		if backend != onVPP {
@@ -93,18 +93,18 @@ func TestForwardedWithoutNFT(t *testing.T) {
 	})
 }
 
-// pathWithoutNFT is a directory with all programs of this machine's PATH but nft.
+// pathWithoutNFT returns a directory with all programs of this machine's PATH except nft.
 func pathWithoutNFT(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, from := range filepath.SplitList(os.Getenv("PATH")) {
 		programs, err := os.ReadDir(from)
 		if err != nil {
-			continue // PATH may name what does not exist
+			continue // PATH may contain folders that do not exist
 		}
 		for _, p := range programs {
 			if p.Name() != "nft" {
-				_ = os.Symlink(filepath.Join(from, p.Name()), filepath.Join(dir, p.Name())) // the first one counts
+				_ = os.Symlink(filepath.Join(from, p.Name()), filepath.Join(dir, p.Name())) // the first program of a name counts
 			}
 		}
 	}

@@ -11,32 +11,32 @@ import (
 const (
 	allowedPort  = 53
 	attackPolicy = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}], ports: [{protocol: UDP, port: 53}]}]}`
-	clientPort   = 4000 // and the datagram's id, so that a datagram which the node puts together is known by it
+	clientPort   = 4000 // also the datagram's id, which identifies a datagram that the node has reassembled
 )
 
-// fragment is a piece of a UDP datagram of 32 bytes, of zeros behind the header.
+// fragment is a piece of a UDP datagram of 32 bytes, with zeros after the header.
 type fragment struct {
 	id      uint16
 	at      uint16 // in units of 8 bytes
 	more    bool
 	port    uint16
-	size    int  // behind the headers of IP and, in IPv6, of fragments
-	options bool // IPv6: 8 bytes of destination options are before the datagram
+	size    int  // without the headers of IP and, in IPv6, of fragments
+	options bool // IPv6: the datagram follows 8 bytes of destination options
 }
 
-// packet is the fragment; the kernel fills in the checksum of IPv4's header.
+// packet returns the fragment as a packet; the kernel fills in the checksum of IPv4's header.
 func (f fragment) packet(src, dst netip.Addr) []byte {
 	udp := make([]byte, 32)
 	binary.BigEndian.PutUint16(udp[0:], clientPort+f.id)
 	binary.BigEndian.PutUint16(udp[2:], f.port)
 	binary.BigEndian.PutUint16(udp[4:], 32)
 	next := byte(unix.IPPROTO_UDP)
-	if src.Is6() { // a checksum must be there
+	if src.Is6() { // IPv6 requires a checksum
 		pseudo := append(append(src.AsSlice(), dst.AsSlice()...), 0, 0, 0, 32, 0, 0, 0, next)
 		binary.BigEndian.PutUint16(udp[6:], sum16(append(pseudo, udp...)))
 	}
 	if f.options {
-		udp = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, udp...) // one option that pads
+		udp = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, udp...) // one padding option
 		next = unix.IPPROTO_DSTOPTS
 	}
 	piece := make([]byte, f.size)
@@ -59,7 +59,7 @@ func (f fragment) packet(src, dst netip.Addr) []byte {
 	return b
 }
 
-// datagram finds the UDP header that a packet from src to dst has, if it has one.
+// datagram returns the UDP header of a packet from src to dst, if it has one.
 func datagram(b []byte, src, dst netip.Addr) (udp []byte, ok bool) {
 	if src.Is4() {
 		if len(b) < 28 || b[9] != unix.IPPROTO_UDP || netip.AddrFrom4([4]byte(b[12:])) != src || netip.AddrFrom4([4]byte(b[16:])) != dst {
@@ -89,8 +89,8 @@ func datagram(b []byte, src, dst netip.Addr) (udp []byte, ok bool) {
 	return nil, false
 }
 
-// TestFragments: fragments do not carry a datagram past a policy, whatever their order, size and overlap: no header arrives that names a port
-// which is denied. What is allowed arrives in fragments.
+// TestFragments checks that fragments do not carry a datagram past a policy, in any order, size and overlap: no header with a denied port
+// arrives. Allowed datagrams arrive in fragments.
 func TestFragments(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -119,12 +119,12 @@ func (w *world) fragments(from string, family int) {
 		{id: 4, more: true, port: deniedPort, size: 8}, {id: 4, at: 1, size: 24}, // tiny
 		{id: 5, more: true, port: allowedPort, size: 24}, {id: 5, more: true, port: deniedPort, size: 24}, {id: 5, at: 3, size: 8}, // two first
 		{id: 7, more: true, port: allowedPort, size: 8}, {id: 7, more: true, port: deniedPort, size: 16}, {id: 7, at: 2, size: 16},
-		{id: 8, port: deniedPort, size: 32}, // none
+		{id: 8, port: deniedPort, size: 32}, // not fragmented
 	}
 	if src.Is6() {
 		attacks = append(attacks,
 			fragment{id: 9, more: true, port: deniedPort, size: 24, options: true}, fragment{id: 9, at: 3, port: deniedPort, size: 16, options: true},
-			// The first has no header of UDP (RFC 7112).
+			// The first fragment has no header of UDP (RFC 7112).
 			fragment{id: 10, more: true, port: deniedPort, size: 8, options: true}, fragment{id: 10, at: 1, port: deniedPort, size: 32, options: true})
 	}
 	attacks = append(attacks, whole(1, allowedPort)...)
@@ -135,7 +135,7 @@ func (w *world) fragments(from string, family int) {
 	for buf := make([]byte, 2000); ; {
 		n, _, err := unix.Recvfrom(in, buf, 0)
 		if err != nil {
-			break // nothing more comes
+			break // no more packets arrive
 		}
 		udp, first := datagram(buf[:n], src, dst)
 		if !first {

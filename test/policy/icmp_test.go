@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sum16 is the checksum of IPv4 and ICMP.
+// sum16 returns the checksum of IPv4 and ICMP.
 func sum16(b []byte) uint16 {
 	sum := uint32(0)
 	for i := 0; i+1 < len(b); i += 2 {
@@ -24,7 +24,7 @@ func sum16(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// ipPacket is a packet of the family of its addresses.
+// ipPacket returns a packet of the family of its addresses.
 func ipPacket(src, dst netip.Addr, protocol byte, payload []byte) []byte {
 	if src.Is6() {
 		b := make([]byte, 40, 40+len(payload))
@@ -43,7 +43,7 @@ func ipPacket(src, dst netip.Addr, protocol byte, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// icmpError is one of the errors that tests send, which both families have.
+// icmpError is an ICMP error that exists in both families.
 type icmpError struct{ type4, code4, type6, code6 byte }
 
 var (
@@ -51,7 +51,7 @@ var (
 	tooBig          = icmpError{3, 4, 2, 0}
 )
 
-// packet is the error from src to dst about a UDP packet.
+// packet returns the error from src to dst about a UDP packet.
 func (e icmpError) packet(src, dst netip.Addr, from, to netip.AddrPort) []byte {
 	udp := make([]byte, 16)
 	binary.BigEndian.PutUint16(udp[0:], from.Port())
@@ -80,7 +80,8 @@ func (w *world) sendRaw(from string, dst netip.Addr, packet []byte) {
 	w.must(unix.Sendto(s, packet, 0, &unix.SockaddrInet6{Addr: dst.As16()}))
 }
 
-// connectUDP makes a flow from a port of a pod to an address, which answers, whenever ask is called: a flow is forgotten after half a minute.
+// connectUDP makes a UDP flow from a port of a pod to an address. ask sends a request and waits for the answer; call it again to refresh the
+// flow, which expires after half a minute.
 func (w *world) connectUDP(from string, port uint16, to netip.AddrPort) (ask func()) {
 	w.t.Helper()
 	var c *net.UDPConn
@@ -100,7 +101,7 @@ func (w *world) connectUDP(from string, port uint16, to netip.AddrPort) (ask fun
 	}
 }
 
-// refused asks a port that is not served, and expects that the error arrives.
+// refused sends to a port that is not served, and expects that the ICMP error arrives.
 func (w *world) refused(from string, to netip.AddrPort) {
 	w.t.Helper()
 	w.within("an error of "+to.String()+" to "+from, time.Minute, func() error {
@@ -120,8 +121,8 @@ func (w *world) refused(from string, to netip.AddrPort) {
 	})
 }
 
-// TestForgedErrors: a pod that is denied sends ICMP errors about connections of others, and about none. None arrives. Errors about a pod's own
-// connections arrive, direct and by a service, and so do those of a machine between the nodes.
+// TestForgedErrors checks that ICMP errors that a denied pod sends about connections of others, or about none, do not arrive. Errors about a
+// pod's own connections arrive, direct and by a service, and so do those of a machine between the nodes.
 func TestForgedErrors(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -132,7 +133,7 @@ func TestForgedErrors(t *testing.T) {
 			t.Run(family, func(t *testing.T) {
 				w.t = t
 				defer func() { w.t = t }()
-				port := uint16(5000 + 100*f) // those of IPv4 may still be in use
+				port := uint16(5000 + 100*f) // the ports of IPv4 may still be in use
 				at := func(name string, port uint16) netip.AddrPort { return netip.AddrPortFrom(w.addrs[name][f], port) }
 				vip := netip.AddrPortFrom(vips[f], 80)
 				w.refused("cli1", at("web1", 9))
@@ -151,9 +152,9 @@ func TestForgedErrors(t *testing.T) {
 					for _, test := range []struct {
 						name     string
 						from     string
-						src, dst netip.AddrPort // of the packet inside
+						src, dst netip.AddrPort // of the inner packet
 						to       netip.Addr
-						at       string // where it arrives, if at all
+						at       string // the pod at which it arrives, if it does
 						arrives  bool
 					}{
 						{"of the sender's connection", "cli1", at("web1", httpPort), at("cli1", port), at("web1", 0).Addr(), "web1", true},
@@ -183,7 +184,7 @@ func TestForgedErrors(t *testing.T) {
 	}, onVPP)
 }
 
-// packetSocket gets what arrives at a pod in the family of an address.
+// packetSocket returns a socket that receives the packets that arrive at a pod, in the family of an address.
 func (w *world) packetSocket(at string, family netip.Addr) (fd int) {
 	w.t.Helper()
 	protocol := unix.ETH_P_IP
@@ -195,8 +196,8 @@ func (w *world) packetSocket(at string, family netip.Addr) (fd int) {
 	return fd
 }
 
-// arrives reports whether the error about a packet comes, within the socket's time limit. The packet has one of the ports; servers' ports do
-// not count, which a service translates.
+// arrives reports whether the error about a packet arrives within the socket's time limit. The packet has one of the ports; servers' ports do
+// not count, because a service translates them.
 func (e icmpError) arrives(socket int, ports ...uint16) bool {
 	for buf := make([]byte, 2000); ; {
 		n, _, err := unix.Recvfrom(socket, buf, 0)

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// receive counts the UDP packets that reach a port of a pod from its first instant on.
+// receive counts the UDP packets that reach a port of a pod from the start of the pod.
 func receive(t *testing.T, ns *testbed.Namespace, port int) (count func() int) {
 	t.Helper()
 	conn, err := listenUDP(ns, port)
@@ -47,7 +47,7 @@ func receive(t *testing.T, ns *testbed.Namespace, port int) (count func() int) {
 	}
 }
 
-// next are the addresses that pods of a node may get next, the last one being known.
+// next returns the addresses that pods of a node may get next, given the last one.
 func next(last netip.Addr, n int) (list []netip.Addr) {
 	for a := last.Next(); len(list) < n; a = a.Next() {
 		list = append(list, a)
@@ -55,7 +55,7 @@ func next(last netip.Addr, n int) (list []netip.Addr) {
 	return list
 }
 
-// addsVariable is how many ADDs TestFirstPacket probes; 8 without it.
+// addsVariable is the environment variable for the number of ADDs that TestFirstPacket probes; the default is 8.
 const addsVariable = "CONTIV_POLICY_ADDS"
 
 func adds(t *testing.T) int {
@@ -70,8 +70,8 @@ func adds(t *testing.T) int {
 	return n
 }
 
-// hunt sends UDP packets from cli1 and cli2 to the addresses that the next pods of node 1 may get, time and again, until it is stopped. after takes
-// the addresses of the newest pod, and reports whether it was among those.
+// hunt sends UDP packets from cli1 and cli2 to the addresses that the next pods of node 1 may get, repeatedly, until stop is called. after takes
+// the addresses of the newest pod, and reports whether they were among those.
 func (w *world) hunt(last []netip.Addr) (after func([]netip.Addr) bool, stop func()) {
 	w.t.Helper()
 	const ahead = 12
@@ -95,7 +95,7 @@ func (w *world) hunt(last []netip.Addr) (after func([]netip.Addr) bool, stop fun
 			defer conn.Close()
 			for ctx.Err() == nil {
 				for _, a := range *now.Load() {
-					_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 7))) // there may be no way yet
+					_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 7))) // there may be no route yet
 				}
 				time.Sleep(200 * time.Microsecond)
 			}
@@ -107,8 +107,8 @@ func (w *world) hunt(last []netip.Addr) (after func([]netip.Addr) bool, stop fun
 	}
 }
 
-// TestFirstPacket: a pod that a policy selects gets nothing that the policy forbids from its first instant on, and sends nothing, however hard
-// it and others try. A pod whose object is not known is reached by its own node only, and opens when the object comes.
+// TestFirstPacket checks that, from its start on, a pod that a policy selects receives and sends no packet that the policy forbids, even if it and
+// others try continuously. A pod whose object is not known is reachable only from its own node, until the object arrives.
 func TestFirstPacket(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		count := adds(t)
@@ -142,8 +142,8 @@ func TestFirstPacket(t *testing.T) {
 	}, onVPP)
 }
 
-// firstPackets adds a pod that sends to cli2 and listens before it has an interface, and deletes it. It reports whether packets were sent
-// to the pod all the time, and how long the ADD took.
+// firstPackets adds a pod that sends to cli2 and listens before it has an interface, and deletes it. It reports whether packets were sent to the
+// pod all the time, and how long the ADD took.
 func (w *world) firstPackets(n *testbed.Node, name string, after func([]netip.Addr) bool) (hunted bool, took time.Duration) {
 	w.t.Helper()
 	w.must(w.api.Put(w.object(n.Name, name)))
@@ -165,11 +165,11 @@ func (w *world) firstPackets(n *testbed.Node, name string, after func([]netip.Ad
 	w.must(err)
 	took = time.Since(begin)
 	hunted = after(p.IPs)
-	w.within("the node reaches "+name, time.Minute, func() error { return n.Namespace.PingOnce(w.ctx, p.IPs[0].String(), 0) }) // the way is there
+	w.within("the node reaches "+name, time.Minute, func() error { return n.Namespace.PingOnce(w.ctx, p.IPs[0].String(), 0) }) // the route exists
 	if got() > 0 {
 		w.t.Errorf("%s got %d packets that its policy forbids (ADD took %v)", name, got(), took)
 	}
-	w.must(n.CNI.Del(w.ctx, p)) // VPP has packet buffers for some 45 TAPs, and a node 253 addresses
+	w.must(n.CNI.Del(w.ctx, p)) // VPP has packet buffers for about 45 TAPs, and a node has 253 addresses
 	w.must(w.api.Delete(w.object(n.Name, name)))
 	return hunted, took
 }
@@ -197,8 +197,8 @@ func (w *world) unknownPod(n *testbed.Node) {
 	w.expect("+ cli1 late1 tcp 8080\n+ late1 cli2 tcp 8080")
 }
 
-// TestRestart: an agent that is killed and started again writes nothing and opens nothing, with the API server and, from its local copy,
-// without. Then a pod that it has no data of stays closed.
+// TestRestart checks that an agent that is killed and restarted writes nothing and opens nothing, with the API server and, from its local copy,
+// without. Then a pod without data stays closed.
 func TestRestart(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -226,7 +226,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		restart("restart")
-		time.Sleep(1500 * time.Millisecond) // the local copy is written
+		time.Sleep(1500 * time.Millisecond) // time for the local copy to be written
 		w.api.Cut()
 		restart("restart without API server")
 		w.closedWithoutServer(n)

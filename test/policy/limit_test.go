@@ -10,8 +10,9 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestSetLimit: a set with more members than it may have allows nothing and denies everything that meets the other conditions of the rule, until it
-// is small enough again; the agent reports it as a metric, and as an Event, and one agent in the condition of a ClusterNetworkPolicy. The pods with app=cli have four addresses, others two.
+// TestSetLimit checks that a set over the limit of members allows nothing and denies every packet that meets the other conditions of the rule, until
+// it is small enough again; the agent reports it as a metric, and as an Event, and one agent in the condition of a ClusterNetworkPolicy. The pods
+// with app=cli have four addresses, others two.
 func TestSetLimit(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorldWith(t, backend, func(o *testbed.ClusterOptions) {
@@ -72,7 +73,7 @@ func TestSetLimit(t *testing.T) {
 	}, onVPP)
 }
 
-// condition waits until the condition of a ClusterNetworkPolicy that was written last has a reason.
+// condition waits until the condition that was last written into a ClusterNetworkPolicy has a reason.
 func (w *world) condition(policy, reason string) {
 	w.t.Helper()
 	w.within("condition "+reason, time.Minute, func() error {
@@ -89,7 +90,8 @@ func (w *world) condition(policy, reason string) {
 	})
 }
 
-// TestHugePolicyHidesNoDeny: a tenant's policy that is larger than a dataplane has room for does not keep an administrator's policy from the pod.
+// TestHugePolicyHidesNoDeny checks that a tenant's policy that is too large for the dataplane does not prevent an administrator's policy from being
+// applied to the pod.
 func TestHugePolicyHidesNoDeny(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)

@@ -1,5 +1,5 @@
-// Package policy tests what network policies do to packets: two nodes with real agents, pods in network namespaces, and a double of
-// the API server that has the policies. It needs root and touches nothing of the machine's own network namespace.
+// Package policy tests the effect of network policies on packets: two nodes with real agents, pods in network namespaces, and a test
+// double of the API server that has the policies. It needs root and touches nothing of the machine's own network namespace.
 package policy
 
 import (
@@ -22,7 +22,7 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	atonce.Limit(3) // they wait most of the time
+	atonce.Limit(3) // tests wait most of the time
 	if binDir = os.Getenv("CONTIV_POLICY_BIN"); binDir != "" || os.Geteuid() != 0 {
 		return m.Run()
 	}
@@ -42,11 +42,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// onVPP is the backend that is VPP with our plugin; the others are those of the Linux dataplane.
+// onVPP is the name of the backend VPP with our plugin; the others are those of the Linux dataplane.
 const onVPP = "vpp"
 
-// each runs a test once per backend, beside other tests: each has a cluster of its own, and waits most of the time. make test takes nft,
-// and what is named.
+// each runs a test once per backend, in parallel with other tests: each has its own cluster, and waits most of the time. make test runs
+// nft, and the named backends.
 func each(t *testing.T, test func(t *testing.T, backend string), besides ...string) {
 	t.Parallel()
 	for _, backend := range []string{"nft", "iptables", onVPP} {

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// service puts a service of the web pods, and returns its addresses.
+// service puts a service for the web pods, and returns its addresses.
 func (w *world) service() []netip.Addr {
 	w.t.Helper()
 	vips := []netip.Addr{netip.MustParseAddr("10.96.0.80"), netip.MustParseAddr("fd10:96::80")}
@@ -26,7 +26,8 @@ func (w *world) service() []netip.Addr {
 	return vips
 }
 
-// TestPolicies: TCP, UDP, ICMP and SCTP, both families, both directions, on one node and between nodes, directly and by a service.
+// TestPolicies checks TCP, UDP, ICMP and SCTP, both families, both directions, on one node and between nodes, directly and by a
+// service.
 func TestPolicies(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -52,7 +53,7 @@ func TestPolicies(t *testing.T) {
 	}, onVPP)
 }
 
-// why asks the agents why packets pass or do not.
+// why checks the agents' explanations of why packets pass or not.
 func (w *world) why() {
 	w.t.Helper()
 	w.policy("why", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}], ports: [{port: http}]},
@@ -73,7 +74,7 @@ func (w *world) why() {
 	w.policy("why", "")
 }
 
-// counted checks that the rule by which oth1 reaches web1 has been counted, and the one that nothing has met has not.
+// counted checks that the rule by which oth1 reaches web1 has been counted, and that a rule that no packet has matched has not.
 func (w *world) counted() {
 	w.t.Helper()
 	series := func(body, rule string) (n float64, err error) {

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	reusedPort  = 6000 // and the next ones
+	reusedPort  = 6000 // first of the reused ports
 	reuseDenies = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`
 	reuseAllows = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}]}]}`
 )
 
-// reused is a connection whose addresses and ports are used again.
+// reused is a connection whose addresses and ports are reused.
 type reused struct {
 	w             *world
 	from, network string
 	own           net.Addr
 	to            netip.AddrPort
-	conn          *whoami.Conn // the one that is open, if any
+	conn          *whoami.Conn // the open connection, if any
 }
 
-// ask asks the server, by a new connection with the same addresses and ports if there is none.
+// ask sends a request to the server; if there is no connection, it makes one with the same addresses and ports.
 func (r *reused) ask() (err error) {
 	if r.conn == nil {
 		if r.conn, err = whoami.DialFrom(r.w.ctx, r.w.spaces[r.from], r.network, r.own, r.to, timeout); err != nil {
@@ -40,7 +40,7 @@ func (r *reused) ask() (err error) {
 	return err
 }
 
-// end closes the connection without a word, if the policy denies it.
+// end closes the connection without a packet, if the policy denies it.
 func (r *reused) end() {
 	if r.conn != nil {
 		_ = r.conn.Close()
@@ -52,7 +52,7 @@ func (r *reused) String() string {
 	return fmt.Sprintf("%s of %s from %s to %s", r.network, r.from, r.own, r.to)
 }
 
-// reusable are connections of TCP and UDP in both families, direct and by a service, on one node and between nodes.
+// reusable returns connections of TCP and UDP in both families, direct and by a service, on one node and between nodes.
 func (w *world) reusable(vips []netip.Addr) (all []*reused) {
 	w.t.Helper()
 	for _, from := range []string{"cli1", "cli2"} {
@@ -73,7 +73,7 @@ func (w *world) reusable(vips []netip.Addr) (all []*reused) {
 	return all
 }
 
-// arrivals counts what comes from the reused ports, until nothing comes any more.
+// arrivals counts the packets from the reused ports, until no more arrive.
 func arrivals(socket, ports int) (n int) {
 	for buf := make([]byte, 2000); ; {
 		size, _, err := unix.Recvfrom(socket, buf, 0)
@@ -93,8 +93,8 @@ func arrivals(socket, ports int) (n int) {
 	}
 }
 
-// TestReusedPorts: connections that a policy denies are begun again with the same addresses and ports, some while the old one is open and some
-// after its end. Nothing of what was known of the old ones carries the new ones: no packet arrives. When they are allowed again, they work.
+// TestReusedPorts opens connections that a policy denies again with the same addresses and ports, some while the old one is open and some
+// after its end. No state of the old connections lets the new ones pass: no packet arrives. When they are allowed again, they work.
 func TestReusedPorts(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -112,7 +112,7 @@ func TestReusedPorts(t *testing.T) {
 					return err
 				})
 				if round == 1 {
-					r.end() // before the change
+					r.end() // before the policy changes
 				}
 			}
 			w.policy("web", reuseDenies)
@@ -127,7 +127,7 @@ func TestReusedPorts(t *testing.T) {
 					})
 				}
 			}
-			for _, s := range sockets { // what the policies of before let pass
+			for _, s := range sockets { // packets that the previous policies have allowed
 				arrivals(s, len(all))
 			}
 			for _, r := range all {

@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// sctp sends the first packet of an association, and returns an error unless it arrives. Not every kernel has SCTP sockets; raw ones
-// do.
+// sctp sends the first packet of an association, and returns an error unless it arrives. It uses raw sockets, because not every
+// kernel has SCTP sockets.
 func sctp(from *testbed.Namespace, to netip.Addr, at *testbed.Namespace, port uint16) error {
 	network := map[bool]string{true: "ip4:132", false: "ip6:132"}[to.Is4()]
 	var in, out net.PacketConn
@@ -46,7 +46,7 @@ func sctp(from *testbed.Namespace, to netip.Addr, at *testbed.Namespace, port ui
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)
 		}
-		if bytes.Contains(buf[:n], packet[12:]) { // ports and checksum may have been translated
+		if bytes.Contains(buf[:n], packet[12:]) { // the ports and the checksum may have been translated
 			return nil
 		}
 		if n == 0 {
@@ -55,7 +55,7 @@ func sctp(from *testbed.Namespace, to netip.Addr, at *testbed.Namespace, port ui
 	}
 }
 
-// sctpInit is a packet with an INIT chunk (RFC 9260, 3.3.2) from a random port.
+// sctpInit returns a packet with an INIT chunk (RFC 9260, 3.3.2) from a random port.
 func sctpInit(port uint16) []byte {
 	b := binary.BigEndian.AppendUint16(nil, uint16(20000+rand.IntN(40000)))
 	b = binary.BigEndian.AppendUint16(b, port)

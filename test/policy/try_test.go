@@ -9,7 +9,7 @@ import (
 // triedConnection is an open connection that a policy would end.
 type triedConnection struct{ Protocol, Client, Server, From, To string }
 
-// tried asks both nodes what a policy would change. The policy is written as for world.policy.
+// tried requests from both nodes what a policy would change. The policy is written as for world.policy.
 func (w *world) tried(name, spec string) (pods []string, cut []triedConnection) {
 	w.t.Helper()
 	text := "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: " + name + ", namespace: default}\nspec: " + spec + "\n"
@@ -40,8 +40,8 @@ func (w *world) tried(name, spec string) (pods []string, cut []triedConnection) 
 	return pods, cut
 }
 
-// predicted checks that trying a policy names the pods that it closes, and of the streams to web1 those of cli1 and cli2 only. VPP has no
-// connections of pods without policy, so there it may name fewer.
+// predicted checks that trying a policy names the pods that it isolates, and, of the streams to web1, only those of cli1 and cli2. VPP
+// does not track connections of pods without policy, so there it may name fewer.
 func (w *world) predicted(spec, pod string, ports ...string) {
 	w.t.Helper()
 	pods, cut := w.tried("cut", spec)

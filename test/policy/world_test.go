@@ -50,7 +50,7 @@ func newWorld(t *testing.T, backend string) *world {
 	return newWorldWith(t, backend, func(*testbed.ClusterOptions) {})
 }
 
-// newWorldWith may live longer than others.
+// newWorldWith returns a world with changed options; longer extends its lifetime.
 func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOptions), longer ...time.Duration) *world {
 	t.Helper()
 	lifetime := 4 * time.Minute
@@ -86,7 +86,7 @@ func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOpti
 	for i, a := range w.addrs["out"] {
 		w.run(w.Underlay, "ip", "addr", "add", a.String()+[]string{"/24", "/64"}[i], "dev", "uplink")
 	}
-	if w.onVPP { // as on a wire: VPP's af_packet would get packets whose checksums are not filled in
+	if w.onVPP { // as on a wire: VPP's af_packet would receive packets without valid checksums
 		w.run(w.Underlay, "ethtool", "-K", "uplink", "tx", "off")
 	}
 	for i, n := range c.Nodes {
@@ -115,7 +115,7 @@ func (w *world) config(node string) string {
 		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
 }
 
-// addresses are those of a node on the nodes' network, and of its host: VPP has its own uplink.
+// addresses returns the addresses of a node on the nodes' network, and of its host: VPP has its own uplink.
 func (w *world) addresses(i int, n *testbed.Node) (node, host []netip.Addr) {
 	w.t.Helper()
 	if !w.onVPP {
@@ -143,7 +143,7 @@ func (w *world) node(i int, n *testbed.Node) {
 	node, own := w.addresses(i, n)
 	w.spaces[host], w.addrs[host] = n.Namespace, own
 	if !w.onVPP {
-		for _, gateway := range w.addrs["out"] { // as nodes have one
+		for _, gateway := range w.addrs["out"] { // nodes have a default gateway
 			w.run(n.Namespace, "ip", "route", "add", "default", "via", gateway.String(), "dev", testbed.UplinkNIC)
 		}
 	}
@@ -153,7 +153,7 @@ func (w *world) node(i int, n *testbed.Node) {
 	defer cancel()
 	w.must(n.StartAgent(start))
 	for f, gateway := range []string{"10.1.0.0/16", "fd10:1::/48"} {
-		if i == 0 { // out sends to pods by the first node
+		if i == 0 { // out sends to pods through the first node
 			w.run(w.Underlay, "ip", "route", "add", gateway, "via", node[f].String())
 		}
 	}
@@ -163,7 +163,7 @@ func (w *world) node(i int, n *testbed.Node) {
 	}
 }
 
-// object is a pod's object; without addresses it is as it is before the ADD.
+// object returns a pod's object; without addresses it is as before the ADD.
 func (w *world) object(node, name string) *corev1.Pod {
 	p := kubeapi.Pod(node, name, w.addrs[name])
 	p.Labels = map[string]string{"app": strings.TrimRight(name, "0123456789")}
@@ -188,7 +188,7 @@ func (w *world) serve(name string) {
 	w.t.Cleanup(s.Close)
 }
 
-// policy puts a policy, written as YAML of its spec: with a tier a ClusterNetworkPolicy. The empty text deletes it.
+// policy puts a policy, written as YAML of its spec: with a tier it is a ClusterNetworkPolicy. The empty text deletes it.
 func (w *world) policy(name, spec string) {
 	w.t.Helper()
 	cnp := &npapi.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -206,7 +206,7 @@ func (w *world) policy(name, spec string) {
 	w.must(w.api.Put(np))
 }
 
-// reach asks a server by TCP and IPv4.
+// reach sends a request to a server by TCP and IPv4.
 func (w *world) reach(from, to string) error { return w.ask(from, "tcp", w.addrs[to][0], httpPort) }
 
 func (w *world) ask(from, protocol string, to netip.Addr, port uint16) error {
@@ -232,8 +232,8 @@ func (w *world) spaceOf(a netip.Addr) *testbed.Namespace {
 	return nil
 }
 
-// expect checks lines such as "+ cli1 web1 tcp 8080": + is allowed, - is not. Both families are asked. What is not so at once may
-// become so for a while: the policy is on its way.
+// expect checks lines such as "+ cli1 web1 tcp 8080": + is allowed, - is not. Both families are checked. It retries for a while,
+// because a policy may not be applied yet.
 func (w *world) expect(lines string) {
 	w.t.Helper()
 	for line := range strings.Lines(lines) {
@@ -291,7 +291,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// verified checks that the agents' updates have built what a resync would have built.
+// verified checks that the agents' incremental updates have the same result as a resync.
 func (w *world) verified(ctx context.Context) {
 	for _, n := range w.Nodes {
 		if failed, err := n.Metric(ctx, "contiv_controller_verification_errors_total"); err != nil || failed > 0 {
@@ -315,7 +315,7 @@ func (w *world) close() {
 	}
 	w.api.Close()
 	for _, p := range w.pods {
-		_ = p.Delete(ctx) // may be gone
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 	if err := w.Close(ctx); err != nil {
 		w.t.Errorf("close: %v", err)

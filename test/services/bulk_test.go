@@ -14,9 +14,9 @@ import (
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
-// TestBulkThroughServices: many streams carry as many bytes as they can, in both directions, through cluster IPs with backends of both nodes, and from the outside
-// through a node port and a load balancer's address with source ranges: on VPP without the plugin by NAT44 and ACLs. Agents are killed meanwhile. No byte is wrong, no
-// stream ends, and the new agents write nothing.
+// TestBulkThroughServices transfers many streams at full speed, in both directions, through cluster IPs with backends of both nodes, and from the
+// outside through a node port and a load balancer's address with source ranges: on VPP without the plugin by NAT44 and ACLs. Agents are killed during
+// the transfer. No byte is wrong, no stream ends, and the new agents write nothing.
 func TestBulkThroughServices(t *testing.T) {
 	for _, m := range []mode{vpp, vppPlugin} {
 		t.Run(string(m), func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestBulkThroughServices(t *testing.T) {
 	}
 }
 
-// bulkLoad is streams through services. Clients of different services have different backends: letter H of the matrix.
+// bulkLoad is a number of streams through services. Clients of different services have different backends: letter H of the matrix.
 type bulkLoad struct {
 	*world
 	traffic *traffic.Traffic
@@ -60,7 +60,7 @@ func (b *bulkLoad) serve() {
 	outside := b.bulkService("bulk-outside", 61, func(s *corev1.Service) {
 		loadBalancer("192.168.16.0/24", "fd00:16::/64")(s, 61)
 	}, "b", "d")
-	n := 8 / len(b.mode.families()) // checking bytes takes most of a small machine's time
+	n := 8 / len(b.mode.families()) // checking the bytes uses most of the time of a small machine
 	for f := range b.mode.families() {
 		b.open(n, "p1", at(inside, f))
 		b.open(n, "p2", at(inside, f))
@@ -69,11 +69,11 @@ func (b *bulkLoad) serve() {
 	}
 }
 
-// bulkService puts a service in front of servers of streams, and waits until it serves.
+// bulkService puts a service for stream servers, and waits until it serves.
 func (b *bulkLoad) bulkService(name string, number int, change func(*corev1.Service), servers ...string) *corev1.Service {
 	b.t.Helper()
 	svc := b.service(name, number, change)
-	svc.Spec.Ports = svc.Spec.Ports[:1] // TCP
+	svc.Spec.Ports = svc.Spec.Ports[:1] // only TCP
 	b.must(b.api.Put(svc))
 	for f, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		var list []discoveryv1.Endpoint
@@ -97,7 +97,7 @@ func (b *bulkLoad) open(n int, client string, to netip.AddrPort) {
 	}
 }
 
-// moves waits until each stream has moved bytes in both directions, without a fault.
+// moves waits until each stream has transferred bytes in both directions, without a fault.
 func (b *bulkLoad) moves(with string) {
 	b.t.Helper()
 	const some = 256 << 10

@@ -19,7 +19,7 @@ func internalLocal(s *corev1.Service, _ int) {
 
 func externalIPs(s *corev1.Service, number int) { s.Spec.ExternalIPs = external(number) }
 
-// loadBalancer has an address of each family; ranges are of those who may use them.
+// loadBalancer adds an address of each family; ranges are the permitted source ranges.
 func loadBalancer(ranges ...string) func(*corev1.Service, int) {
 	return func(s *corev1.Service, number int) {
 		s.Spec.Type, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, ranges
@@ -64,17 +64,17 @@ func withSCTP(s *corev1.Service, _ int) {
 	s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "sctp", Protocol: corev1.ProtocolSCTP, Port: 80})
 }
 
-// onVPP is what VPP does otherwise, and why.
+// onVPP describes how VPP deviates, and why.
 func onVPP(why string, expect ...string) map[string]deviation {
 	return map[string]deviation{"vpp": {why, expect}}
 }
 
 const sameForAll = "NAT44 does not tell clients in the cluster from those outside: externalTrafficPolicy Local is for all"
 
-// netOf is the network of one address.
+// netOf returns the network that contains only this address.
 func netOf(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
-// clusterCases are about traffic inside of the cluster.
+// clusterCases returns the cases of traffic inside of the cluster.
 func clusterCases() []scenario {
 	return []scenario{
 		{name: "cluster IP", endpoints: []string{"a", "b", "c", "d"}, expect: []string{
@@ -109,7 +109,7 @@ func clusterCases() []scenario {
 	}
 }
 
-// externalCases are about traffic to addresses that are known outside of the cluster.
+// externalCases returns the cases of traffic to addresses that are reachable from outside of the cluster.
 func externalCases() []scenario {
 	out4, out6 := netOf(outAddrs[0]), netOf(outAddrs[1])
 	return []scenario{
@@ -138,7 +138,7 @@ func externalCases() []scenario {
 		{name: "node port Local at the host's address, none", change: nodePortLocal, expect: []string{"h1,h2 any host1 -> rejected"},
 			instead: onVPP("VPP answers for none of its own ports", "h1,h2 any host1 -> nothing")},
 		{name: "node port Local of another node", change: nodePortLocal, endpoints: []string{"a"}, expect: []string{
-			"p1,h1 any node2 -> dropped"}}, // there they are machines outside, as others are
+			"p1,h1 any node2 -> dropped"}}, // there they count as machines outside
 		{name: "node port Local, the last endpoint terminates", change: nodePortLocal, endpoints: []string{"a:terminating", "c"},
 			expect: []string{"out any node1 -> a as client", "out any node2 -> c as client", "p1 any cluster -> c"}},
 		{name: "external IP", change: externalIPs, endpoints: []string{"a", "c"}, expect: []string{
@@ -169,7 +169,7 @@ func externalCases() []scenario {
 			expect: []string{"out,p1,p2,h1 any lb -> dropped", "out any node1 -> a", "p1,h1 any cluster -> a"}},
 		{name: "source range of pods", change: loadBalancer("10.1.0.0/16", "fd10:1::/48"), endpoints: []string{"a", "c"},
 			expect: []string{"p1,p2,a any lb -> a,c", "out,h1,h2 any lb -> dropped"}},
-		{name: "source range of a node", // which has other addresses with VPP
+		{name: "source range of a node", // with VPP the node has other addresses
 			change:    loadBalancer("10.199.0.101/32", "192.168.16.101/32", "fd00:99::65/128", "fd00:16::65/128"),
 			endpoints: []string{"a", "c"}, expect: []string{"h1 any lb -> a,c", "out,h2,p1 any lb -> dropped"}},
 		{name: "source range with policy Local", change: loadBalancerLocal(out4, out6), endpoints: []string{"a"}, expect: []string{
@@ -179,5 +179,5 @@ func externalCases() []scenario {
 	}
 }
 
-// scenarios is THE list of cases.
+// scenarios returns THE list of cases.
 func scenarios() []scenario { return append(clusterCases(), externalCases()...) }

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// TestConflicts: services that name what other services have do them no harm, as packets see it (docs/adr/0016).
+// TestConflicts checks that services that claim addresses of other services do not affect these, in terms of packets (docs/adr/0016).
 func TestConflicts(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if m == kubeProxy {
@@ -39,13 +39,13 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// madeIn is when a service was made.
+// madeIn sets the year in which a service was created.
 func madeIn(year int, svc *corev1.Service) *corev1.Service {
 	svc.CreationTimestamp = metav1.NewTime(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
 	return svc
 }
 
-// attack puts a service that is older than all others and has addresses of another service, or of something else.
+// attack puts a service that is older than all others and claims addresses of another service or of another object.
 func (w *world) attack(number int, addrs []string, change func(*corev1.Service)) *corev1.Service {
 	w.t.Helper()
 	svc := madeIn(2001, w.service("a-attacker", number, change))
@@ -61,7 +61,7 @@ func ports(svc *corev1.Service, port int32) {
 	}
 }
 
-// clusterIPTaken: the finding's own case, the cluster's DNS taken over by externalIPs.
+// clusterIPTaken is the case of the original finding: externalIPs take over the cluster's DNS.
 func (w *world) clusterIPTaken(number int) {
 	victim := madeIn(2020, w.service("victim", number, nil))
 	w.put(victim, "a")
@@ -70,7 +70,7 @@ func (w *world) clusterIPTaken(number int) {
 	w.calm()
 	w.holds(victim, "p1,p2,h1,h2 any cluster -> a")
 	w.toldOfProblems()
-	w.putEndpoints(attacker) // else it would be refused for its victim, too
+	w.putEndpoints(attacker) // otherwise it would be rejected for its victim, too
 	w.calm()
 	w.holds(victim, "p1,p2,h1,h2 any cluster -> a")
 	w.must(w.api.Delete(attacker))
@@ -82,7 +82,7 @@ func (w *world) clusterIPTaken(number int) {
 	})
 	w.calm()
 	w.holds(victim, "p1,p2,h1 any cluster -> a", "p1,h1 any cluster:81 -> rejected")
-	// The victim made again, and so younger.
+	// The victim is created again, and is now the younger service.
 	w.must(w.api.Delete(victim))
 	victim = madeIn(2030, w.service("victim", number, nil))
 	w.put(victim, "a")
@@ -90,7 +90,7 @@ func (w *world) clusterIPTaken(number int) {
 	w.must(w.api.Delete(attacker, victim))
 }
 
-// holds is what is so, and stays so.
+// holds checks that expectations are met, now and later.
 func (w *world) holds(svc *corev1.Service, expect ...string) {
 	w.t.Helper()
 	for range 3 {
@@ -106,8 +106,8 @@ func (w *world) holds(svc *corev1.Service, expect ...string) {
 	}
 }
 
-// meetsNow is meets, except for faults H and I of VPP (plugins/service/README.md): there a packet may be lost of which the client used the
-// same port for another service with the same backend. Then it asks again.
+// meetsNow is like meets, except for faults H and I of VPP (plugins/service/README.md): they may cause the loss of a packet if the client
+// used the same port for another service with the same backend. Then the request is repeated.
 func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err error) {
 	if w.mode != vpp {
 		e.limit = answered
@@ -120,8 +120,8 @@ func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err er
 	return err
 }
 
-// toldOfProblems: both agents have the conflict in their metrics, and in their logs, once. Where IPv6 is not served, that is a problem of
-// each of the two services, too.
+// toldOfProblems checks that both agents report the conflict in their metrics, and once in their logs. If IPv6 is not served, that is a
+// problem of each of the two services, too.
 func (w *world) toldOfProblems() {
 	w.t.Helper()
 	if w.mode.isFake() {
@@ -152,7 +152,7 @@ func (w *world) uplinksOf(nodes ...int) (out []string) {
 	return out
 }
 
-// nodePortTaken: a node port is not taken by naming nodes' addresses, at this node or on the way to another.
+// nodePortTaken checks that a service cannot take over a node port by naming nodes' addresses, at this node or on the path to another.
 func (w *world) nodePortTaken(number int) {
 	victim := madeIn(2020, w.service("victim", number, func(s *corev1.Service) { nodePort(s, number) }))
 	w.put(victim, "a")
@@ -161,14 +161,14 @@ func (w *world) nodePortTaken(number int) {
 	w.calm()
 	w.holds(victim, "out any node1 -> a", "p1,p2 any node1 -> a", "h1 any node1 -> a")
 	w.must(w.api.Delete(attacker))
-	// What nothing else has may be at a node's address, as for an ingress.
+	// A port that no other service has may be used at a node's address, as for an ingress.
 	ingress := w.service("ingress", number+2, func(s *corev1.Service) { s.Spec.ExternalIPs = w.uplinksOf(0) })
 	w.put(ingress, "a")
 	w.waitEverywhere(ingress, "out,p1,h1 any external -> a")
 	w.must(w.api.Delete(ingress, victim))
 }
 
-// nodeNeedsPort: the kubelet's port of a node is without an owner.
+// nodeNeedsPort checks that no service can take over the kubelet's port of a node.
 func (w *world) nodeNeedsPort(number int) {
 	attacker := w.attack(number, w.uplinksOf(0), func(s *corev1.Service) { ports(s, 10250) })
 	w.calm()
@@ -176,7 +176,7 @@ func (w *world) nodeNeedsPort(number int) {
 	w.must(w.api.Delete(attacker))
 }
 
-// podTaken: a pod's own address and port are the pod's.
+// podTaken checks that no service can take over a pod's own address and port.
 func (w *world) podTaken(number int) {
 	var addrs []string
 	for _, addr := range w.addrsOf("a") {
@@ -188,8 +188,8 @@ func (w *world) podTaken(number int) {
 	w.must(w.api.Delete(attacker))
 }
 
-// passesOn: the older of two services has an address; it passes to the younger one and back, two services swap addresses, and all
-// the while a third one loses nothing. A new agent writes nothing.
+// passesOn checks that an address of the older of two services passes to the younger one and back, and that two services swap addresses,
+// while a third service loses no connection. A restarted agent writes nothing.
 func (w *world) passesOn(number int) {
 	steady := w.service("steady", number, nil)
 	w.put(steady, "b")

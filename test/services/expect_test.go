@@ -15,19 +15,19 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// answered is how long an answer is waited for that must come, and retryWait how long one that is asked for again; silence is how long nothing
-// answers a packet that is dropped. The kernel may take notice of a rejection only when it has sent the first packet of a connection once
-// more, after a second.
+// answered is the timeout for an answer that must arrive, and retryWait the timeout for each attempt of a request that is repeated; silence is the
+// time without an answer after which a packet counts as dropped. The kernel may process a rejection only after it has retransmitted the first packet
+// of a connection, after a second.
 const (
 	answered  = 20 * time.Second
 	retryWait = 800 * time.Millisecond
 	silence   = 1500 * time.Millisecond
 )
 
-// expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp, sctp or any (of the first two); an address is cluster,
-// external, lb, node1 or node2 (by which the outside reaches them), host1 or host2 (as Kubernetes has them), or the first with a port
-// (cluster:81). The outcome is the servers that answer, all of them and no other; "one of" servers, always the same; rejected; dropped; or
-// nothing (one of the two). As client: the server sees the client's own address. As node: it does not.
+// expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp, sctp or any (of the first two); an address is
+// cluster, external, lb, node1 or node2 (the node's addresses for the outside), host1 or host2 (the node's addresses in Kubernetes), or one of the
+// first three with a port (cluster:81). The outcome is the servers that answer, all of them and no other; "one of" servers, always the same;
+// rejected; dropped; or nothing (rejected or dropped). As client: the server receives the client's own address. As node: it does not.
 type expectation struct {
 	text     string
 	clients  []string
@@ -36,7 +36,7 @@ type expectation struct {
 	outcome  string
 	servers  []string
 	as       string
-	limit    time.Duration // how long an answer may take; 0: retryWait
+	limit    time.Duration // timeout for an answer; 0: retryWait
 }
 
 func parseExpectation(text string) (e expectation, err error) {
@@ -67,7 +67,7 @@ func parseExpectation(text string) (e expectation, err error) {
 	return e, nil
 }
 
-// destination finds the address and port that a word means.
+// destination returns the address and port for a word of an expectation.
 func (w *world) destination(svc *corev1.Service, to string, family int) (netip.AddrPort, error) {
 	where, port, _ := strings.Cut(to, ":")
 	number := svc.Spec.Ports[0].Port
@@ -97,7 +97,7 @@ func (w *world) destination(svc *corev1.Service, to string, family int) (netip.A
 	return netip.AddrPortFrom(addr, uint16(number)), err
 }
 
-// meets says in what an expectation is not met, in one family.
+// meets returns the difference between an expectation and the outcome, in one family.
 func (w *world) meets(svc *corev1.Service, e expectation, family int) error {
 	to, err := w.destination(svc, e.to, family)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *world) try(e expectation, client, network string, to netip.AddrPort) er
 	return fmt.Errorf("%d times only %s answer", tries, names)
 }
 
-// askOften repeats packets while nothing answers, as TCP does by itself: rejections are limited in number, a client's as everybody's.
+// askOften repeats requests while there is no answer, as TCP does by itself: the rate of rejections is limited, per client and in total.
 func (w *world) askOften(client, network string, to netip.AddrPort) (a whoami.Answer, err error) {
 	if network == "tcp" {
 		return w.askOnce(client, network, to, silence)
@@ -163,7 +163,7 @@ func (w *world) askOften(client, network string, to netip.AddrPort) (a whoami.An
 	return a, err
 }
 
-// outcome compares what became of a packet with what should.
+// outcome compares the outcome of a packet with the expected one.
 func outcome(want string, a whoami.Answer, err error) error {
 	got := "an answer of " + a.Server
 	switch {
@@ -183,7 +183,7 @@ func outcome(want string, a whoami.Answer, err error) error {
 	return errors.New(got)
 }
 
-// seenAs checks the client that the server sees.
+// seenAs checks the client address that the server has received.
 func (w *world) seenAs(as, client string, a whoami.Answer) error {
 	own := slices.Contains(w.addrsOf(client), a.Client.Addr())
 	if as == "client" && !own || as == "node" && own {

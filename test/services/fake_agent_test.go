@@ -46,8 +46,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
-// fakeAgent is the agent in this process, made of the same parts as cmd/contiv-agent makes it, except for CNI, REST and the kernel: its VPP
-// is vppfake, its Linux is fakeKernel.
+// fakeAgent is the agent in this process, built from the same parts as in cmd/contiv-agent, except for CNI, REST and the kernel: its VPP is
+// vppfake, its Linux is fakeKernel.
 type fakeAgent struct {
 	node *fakeNode
 	jobs *lifecycle.Group
@@ -64,19 +64,19 @@ type fakeAgent struct {
 	ipam     *ipam.IPAM
 	ipnet    *ipnet.IPNet
 	services *service.Plugin
-	policies *policy.Plugin // nil: VPP has no plugin
+	policies *policy.Plugin // nil: VPP does not have the plugin
 	starts   []func()
 	rest     fakeREST
 }
 
-// fakeREST keeps what plugins would serve.
+// fakeREST keeps the handlers that plugins register.
 type fakeREST map[string]http.HandlerFunc
 
 func (r fakeREST) RegisterHTTPHandler(path string, handler http.HandlerFunc, _ ...string) {
 	r[path] = handler
 }
 
-// get asks what would be served.
+// get returns the answer of a handler.
 func (r fakeREST) get(path string) []byte {
 	w := httptest.NewRecorder()
 	r[path](w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
@@ -125,7 +125,7 @@ func (a *fakeAgent) makeController() (err error) {
 	return err
 }
 
-// makeState makes the agent's sources of the cluster's state: etcd and the API server, with the node's copies of both.
+// makeState creates the agent's sources of the cluster's state: etcd and the API server, with the node's copies of both.
 func (a *fakeAgent) makeState() (err error) {
 	state := kube.NewJoin(a.ctl)
 	cfg := clusterdb.Config{Endpoints: []string{"unix://" + a.node.net.etcdSocket()}}
@@ -249,7 +249,7 @@ func (a *fakeAgent) start() error {
 	return nil
 }
 
-// ready reports why the agent is not.
+// ready returns why the agent is not ready.
 func (a *fakeAgent) ready() error {
 	if ok, why := a.ctl.Ready(); !ok {
 		return errors.New(why)
@@ -265,7 +265,7 @@ func (a *fakeAgent) ready() error {
 	return nil
 }
 
-// stop ends the agent as kill does, without a word to VPP; all that it has configured stays.
+// stop ends the agent as kill does, without a message to VPP; all its configuration stays.
 func (a *fakeAgent) stop() error {
 	var errs []error
 	if a.vpp != nil {
@@ -296,7 +296,7 @@ func (a *fakeAgent) stop() error {
 	return errors.Join(errs...)
 }
 
-// addPod is a CNI ADD.
+// addPod does a CNI ADD.
 func (a *fakeAgent) addPod(ctx context.Context, name string) ([]netip.Addr, error) {
 	id := podmanager.AttachmentID{ContainerID: a.node.name + "-" + name, IfName: "eth0"}
 	ev := podmanager.NewAddPod(&podmanager.Attachment{

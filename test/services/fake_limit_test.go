@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestSetLimitOnFake is test/policy's TestSetLimit on vppfake with the plugin: a set with more members than it may have allows nothing and denies
-// everything that meets the other conditions of the rule, until it is small enough again. p1 and p2 have four addresses, b has two.
+// TestSetLimitOnFake is test/policy's TestSetLimit on vppfake with the plugin: a set over the limit of members allows nothing and denies every
+// packet that meets the other conditions of the rule, until it is small enough again. p1 and p2 have four addresses, b has two.
 func TestSetLimitOnFake(t *testing.T) {
 	turn(t, fakeWorlds)
 	w := newFakeWorldWith(t, fakePlugin, func(n *fakeNode) { n.setLimit = 3 })

@@ -13,20 +13,20 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// fakeNet carries packets between the stacks of pods, hosts and the outside, through the fakes of VPP. Nothing takes time and
-// nothing is lost: a packet is where it ends up when carry returns.
+// fakeNet carries packets between the stacks of pods, hosts and the outside, through the fakes of VPP. Delivery takes no time and nothing
+// is lost: a packet has reached its end when carry returns.
 type fakeNet struct {
 	nodes      []*fakeNode
 	kubeconfig string
 	etcdDir    string
 
-	mu    sync.Mutex                 // guards the rest
+	mu    sync.Mutex                 // guards the fields below
 	sites map[string]*fakeSite       // by name
 	macs  map[netip.Addr]vppfake.MAC // of the network that connects the nodes
-	ports map[fakePorts]uint16       // the last one that a client has had
+	ports map[fakePorts]uint16       // the last port that a client has used
 }
 
-// fakePorts are ports that are counted by themselves.
+// fakePorts are ports that are counted separately.
 type fakePorts struct {
 	network string
 	ipv6    bool
@@ -42,19 +42,19 @@ const (
 	outDevice     = "uplink"
 )
 
-// outMAC is that of the client outside.
+// outMAC returns the MAC address of the client outside.
 func outMAC() vppfake.MAC { return vppfake.MAC{2, 0, 0, 0, 0xff, 0xfa} }
 
-// mostHops bounds how often a packet, with all that answers it, passes a stack or a VPP.
+// mostHops bounds how often a packet, together with all its answers, passes a stack or a VPP.
 const mostHops = 60
 
-// letter is a packet with what is in it.
+// letter is a packet with its contents.
 type letter struct {
 	vppfake.Packet
 	answer whoami.Answer
 }
 
-// carrying is one packet, and all that it gives rise to, on the way.
+// carrying is the delivery of one packet and of all packets that follow from it.
 type carrying struct {
 	net   *fakeNet
 	hops  int
@@ -62,7 +62,7 @@ type carrying struct {
 	trail []string
 }
 
-// carry sends a packet of a site's and goes on until everybody is silent. It returns the way, a line a step.
+// carry sends a packet of a site and delivers packets until none is left. It returns the path, one line for each step.
 func (n *fakeNet) carry(from *fakeSite, l letter) (trail string, err error) {
 	c := &carrying{net: n}
 	c.send(from, l)
@@ -85,7 +85,7 @@ func (c *carrying) tell(format string, args ...any) {
 
 func (c *carrying) later(f func() error) { c.queue = append(c.queue, f) }
 
-// send is a packet that a site itself sends.
+// send processes a packet that a site itself sends.
 func (c *carrying) send(from *fakeSite, l letter) {
 	c.later(func() error {
 		c.tell("%s sends %s", from.name, l.Packet)
@@ -93,7 +93,7 @@ func (c *carrying) send(from *fakeSite, l letter) {
 	})
 }
 
-// receive is a packet that comes by a device of a site's.
+// receive processes a packet that arrives on a device of a site.
 func (c *carrying) receive(to *fakeSite, device string, l letter) {
 	c.later(func() error {
 		c.tell("%s gets by %s %s", to.name, device, l.Packet)
@@ -124,7 +124,7 @@ func (c *carrying) outcome(at *fakeSite, o stack.Outcome, answer whoami.Answer) 
 	return c.intoVPP(at.node, "cv:"+vppIf, l)
 }
 
-// onUplink is a packet of the client outside for a neighbour.
+// onUplink delivers a packet of the client outside to a neighbour.
 func (c *carrying) onUplink(next netip.Addr, l letter) error {
 	mac, ok := c.net.resolve(fakeUplink, next)
 	if !ok {
@@ -135,7 +135,7 @@ func (c *carrying) onUplink(next netip.Addr, l letter) error {
 	return c.onWire(l)
 }
 
-// onWire is a frame on the network that connects the nodes.
+// onWire delivers a frame on the network that connects the nodes.
 func (c *carrying) onWire(l letter) error {
 	if l.EthDst == outMAC() {
 		c.receive(c.net.site("out"), outDevice, l)
@@ -150,7 +150,7 @@ func (c *carrying) onWire(l letter) error {
 	return nil
 }
 
-// onMgmt is a packet between hosts, past VPP.
+// onMgmt delivers a packet between hosts, without VPP.
 func (c *carrying) onMgmt(next netip.Addr, l letter) error {
 	for _, n := range c.net.nodes {
 		for _, addr := range n.mgmt {
@@ -193,7 +193,7 @@ func (c *carrying) intoVPP(n *fakeNode, tag string, l letter) error {
 	return nil
 }
 
-// resolve is what ARP and neighbour discovery find out.
+// resolve returns what ARP and neighbour discovery would find.
 func (n *fakeNet) resolve(ifName string, addr netip.Addr) (vppfake.MAC, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -221,11 +221,12 @@ func (n *fakeNet) of(s *stack.Stack) *fakeSite {
 			return site
 		}
 	}
-	return &fakeSite{Stack: s, name: s.Name} // of a pod that the test does not know
+	return &fakeSite{Stack: s, name: s.Name} // a pod that the test has not made
 }
 
-// nextPort is a port that no client has had. Nothing forgets connections here, and a host masquerades others' as its own: with a port that
-// another client had, a connection to another service with the same backend would be lost (letter H).
+// nextPort returns a port that no client has used. The fake never removes connections, and a host masquerades the connections of others
+// with its own address: with a port that another client had, a connection to another service with the same backend would be lost (letter
+// H).
 func (n *fakeNet) nextPort(network string, to netip.Addr) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

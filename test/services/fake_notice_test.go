@@ -19,19 +19,19 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// damage is something wrong in the dataplane of both nodes, and the cases that must fail of it: name/family.
+// damage is a fault in the dataplane of both nodes, and the cases that must fail because of it: name/family.
 type damage struct {
 	name     string
-	keys     string                                          // values whose keys begin so
+	keys     string                                          // prefix of the keys of the affected values
 	spoil    func(v proto.Message) proto.Message             // nil: the value is missing
-	more     func(at netip.AddrPort, udp bool) proto.Message // or what serves a place that nothing should
+	more     func(at netip.AddrPort, udp bool) proto.Message // or the value that serves an address which nothing should serve
 	fails    []string
-	answered string // a family: besides, all of its cases in which a server answers must fail
+	answered string // a family: all of its cases in which a server answers must fail, too
 }
 
 func gone(proto.Message) proto.Message { return nil }
 
-// eachMapping changes a copy of NAT44's mappings.
+// eachMapping returns a function that changes a copy of NAT44's mappings.
 func eachMapping(change func(m *vpp_nat.DNat44_StaticMapping)) func(proto.Message) proto.Message {
 	return func(v proto.Message) proto.Message {
 		d := proto.CloneOf(v.(*vpp_nat.DNat44))
@@ -56,7 +56,7 @@ func dropAll(v proto.Message) proto.Message {
 	return r
 }
 
-// natMore has a service where there is none.
+// natMore returns a value that adds a service at an address without one.
 func natMore(at netip.AddrPort, udp bool) proto.Message {
 	m := &vpp_nat.DNat44_StaticMapping{
 		ExternalIp: at.Addr().String(), ExternalPort: uint32(at.Port()), TwiceNat: vpp_nat.DNat44_StaticMapping_ENABLED,
@@ -68,7 +68,7 @@ func natMore(at netip.AddrPort, udp bool) proto.Message {
 	return &vpp_nat.DNat44{Label: fmt.Sprint("damage-", at, udp), StMappings: []*vpp_nat.DNat44_StaticMapping{m}}
 }
 
-// unserved are places that nothing should serve: a case, and what of it.
+// unserved returns the addresses that nothing should serve: a case, and its address.
 func unserved() [][2]string {
 	return [][2]string{
 		{"another proxy's service", "cluster"}, {"load balancer with ipMode Proxy", "lb"}, {"node port without endpoints", "node1"},
@@ -77,7 +77,7 @@ func unserved() [][2]string {
 	}
 }
 
-// unservedCases are their cases.
+// unservedCases returns the cases of these addresses.
 func unservedCases(family string) (cases []string) {
 	for _, place := range unserved() {
 		cases = append(cases, place[0]+family)
@@ -119,9 +119,9 @@ func natDamages() []damage {
 
 func otherDamages() []damage {
 	return []damage{
-		{name: "nobody is refused", keys: "config/vpp/acls/v2/acl/services-nat44", spoil: permitAll,
+		{name: "no client is refused", keys: "config/vpp/acls/v2/acl/services-nat44", spoil: permitAll,
 			fails: []string{"source range that has not/4", "internalTrafficPolicy Local/4", "load balancer Local, none here/4"}},
-		{name: "cluster IPs that nobody serves are dropped", keys: "config/vpp/v2/route/vrf/0/dst/10.96.0.0/12", spoil: dropAll,
+		{name: "cluster IPs without endpoints are dropped", keys: "config/vpp/v2/route/vrf/0/dst/10.96.0.0/12", spoil: dropAll,
 			fails: []string{"no endpoints/4", "unused port/4", "no ready endpoints/4"}},
 		{name: "the same for external addresses", keys: "config/vpp/v2/route/vrf/0/dst/203.0.113.", spoil: dropAll,
 			fails: []string{"external IP without endpoints/4", "source range without endpoints/4"}},
@@ -130,15 +130,15 @@ func otherDamages() []damage {
 	}
 }
 
-// unnoticed are cases that no single wrong value makes fail, with the reason.
+// unnoticed returns the cases that no single wrong value makes fail, with the reason.
 func unnoticed() map[string]string {
 	return map[string]string{
 		"node port Local at the host's address, none/4": "a server answers only if the host hands the port to VPP and VPP serves it: two wrong values",
 	}
 }
 
-// TestFakeNotices: with something wrong in the dataplane cases fail on the fake, each case of something, and with that mended
-// they pass again.
+// TestFakeNotices checks that faults in the dataplane make cases fail on the fake, each case because of some fault, and that
+// the cases pass again after the repair.
 func TestFakeNotices(t *testing.T) {
 	if !slices.Contains(modes(), fake) {
 		t.Skip("fake: skipped: not among the modes")
@@ -182,7 +182,7 @@ func TestFakeNotices(t *testing.T) {
 	}
 }
 
-// passes reports why a case fails.
+// passes returns why a case fails, or nil.
 func (w *world) passes(what string, all []scenario, services []*corev1.Service) error {
 	w.t.Helper()
 	name, family, _ := strings.Cut(what, "/")
@@ -202,7 +202,7 @@ func (w *world) passes(what string, all []scenario, services []*corev1.Service) 
 	return nil
 }
 
-// answered are the cases of a family in which a server answers.
+// answered returns the cases of a family in which a server answers.
 func (w *world) answered(all []scenario, family string) (cases []string) {
 	f := slices.Index(families[:], family)
 	for _, sc := range all {
@@ -217,7 +217,7 @@ func (w *world) answered(all []scenario, family string) (cases []string) {
 	return cases
 }
 
-// damage does it on both nodes.
+// damage makes the fault on both nodes.
 func (w *world) damage(d damage, all []scenario, services []*corev1.Service) (mend func()) {
 	w.t.Helper()
 	var undo []func()
@@ -246,7 +246,7 @@ func (w *world) damage(d damage, all []scenario, services []*corev1.Service) (me
 	}
 }
 
-// serveUnserved makes a node serve what it should not.
+// serveUnserved makes a node serve addresses that it should not serve.
 func (w *world) serveUnserved(n *fakeNode, d damage, all []scenario, services []*corev1.Service) (mend func()) {
 	w.t.Helper()
 	var there, gone []txn.KV
@@ -265,7 +265,7 @@ func (w *world) serveUnserved(n *fakeNode, d damage, all []scenario, services []
 	return func() { w.commit(n, gone) }
 }
 
-// commit changes the dataplane behind the agent's back.
+// commit changes the dataplane without the agent.
 func (w *world) commit(n *fakeNode, values []txn.KV) {
 	w.t.Helper()
 	if _, err := n.agent.sched.Commit(w.ctx, &txn.Txn{Kind: txn.Update, Values: values}); err != nil {

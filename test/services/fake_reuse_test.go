@@ -9,9 +9,9 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// TestFakeReuse: a client that uses a port again, for another service with the same backend or for the backend itself, loses
-// its connection on the fake where it does on VPP (letter H of plugins/service/README.md; TestFaults of renderer/nat44), and
-// nowhere else.
+// TestFakeReuse checks that a client that uses a port again, for another service with the same backend or for the backend
+// itself, loses its connection on the fake in the same cases as on VPP (letter H of plugins/service/README.md; TestFaults of
+// renderer/nat44), and in no others.
 func TestFakeReuse(t *testing.T) {
 	if !slices.Contains(modes(), fake) {
 		t.Skip("fake: skipped: not among the modes")
@@ -24,7 +24,7 @@ func TestFakeReuse(t *testing.T) {
 	client := w.fakes.site("p1")
 	for i, turn := range []struct {
 		use  []string
-		lost bool // the last one
+		lost bool // the last connection is lost
 	}{
 		{[]string{"one", "one", "one"}, false},
 		{[]string{"one", "two"}, false},

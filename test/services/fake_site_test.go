@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// fakeSite is a client, and a server at targetPort and otherPort, on a stack: the other side of package whoami.
+// fakeSite is a client, and a server at targetPort and otherPort, on a stack: it replaces package whoami.
 type fakeSite struct {
 	*stack.Stack
 	name  string
@@ -20,9 +20,9 @@ type fakeSite struct {
 	node  *fakeNode // nil: outside
 	serve bool
 
-	mu      sync.Mutex             // guards the rest
+	mu      sync.Mutex             // guards the fields below
 	open    map[fakeFlow]bool      // TCP connections of the server
-	clients map[fakeFlow]*fakeTalk // by what their answers look like
+	clients map[fakeFlow]*fakeTalk // by the flow of their answers
 }
 
 // fakeFlow is a direction of a connection.
@@ -41,7 +41,7 @@ func newFakeSite(name string, s *stack.Stack, node *fakeNode) *fakeSite {
 	}
 }
 
-// handle is a packet that has arrived: what the site answers.
+// handle processes a packet that has arrived, and returns the site's answers.
 func (s *fakeSite) handle(l letter) []letter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,14 +87,14 @@ func (s *fakeSite) handleTCPLocked(flow fakeFlow, p vppfake.Packet, listens bool
 	return nil
 }
 
-// reply is a packet that goes back.
+// reply returns an answer to a packet.
 func reply(p vppfake.Packet, flags uint8) vppfake.Packet {
 	return vppfake.Packet{
 		Src: p.Dst, SrcPort: p.DstPort, Dst: p.Src, DstPort: p.SrcPort, Proto: p.Proto, Flags: flags, Size: p.Size,
 	}
 }
 
-// portUnreachable is the ICMP error of a host at whose port nothing listens.
+// portUnreachable returns the ICMP error of a host at whose port nothing listens.
 func portUnreachable(p vppfake.Packet) vppfake.Packet {
 	e := &vppfake.ICMPError{Type: 3, Code: 3, Inner: p}
 	out := vppfake.Packet{Src: p.Dst, Dst: p.Src, Proto: vppfake.ProtoICMP, Error: e}
@@ -107,7 +107,7 @@ func portUnreachable(p vppfake.Packet) vppfake.Packet {
 // fakeTalk is a connection of a client, or a series of UDP packets.
 type fakeTalk struct {
 	site *fakeSite
-	flow fakeFlow // of what the client sends
+	flow fakeFlow // of the client's packets
 	got  []letter // guarded by site.mu
 }
 
@@ -125,12 +125,12 @@ func (s *fakeSite) dialFrom(_ context.Context, port uint16, to netip.AddrPort, _
 	return s.connect(port, "tcp", to)
 }
 
-// connect connects from a port.
+// connect connects from a source port.
 func (s *fakeSite) connect(port uint16, network string, to netip.AddrPort) (talk, error) {
 	proto := map[string]uint8{"tcp": vppfake.ProtoTCP, "udp": vppfake.ProtoUDP, "sctp": vppfake.ProtoSCTP}[network]
 	source, err := s.Source(to.Addr())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", whoami.ErrRejected, err) // as connect() says
+		return nil, fmt.Errorf("%w: %w", whoami.ErrRejected, err) // same error as connect()
 	}
 	c := &fakeTalk{site: s, flow: fakeFlow{proto, netip.AddrPortFrom(source, port), to}}
 	s.mu.Lock()
@@ -156,7 +156,7 @@ func (c *fakeTalk) forget() {
 	delete(c.site.clients, fakeFlow{c.flow.proto, c.flow.to, c.flow.from})
 }
 
-// exchange sends a packet and waits for one with the flags; for none if there are no flags to wait for.
+// exchange sends a packet and waits for one with the flags; without flags it waits for no packet.
 func (c *fakeTalk) exchange(flags, want uint8) (whoami.Answer, error) {
 	p := vppfake.Packet{
 		Src: c.flow.from.Addr(), SrcPort: c.flow.from.Port(), Dst: c.flow.to.Addr(), DstPort: c.flow.to.Port(),

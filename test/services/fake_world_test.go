@@ -23,12 +23,12 @@ import (
 	"contiv.dev/vswitch/test/testbed/stack"
 )
 
-// fakeNode is a node without a kernel: the agent in this process, on vppfake.
+// fakeNode is a node without a kernel: its agent runs in this process, on vppfake.
 type fakeNode struct {
-	name, host string // host is the site that is the node's own network namespace
+	name, host string // host is the site for the node's own network namespace
 	number     int    // from 1
-	plugin     bool   // VPP has ours
-	setLimit   int    // of members of a set of network policy; 0: the default
+	plugin     bool   // VPP has our plugin
+	setLimit   int    // maximum number of members of a set of network policy; 0: the default
 	dir        string
 	config     string
 	net        *fakeNet
@@ -38,13 +38,14 @@ type fakeNode struct {
 	agent      *fakeAgent
 }
 
-// newFakeWorld is the world of newWorld, with the same names and addresses, where no packet leaves this process.
+// newFakeWorld returns the world of newWorld, with the same names and addresses, in which no packet leaves this
+// process.
 func newFakeWorld(t *testing.T, m mode) *world {
 	t.Helper()
 	return newFakeWorldWith(t, m, func(*fakeNode) {})
 }
 
-// newFakeWorldWith changes nodes before their agents start.
+// newFakeWorldWith is like newFakeWorld, and changes nodes before their agents start.
 func newFakeWorldWith(t *testing.T, m mode, change func(*fakeNode)) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -92,7 +93,7 @@ func (w *world) serveFakeCluster() {
 
 func (n *fakeNet) etcdSocket() string { return filepath.Join(n.etcdDir, "etcd.sock") }
 
-// fakeOutside makes the client that is no part of the cluster.
+// fakeOutside makes the client outside of the cluster.
 func (w *world) fakeOutside() {
 	s := stack.New("out")
 	link := stack.Link{Device: outDevice, MAC: outMAC()}
@@ -131,7 +132,7 @@ func (w *world) fakeNode(i int, change func(*fakeNode)) {
 	})
 	w.must(n.fake.Listen(filepath.Join(n.dir, "vpp.sock")))
 	host := stack.New(n.host)
-	host.Forwards = true // as on every Kubernetes node
+	host.Forwards = true // set on every Kubernetes node
 	host.SetLink(stack.Link{Device: testbed.MgmtNIC, Addrs: []netip.Prefix{
 		netip.PrefixFrom(n.mgmt[0], 24), netip.PrefixFrom(n.mgmt[1], 64),
 	}})
@@ -151,14 +152,15 @@ func (w *world) fakeNode(i int, change func(*fakeNode)) {
 	w.must(err)
 	n.agent = agent
 	w.t.Cleanup(func() { w.must(n.agent.stop()) })
-	w.within(30*time.Second, "the agent of "+n.name, n.ready) // so that nodes have their numbers as IDs
+	w.within(30*time.Second, "the agent of "+n.name, n.ready) // in this order, so that the numbers of nodes become their IDs
 	w.fakes.nodes = append(w.fakes.nodes, n)
 	w.members = append(w.members, n)
 }
 
 func (n *fakeNode) ready() error { return n.agent.ready() }
 
-// fakeUplinks announces the machines on the network between nodes to each other, as ARP and neighbour discovery do.
+// fakeUplinks adds the machines on the network between nodes as neighbours of each other, as ARP and neighbour
+// discovery do.
 func (w *world) fakeUplinks() {
 	w.t.Helper()
 	for i, n := range w.fakes.nodes {
@@ -174,7 +176,7 @@ func (w *world) fakeUplinks() {
 
 func (n *fakeNode) netns(pod string) string { return "/run/netns/" + n.name + "-" + pod }
 
-// fakePod makes a pod that serves.
+// fakePod makes a pod with a server.
 func (w *world) fakePod(n *fakeNode, name string) {
 	w.t.Helper()
 	ips, err := n.agent.addPod(w.ctx, name)
@@ -188,7 +190,7 @@ func (w *world) fakePod(n *fakeNode, name string) {
 	w.must(w.api.Put(podObject(n.name, name, ips)))
 }
 
-// fakeConnected waits until the nodes know each other.
+// fakeConnected waits until the nodes have each other's data.
 func (w *world) fakeConnected() {
 	w.t.Helper()
 	for _, way := range []string{"p1 c", "p2 a", "h1 c", "h2 a"} {

@@ -11,15 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hammerVariable is how many connections TestHammer makes, and rateVariable how many in a second, from both clients in both families.
+// hammerVariable is the number of connections that TestHammer makes, and rateVariable the number per second, from both clients in both
+// families.
 const (
 	hammerVariable = "CONTIV_SERVICES_HAMMER"
 	rateVariable   = "CONTIV_SERVICES_RATE"
 )
 
-// TestHammer: backends are replaced one after the other while clients connect, with ports that they use again and again. Agents are
-// killed and started again in the middle, once between two changes, when they must not write, and once while changes go on. No connection
-// fails. Then a VPP is killed: services are back with the pods. `make hammer` makes 200,000 connections.
+// TestHammer replaces backends one after the other while clients connect, with ports that they use repeatedly. Agents are killed and
+// restarted during this, once between two changes, when they must not write, and once while changes continue. No connection fails. Then a
+// VPP is killed: services work again when the pods are connected again. `make hammer` makes 200,000 connections.
 func TestHammer(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if !m.hasPlugin() {
@@ -44,31 +45,31 @@ func TestHammer(t *testing.T) {
 	})
 }
 
-// hammer is a world under connections.
+// hammer is a world with a load of connections.
 type hammer struct {
 	*world
 	svc   *corev1.Service
 	total int64
 	rate  int
-	step  int // of the rolling update
+	step  int // step of the rolling update
 	load  *load
 }
 
-// reusePorts gives clients few ports, so that each is used again after some seconds.
+// reusePorts gives clients few ports, so that each port is used again after some seconds.
 func (h *hammer) reusePorts() {
 	h.t.Helper()
 	if h.mode.isFake() {
-		return // its clients take one port after the other
+		return // its clients use one port after the other
 	}
 	for _, client := range []string{"p1", "p2"} {
 		h.run(h.spaces[client], "sysctl", "-qw", "net.ipv4.ip_local_port_range=20000 21999", "net.ipv4.tcp_tw_reuse=1")
 	}
 }
 
-// hammerClients is how many loops each client has in a family.
+// hammerClients is the number of loops of each client in a family.
 const hammerClients = 3
 
-// press starts the connections: as many in a second as there are to be, in all loops together.
+// press starts the connections, at the configured rate over all loops together.
 func (h *hammer) press() {
 	ctx, cancel := context.WithCancel(h.ctx)
 	var to []netip.AddrPort
@@ -85,7 +86,7 @@ func (h *hammer) press() {
 				first := begin.Add(time.Duration(loops.Add(1)) * each / time.Duration(2*len(to)*hammerClients))
 				l.work.Go(func() {
 					for due := first; ctx.Err() == nil; due = due.Add(each) {
-						select { // one that was late is made up for
+						select { // a late connection is caught up
 						case <-time.After(time.Until(due)):
 						case <-ctx.Done():
 							return
@@ -104,13 +105,13 @@ func (h *hammer) press() {
 
 func (h *hammer) made() int64 { return h.load.done[0].Load() + h.load.done[1].Load() }
 
-// rolling is one round of a rolling update, as rollingUpdate has it.
+// rolling is one round of a rolling update, as in rollingUpdate.
 var rolling = [][]string{
 	{"a", "c", "b"}, {"a:terminating", "c", "b"}, {"c", "b"}, {"c", "b", "d"}, {"c:terminating", "b", "d"}, {"b", "d"}, {"a", "b", "d"},
 	{"a", "b:terminating", "d"}, {"a", "c", "d"}, {"a", "c", "d:terminating"}, {"a", "c"},
 }
 
-// roll replaces backends until so many connections have been made.
+// roll replaces backends until the given number of connections has been made.
 func (h *hammer) roll(until int64) {
 	h.t.Helper()
 	for h.made() < until {
@@ -125,7 +126,8 @@ func (h *hammer) next() {
 	h.underLoad(h.load, 300*time.Millisecond, 4)
 }
 
-// restart kills the agent of a node and starts another one: while backends change, or between two changes. Then it may not write.
+// restart kills the agent of a node and starts another one: while backends change, or between two changes. In the latter case it must not
+// write.
 func (h *hammer) restart(node int, changing bool) {
 	h.t.Helper()
 	n, before := h.members[node], h.made()
@@ -156,7 +158,7 @@ func (h *hammer) restart(node int, changing bool) {
 	h.t.Logf("the agent of node %d was killed between two changes: %.0f writes, %d connections meanwhile", node+1, writes, h.made()-before)
 }
 
-// killVPP kills the first node's VPP. Its services are back when its pods are.
+// killVPP kills the first node's VPP. Its services must work again when its pods are connected again.
 func (h *hammer) killVPP() {
 	h.t.Helper()
 	h.waitEverywhere(h.svc, "p1,p2 tcp cluster -> "+backendsOf(rolling[(h.step-1)%len(rolling)]))
@@ -184,7 +186,7 @@ func (h *hammer) killVPP() {
 	}
 }
 
-// back waits until something works in all families, and returns how long that was.
+// back waits until try succeeds in all families, and returns how long that took.
 func (h *hammer) back(try func(family int) error) time.Duration {
 	h.t.Helper()
 	begin := time.Now()
@@ -194,7 +196,7 @@ func (h *hammer) back(try func(family int) error) time.Duration {
 	return time.Since(begin)
 }
 
-// backendsOf are those that serve, by name, of endpoints in the notation of slices.
+// backendsOf returns the names of the endpoints that serve; endpoints are in the notation of slices.
 func backendsOf(endpoints []string) (names string) {
 	for _, e := range endpoints {
 		if len(e) == 1 {

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// TestLife: what becomes of connections when endpoints, agents and the API server come and go.
+// TestLife checks connections while endpoints, agents and the API server change or restart.
 func TestLife(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if m == linuxIptables && os.Getenv(modesVariable) == "" {
@@ -50,7 +50,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// in is the world for a part of a test.
+// in returns the world for a part of a test.
 func (w *world) in(t *testing.T) *world {
 	part := *w
 	part.t = t
@@ -58,8 +58,8 @@ func (w *world) in(t *testing.T) *world {
 }
 
 // apart gives the clients ports that they have not used in another part. NAT44 identifies an answer by the client's port and the backend's,
-// for some seconds after the end of a connection as well: one from the same port to another service with the same backend gets no answer.
-// That is a fault with its own test, TestFaults of plugins/service/renderer/nat44.
+// also for some seconds after the end of a connection: a connection from the same port to another service with the same backend gets no
+// answer. That is a fault with its own test, TestFaults of plugins/service/renderer/nat44.
 func (w *world) apart(part int) {
 	w.t.Helper()
 	if w.mode != vpp {
@@ -72,12 +72,12 @@ func (w *world) apart(part int) {
 	}
 }
 
-// at is the address of a service in a family.
+// at returns the address of a service in a family.
 func at(svc *corev1.Service, family int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[family]), uint16(svc.Spec.Ports[0].Port))
 }
 
-// spread: connections are spread evenly. The limit of chi-square is exceeded once in 10 000 runs (3 degrees of freedom).
+// spread checks that connections are spread evenly. The limit of chi-square is exceeded once in 10 000 runs (3 degrees of freedom).
 func (w *world) spread(number int) {
 	const tries, limit = 800, 21.1
 	svc := w.service("spread", number, nil)
@@ -106,7 +106,7 @@ func (w *world) spread(number int) {
 	}
 }
 
-// ask asks once.
+// ask sends one request.
 func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answer {
 	w.t.Helper()
 	a, err := w.askOnce(client, "tcp", at(svc, family), answered)
@@ -114,7 +114,7 @@ func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answe
 	return a
 }
 
-// healthCheck: load balancers receive which nodes have endpoints.
+// healthCheck checks that load balancers can determine which nodes have endpoints.
 func (w *world) healthCheck(number int) {
 	if w.mode.isFake() {
 		w.t.Log("fake: not covered: that health checks are answered at the hosts' addresses")
@@ -136,7 +136,7 @@ func (w *world) healthCheck(number int) {
 	w.must(w.api.Delete(svc))
 }
 
-// load is clients that connect again and again, each waiting for its answer.
+// load is a number of clients that connect repeatedly, each waiting for its answer.
 type load struct {
 	stop     context.CancelFunc
 	work     sync.WaitGroup
@@ -144,7 +144,7 @@ type load struct {
 	done     [2]atomic.Int64 // by family
 	mu       sync.Mutex
 	failed   [2][]error // guarded by mu
-	seen     string     // guarded by mu: of the dataplane at the first failure
+	seen     string     // guarded by mu: state of the dataplane at the first failure
 }
 
 // press starts load on a service in all families, from both pods.
@@ -156,7 +156,7 @@ func (w *world) press(svc *corev1.Service) *load {
 	return w.pressAt(to...)
 }
 
-// pressAt starts load on addresses, one for each family from the first on.
+// pressAt starts load on addresses, one for each family in order.
 func (w *world) pressAt(to ...netip.AddrPort) *load {
 	ctx, cancel := context.WithCancel(w.ctx)
 	l := &load{stop: cancel, families: len(to)}
@@ -176,7 +176,7 @@ func (w *world) pressAt(to ...netip.AddrPort) *load {
 	return l
 }
 
-// underLoad waits for a time, on the fake for a number of connections in each family.
+// underLoad waits for a time, or on the fake for a number of connections in each family.
 func (w *world) underLoad(l *load, d time.Duration, number int64) {
 	w.t.Helper()
 	if !w.mode.isFake() {
@@ -210,7 +210,7 @@ func (l *load) count(family int, err error) (first bool) {
 	return first
 }
 
-// look keeps what the dataplanes count now.
+// look records the current counters of the dataplanes.
 func (l *load) look(w *world) {
 	seen := w.counters()
 	l.mu.Lock()
@@ -237,8 +237,8 @@ func (w *world) end(l *load) {
 	}
 }
 
-// rollingUpdate: pods are replaced one by one, as a Deployment does: the new one becomes ready, the old one terminates (it still serves)
-// and goes. Nothing notices.
+// rollingUpdate replaces pods one by one, as a Deployment does: the new pod becomes ready, the old one terminates (it still serves) and is
+// removed. No connection fails.
 func (w *world) rollingUpdate(number int) {
 	svc := w.service("rolling", number, nil)
 	w.put(svc, "a", "c")
@@ -265,7 +265,7 @@ func (w *world) rollingUpdate(number int) {
 	w.waitEverywhere(svc, "p1,p2 tcp cluster -> a,c")
 }
 
-// backendRemoved: of a backend that goes, UDP clients are served by another one; connections to other backends are kept.
+// backendRemoved checks that UDP clients of a removed backend are served by another one, and that connections to other backends are kept.
 func (w *world) backendRemoved(number int) {
 	svc := w.service("removed", number, nil)
 	for f, family := range w.mode.families() {
@@ -288,11 +288,11 @@ func (w *world) backendRemoved(number int) {
 	}
 }
 
-// portUsedAgain: a client that uses a port again is not led to the backend that it had before and that has gone since, whether its
-// connection was closed by then or ended later. Until then it goes on.
+// portUsedAgain checks that a client that uses a port again is not sent to its earlier backend if that has been removed since, whether the
+// earlier connection was closed before or ended later. An open connection continues until then.
 func (w *world) portUsedAgain(number int) {
 	svc := w.service("again", number, func(s *corev1.Service) { nodePort(s, number) })
-	const closed, open = 19001, 19002 // ports that no other part uses
+	const closed, open = 19001, 19002 // no other part uses these ports
 	for f, family := range w.mode.families() {
 		if w.mode.isVPP() && !w.mode.hasPlugin() {
 			w.t.Log("otherwise than kube-proxy: NAT44 keeps the session of a closed connection")
@@ -332,11 +332,11 @@ func (w *world) portUsedAgain(number int) {
 	}
 }
 
-// againAfter is how long a backend serves at least that has left its service: a client's port that is used again may lead to
-// it for so long.
+// againAfter is the minimum time for which a backend serves after it was removed from its service: during this time a client's port that is
+// used again may lead to it.
 const againAfter = 4 * time.Second
 
-// mustMove asks from a port; c must answer.
+// mustMove sends a request from a port; c must answer.
 func (w *world) mustMove(family, client string, port uint16, to netip.AddrPort) {
 	w.t.Helper()
 	if a, err := w.askFrom(client, port, to); err != nil || a.Server != "c" {
@@ -344,7 +344,7 @@ func (w *world) mustMove(family, client string, port uint16, to netip.AddrPort) 
 	}
 }
 
-// askFrom connects from a port, asks once and closes.
+// askFrom connects from a port, sends one request and closes.
 func (w *world) askFrom(client string, port uint16, to netip.AddrPort) (whoami.Answer, error) {
 	c, err := w.sites[client].dialFrom(w.ctx, port, to, answered)
 	if err != nil {
@@ -354,7 +354,7 @@ func (w *world) askFrom(client string, port uint16, to netip.AddrPort) (whoami.A
 	return c.Ask()
 }
 
-// connectTo connects until a certain server answers.
+// connectTo connects until a given server answers.
 func (w *world) connectTo(network, client string, to netip.AddrPort, server string) talk {
 	w.t.Helper()
 	for range 100 {
@@ -371,7 +371,7 @@ func (w *world) connectTo(network, client string, to netip.AddrPort, server stri
 	return nil
 }
 
-// affinityOverRestart: a client stays with its backend, also when the agent is another one.
+// affinityOverRestart checks that a client keeps its backend, also after a restart of the agent.
 func (w *world) affinityOverRestart(number int) {
 	svc := w.service("affinity", number, func(s *corev1.Service) { affinity(s, number) })
 	w.put(svc, "a", "b", "c", "d")
@@ -390,14 +390,14 @@ func (w *world) affinityOverRestart(number int) {
 	}
 }
 
-// killUnderLoad: agents are killed and started again; no connection fails and nothing is written. The same for clients in the
-// cluster of a service that has local backends for those outside.
+// killUnderLoad kills and restarts agents; no connection fails and nothing is written. It does the same for clients inside of the cluster
+// of a service that has local backends for clients outside.
 func (w *world) killUnderLoad(number int) {
 	svc := w.service("killed", number, nil)
 	w.put(svc, "a", "b", "c")
 	w.waitEverywhere(svc, "p1,p2 tcp cluster -> a,b,c")
 	local := w.service("killed-local", number+20, func(s *corev1.Service) { loadBalancerLocal()(s, number+20) })
-	w.put(local, "d") // which the other one does not have: letter H
+	w.put(local, "d") // the other service does not have this backend: letter H
 	to := lbAt(local)
 	if w.mode.isVPP() && !w.mode.hasPlugin() {
 		to = nil // letter C: p1 has no local backend
@@ -426,7 +426,7 @@ func (w *world) killUnderLoad(number int) {
 	w.end(inCluster)
 }
 
-// calm waits until no agent has written for a while: what was put is not only served, but done.
+// calm waits until no agent has written for a while: then everything that was put is complete, not only served.
 func (w *world) calm() {
 	w.t.Helper()
 	for _, n := range w.members {
@@ -439,7 +439,7 @@ func (w *world) calm() {
 			if now != last {
 				last, same = now, 0
 			}
-			if same++; same < 10 { // of 20 ms
+			if same++; same < 10 { // for 10 polls of 20 ms
 				return fmt.Errorf("an agent writes: %.0f by now", now)
 			}
 			return nil
@@ -447,7 +447,7 @@ func (w *world) calm() {
 	}
 }
 
-// lbAt are the addresses of a load balancer's service.
+// lbAt returns the addresses of a load balancer's service.
 func lbAt(svc *corev1.Service) (out []netip.AddrPort) {
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		out = append(out, netip.AddrPortFrom(netip.MustParseAddr(in.IP), uint16(svc.Spec.Ports[0].Port)))
@@ -462,7 +462,7 @@ func (w *world) writesMetric() string {
 	return "contiv_linux_writes_total"
 }
 
-// synced waits until a new agent has seen what the API server has now.
+// synced waits until a restarted agent has the current state of the API server.
 func (w *world) synced(n member) {
 	w.t.Helper()
 	w.within(time.Minute, "the agent knows the services", func() error {
@@ -474,12 +474,13 @@ func (w *world) synced(n member) {
 	})
 }
 
-// apiServerAway: without the API server a new agent serves what its local copy has, and follows when the server is back.
+// apiServerAway checks that, without the API server, a restarted agent serves the services of its local copy, and follows changes when the
+// server is back.
 func (w *world) apiServerAway(number int) {
 	svc := w.service("away", number, nil)
 	w.put(svc, "a")
 	w.waitEverywhere(svc, "p1,p2 any cluster -> a")
-	time.Sleep(time.Second) // the local copy is written a moment late
+	time.Sleep(time.Second) // the local copy is written with a short delay
 	w.api.Cut()
 	w.putEndpoints(svc, "c")
 	l := w.press(svc)

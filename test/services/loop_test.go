@@ -14,7 +14,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// unusedAddresses are of all networks of the cluster and outside of it. Most of them nothing has; services have no packet for the rest.
+// unusedAddresses are from all networks of the cluster and outside of it. Most of them are not assigned; the rest do not receive such packets from
+// services.
 const unusedAddresses = `10.96.9.9 fd10:96::9:9 10.1.1.77 10.1.2.77 10.1.3.77 fd10:1:0:1::77 fd10:1:0:2::77 fd10:1:0:3::77 fd10:1:0:ffff::77
 	10.1.1.1 10.1.2.1 10.1.1.254 10.1.2.254 10.1.1.255 10.1.2.255 fd10:1:0:1::1 fd10:1:0:2::1 fd10:1:0:1:: fd10:1:0:2::
 	fd10:1:0:1:ffff:ffff:ffff:fffe fd10:1:0:2:ffff:ffff:ffff:fffe fd10:1:0:1:ffff:ffff:ffff:ffff fd10:1:0:2:ffff:ffff:ffff:ffff
@@ -26,11 +27,11 @@ const unusedAddresses = `10.96.9.9 fd10:96::9:9 10.1.1.77 10.1.2.77 10.1.3.77 fd
 	203.0.113.9 2001:db8:113::9 198.51.100.8 2001:db8::8 10.199.0.101 10.199.0.102 10.199.0.77 fd00:99::65 fd00:99::66 fd00:99::77
 	64:ff9b::c633:6408 ff05::2 224.1.2.3`
 
-// routedOutside are the networks that the machine outside sends to a node.
+// routedOutside are the networks that the machine outside routes to a node.
 const routedOutside = "10.0.0.0/8 172.30.0.0/16 192.168.30.0/24 198.51.100.0/24 fd10::/16 fd00:172:30::/48 fd00:192::/32 fd00:99::/64 2001:db8::/32 64:ff9b::/96"
 
-// TestNoLoops: no packet goes round between nodes, whatever address it is for, whether a pod, a host, or a machine outside sends it. Most cross the
-// network that connects nodes not at all; ten to one address that went round would cross it more than 600 times.
+// TestNoLoops checks that no packet loops between nodes, for any address, sent by a pod, a host, or a machine outside. Most packets do not cross
+// the network that connects nodes at all; ten packets to one address that looped would cross it more than 600 times.
 func TestNoLoops(t *testing.T) {
 	for _, m := range []mode{vpp, vppPlugin} {
 		for _, f := range []fabric{{}, {workers: 2}, {noOverlay: true}} {
@@ -68,7 +69,7 @@ func (w *world) noLoops() {
 // noLoop sends a few packets to each address.
 func (w *world) noLoop(what, client string) {
 	w.t.Helper()
-	const packets, besides = 10, 200 // besides: neighbours are asked for, and agents talk to each other
+	const packets, besides = 10, 200 // besides: for neighbour discovery, and the traffic between agents
 	before, expired := w.crossings(), w.expired()
 	sent := 0
 	for _, text := range strings.Fields(unusedAddresses) {
@@ -95,7 +96,7 @@ func (w *world) noLoop(what, client string) {
 	}
 }
 
-// expired is how many packets nodes have dropped since their hop limit was used up.
+// expired returns the number of packets that nodes have dropped because their hop limit was used up.
 func (w *world) expired() (sum int) {
 	w.t.Helper()
 	for _, n := range w.nodesOfVPP() {
@@ -114,7 +115,7 @@ func (w *world) expired() (sum int) {
 	return sum
 }
 
-// crossings is how many packets the nodes have sent to the network that connects them.
+// crossings returns the number of packets that the nodes have sent to the network that connects them.
 func (w *world) crossings() (sum int) {
 	w.t.Helper()
 	out, err := w.Underlay.Run(w.ctx, "ip", "-s", "-j", "link")
@@ -134,7 +135,7 @@ func (w *world) crossings() (sum int) {
 	return sum
 }
 
-// shoot sends UDP packets from a site; it counts those that the site's own kernel has not rejected.
+// shoot sends UDP packets from a site; it returns the number of those that the site's own kernel has not rejected.
 func (w *world) shoot(client string, to netip.Addr, packets int) (sent int) {
 	w.t.Helper()
 	w.must(w.spaces[client].Do(func() error {

@@ -1,10 +1,10 @@
-// Package services tests what services do to packets, the same on every dataplane: two nodes with real agents, pods and
-// clients in network namespaces, and a double of the API server (test/testbed/kubeapi) that says what services there
-// are. What a case expects is written as "client protocol address -> servers". kube-proxy runs the same cases with
-// CONTIV_SERVICES_MODES=kube-proxy: it is what the expectations are measured by.
+// Package services tests the effect of services on packets, which must be the same on every dataplane: two nodes with real agents, pods and
+// clients in network namespaces, and a test double of the API server (test/testbed/kubeapi) that has the services. An expectation is
+// written as "client protocol address -> servers". kube-proxy runs the same cases with CONTIV_SERVICES_MODES=kube-proxy: its behaviour is
+// the reference for the expectations.
 //
-// Everywhere, without root, the cases run on vppfake: agents in this process, and packets that are walked. The other modes need
-// root and touch nothing of the machine's own network namespace.
+// Everywhere, without root, the cases run on vppfake: agents in this process, and packets that are simulated. The other modes need root and
+// touch nothing of the machine's own network namespace.
 package services
 
 import (
@@ -30,10 +30,10 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// Cases wait most of the time, and so do the tests that wait for their turn to have a world.
+	// Cases wait most of the time, and so do the tests that wait for a free world.
 	atonce.Limit(64)
 	if binDir = os.Getenv("CONTIV_SERVICES_BIN"); binDir != "" || !needBinaries() {
-		return m.Run() // with binaries that are there, or without
+		return m.Run() // with or without the binaries
 	}
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
@@ -49,16 +49,17 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// needBinaries: everything except the fake runs real agents.
+// needBinaries reports whether real agents run: all modes except the fake need them.
 func needBinaries() bool {
 	return os.Geteuid() == 0 && slices.ContainsFunc(modes(), func(m mode) bool { return !m.isFake() })
 }
 
-// mode is what serves services.
+// mode is the program that serves services.
 type mode string
 
-// The modes. vpp-plugin and fake-plugin are VPP with our plugin, and its fake; vpp and fake are without. The fake is agents in this process
-// on vppfake, and needs nothing. With kube-proxy, our agents connect the pods on the Linux dataplane and know nothing of Kubernetes.
+// The modes. vpp-plugin and fake-plugin are VPP with our plugin, and its fake; vpp and fake are without. The fake runs agents in this
+// process on vppfake, and needs nothing else. With kube-proxy, our agents connect the pods on the Linux dataplane and do not use
+// Kubernetes.
 const (
 	fake          mode = "fake"
 	fakePlugin    mode = "fake-plugin"
@@ -69,7 +70,7 @@ const (
 	kubeProxy     mode = "kube-proxy"
 )
 
-// modesVariable names the modes to run, separated by commas; without it these are our own.
+// modesVariable names the modes to run, separated by commas; without it our own modes run.
 const modesVariable = "CONTIV_SERVICES_MODES"
 
 func modes() []mode {
@@ -81,13 +82,13 @@ func modes() []mode {
 	return slices.DeleteFunc(all, func(m mode) bool { return !slices.Contains(strings.Split(only, ","), string(m)) })
 }
 
-// workersVariable is how many worker threads real VPP has, and roundsVariable how many rounds of updates RollingUpdate makes.
+// workersVariable is the number of worker threads of real VPP, and roundsVariable the number of rounds of updates in RollingUpdate.
 const (
 	workersVariable = "CONTIV_SERVICES_WORKERS"
 	roundsVariable  = "CONTIV_SERVICES_ROUNDS"
 )
 
-// setting is the value of a variable of the environment, or the default.
+// setting returns the value of an environment variable, or the default.
 func setting(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -101,17 +102,17 @@ func setting(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// isVPP: VPP, or its fake.
+// isVPP reports whether the mode uses VPP or its fake.
 func (m mode) isVPP() bool { return m.realVPP() || m.isFake() }
 
 func (m mode) realVPP() bool { return m == vpp || m == vppPlugin }
 
 func (m mode) isFake() bool { return m == fake || m == fakePlugin }
 
-// hasPlugin: VPP serves with our plugin, without any of the faults of its own NAT.
+// hasPlugin reports whether VPP serves with our plugin, which has none of the faults of VPP's own NAT.
 func (m mode) hasPlugin() bool { return m == vppPlugin || m == fakePlugin }
 
-// needs skips the test if what the mode needs is not there.
+// needs skips the test if something that the mode needs is missing.
 func (m mode) needs(t *testing.T) {
 	t.Helper()
 	if !m.isFake() && os.Geteuid() != 0 {
@@ -141,7 +142,7 @@ func kubeProxyPath() string {
 	if path, err := exec.LookPath("kube-proxy"); err == nil {
 		return path
 	}
-	home, _ := os.UserHomeDir() // none: a relative path that is not there
+	home, _ := os.UserHomeDir() // if empty, the path is relative and does not exist
 	path := filepath.Join(home, ".cache", "kubelab", "bin", "kube-proxy")
 	if _, err := os.Stat(path); err != nil {
 		return ""
@@ -149,7 +150,7 @@ func kubeProxyPath() string {
 	return path
 }
 
-// mainly skips a test in other modes, unless modesVariable or the matrix has them run.
+// mainly skips a test in other modes, unless modesVariable or the matrix selects them.
 func mainly(t *testing.T, in ...mode) {
 	t.Helper()
 	if os.Getenv(modesVariable) != "" {
@@ -162,8 +163,8 @@ func mainly(t *testing.T, in ...mode) {
 	matrix.Only(t, names...)
 }
 
-// each runs a test once per mode, beside other tests. Without modesVariable, make test takes the modes of the default configuration and the
-// fake, and those that are named.
+// each runs a test once per mode, in parallel with other tests. Without modesVariable, make test uses the modes of the default
+// configuration, the fake, and the named modes.
 func each(t *testing.T, test func(t *testing.T, m mode), besides ...mode) {
 	t.Parallel()
 	for _, m := range modes() {

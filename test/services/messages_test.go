@@ -13,14 +13,14 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-// TestMessages: VPP with our plugin gets a message for what has changed, and no other: one backend more is one message, however many
-// the service has.
+// TestMessages checks that VPP with our plugin receives messages only for changes: one additional backend is one message, for any
+// number of backends of the service.
 func TestMessages(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if !m.hasPlugin() {
 			t.Skipf("%s: skipped: only our plugin has backends of their own", m)
 		}
-		mainly(t, fakePlugin) // which counts messages as VPP does
+		mainly(t, fakePlugin) // it counts messages as VPP does
 		w := newWorld(t, m)
 		const backends = 200
 		svc := w.service("messages", 1, func(s *corev1.Service) {
@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// messages changes something, and demands a number of messages to VPP on every node.
+// messages makes a change, and requires a number of messages to VPP on every node.
 func (w *world) messages(what string, want float64, change func()) {
 	w.t.Helper()
 	before := make([]float64, len(w.members))

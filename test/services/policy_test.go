@@ -18,8 +18,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// policies are in force in all cases of TestServicesUnderPolicy. a and c take port 8080 from p1 and from out's own address only; b and d take
-// everything; p2 may send to b and d only. A pod's own node reaches it, a pod reaches itself and its own node.
+// policies are in force in all cases of TestServicesUnderPolicy. a and c accept connections to port 8080 only from p1 and from out's own address; b
+// and d accept all; p2 may send only to b and d. A pod is reachable from its own node, and it can reach itself and its own node.
 var policies = map[string]string{
 	"guarded": `{podSelector: {matchExpressions: [{key: name, operator: In, values: [a, c]}]}, ingress: [{
 		from: [{podSelector: {matchLabels: {name: p1}}}, {ipBlock: {cidr: 192.168.16.250/32}}, {ipBlock: {cidr: "fd00:16::fa/128"}}],
@@ -28,15 +28,15 @@ var policies = map[string]string{
 		egress: [{to: [{podSelector: {matchExpressions: [{key: name, operator: In, values: [b, d]}]}}]}]}`,
 }
 
-// podObject is a pod's object, with its name as a label.
+// podObject returns a pod's object, with its name as a label.
 func podObject(node, name string, ips []netip.Addr) *corev1.Pod {
 	p := kubeapi.Pod(node, name, ips)
 	p.Labels = map[string]string{"name": name}
 	return p
 }
 
-// policyCases are services of all kinds, with clients that policies allow and such that they deny. Where another node replaces the client's address,
-// policies see the replacement, and deny it.
+// policyCases are services of all kinds, with clients that policies allow and clients that they deny. If another node replaces the client's address,
+// policies are applied to the new address, and deny it.
 func policyCases() []scenario {
 	return []scenario{
 		{name: "cluster IP", endpoints: []string{"a", "c"}, expect: []string{"p1 any cluster -> a,c as client", "p2,b,d any cluster -> dropped"}},
@@ -67,8 +67,8 @@ func policyCases() []scenario {
 	}
 }
 
-// TestServicesUnderPolicy: services of all kinds while policies hold: allowed and denied clients, TCP, UDP and SCTP, both families; vppfake with the plugin's
-// model, VPP with the plugin, nft and iptables.
+// TestServicesUnderPolicy checks services of all kinds while policies are in force: allowed and denied clients, TCP, UDP and SCTP, both families;
+// vppfake with the plugin's model, VPP with the plugin, nft and iptables.
 func TestServicesUnderPolicy(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if m == kubeProxy || m.isVPP() && !m.hasPlugin() {
@@ -103,7 +103,7 @@ func TestServicesUnderPolicy(t *testing.T) {
 	})
 }
 
-// countedByFake checks that vppfake counts the rules that have decided; test/policy does so with the agents' metrics of the others.
+// countedByFake checks that vppfake counts the rules that have decided; test/policy does so for the other dataplanes with the agents' metrics.
 func (w *world) countedByFake() {
 	w.t.Helper()
 	for i, want := range []string{"default/guarded", "default/restricted"} {
@@ -123,7 +123,7 @@ func (w *world) countedByFake() {
 	}
 }
 
-// andSCTP adds a port of SCTP to a change, of the number that the port of TCP has.
+// andSCTP returns a change that also adds a port of SCTP, with the number of the port of TCP.
 func andSCTP(change func(*corev1.Service, int)) func(*corev1.Service, int) {
 	return func(s *corev1.Service, number int) {
 		withSCTP(s, number)
@@ -133,7 +133,7 @@ func andSCTP(change func(*corev1.Service, int)) func(*corev1.Service, int) {
 	}
 }
 
-// serveSCTP lets all servers answer by SCTP, too. Those of the fake do.
+// serveSCTP starts SCTP servers at all sites. The servers of the fake always support SCTP.
 func (w *world) serveSCTP() {
 	w.t.Helper()
 	for name := range w.spaces {
@@ -146,7 +146,7 @@ func (w *world) serveSCTP() {
 	}
 }
 
-// checkSoon checks a scenario whose policies may be on their way.
+// checkSoon checks a scenario whose policies may not be applied yet.
 func (w *world) checkSoon(t *testing.T, svc *corev1.Service, sc scenario, family int) {
 	for _, text := range sc.expect {
 		e, err := parseExpectation(text)

@@ -8,26 +8,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// scenario is a service, its endpoints and what becomes of packets to it.
+// scenario is a service, its endpoints and the expected outcome of packets to it.
 type scenario struct {
 	name      string
 	change    func(s *corev1.Service, number int)
 	endpoints []string
 	expect    []string
-	// instead is what a dataplane does otherwise than kube-proxy, and why; by mode ("vpp"), or mode and family ("vpp/6").
+	// instead describes, with the reason, how a dataplane deviates from kube-proxy; by mode ("vpp"), or mode and family
+	// ("vpp/6").
 	instead map[string]deviation
 }
 
-// deviation is a documented one.
+// deviation is a documented deviation.
 type deviation struct {
 	why    string
 	expect []string
 }
 
-// families are how IPv4 and IPv6 are called.
+// families are the names of IPv4 and IPv6.
 var families = [2]string{"4", "6"}
 
-// families are those that the mode serves: VPP without our plugin has IPv4 only.
+// families returns the families that the mode serves: VPP without our plugin has IPv4 only.
 func (m mode) families() []string {
 	if m.isVPP() && !m.hasPlugin() {
 		return families[:1]
@@ -35,7 +36,7 @@ func (m mode) families() []string {
 	return families[:]
 }
 
-// TestServices: every case on every dataplane in all families that it serves.
+// TestServices runs every case on every dataplane in all families that it serves.
 func TestServices(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m)
@@ -76,12 +77,12 @@ func (w *world) putAll(all []scenario) []*corev1.Service {
 	return services
 }
 
-// expected is what should become of the packets of a scenario in one family, and why that is not what kube-proxy does.
+// expected returns the expected outcomes of a scenario in one family, and the reason if they deviate from kube-proxy's.
 func (w *world) expected(sc scenario, family int) (expect []string, why string) {
 	expect = sc.expect
 	mode := string(w.mode)
 	if w.mode == fake {
-		mode = string(vpp) // it has all that VPP has
+		mode = string(vpp) // the fake has all deviations of VPP
 	}
 	for _, where := range []string{mode, mode + "/" + families[family]} {
 		if d, ok := sc.instead[where]; ok {
@@ -104,7 +105,7 @@ func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int
 		}
 		deadline := time.Now().Add(40 * time.Second) // VPP limits the rate of its ICMP errors
 		if w.mode.isFake() {
-			deadline = time.Now() // the fake does not
+			deadline = time.Now() // the fake has no rate limit
 		}
 		for err = w.meets(svc, e, family); err != nil && time.Now().Before(deadline); err = w.meets(svc, e, family) {
 			time.Sleep(50 * time.Millisecond)
@@ -115,7 +116,7 @@ func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int
 	}
 }
 
-// waitEverywhere is for tests that change something and look at the effect.
+// waitEverywhere waits until expectations are met, for tests that change something and check the effect.
 func (w *world) waitEverywhere(svc *corev1.Service, texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {

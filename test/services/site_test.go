@@ -13,11 +13,11 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-// site is where clients and servers are: a network namespace, or a stack of the fake.
+// site is the place of clients and servers: a network namespace, or a stack of the fake.
 type site interface {
-	// dial connects, as whoami.Dial.
+	// dial connects, like whoami.Dial.
 	dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error)
-	// dialFrom connects by TCP from a port.
+	// dialFrom connects by TCP from a source port.
 	dialFrom(ctx context.Context, port uint16, to netip.AddrPort, timeout time.Duration) (talk, error)
 }
 
@@ -27,15 +27,15 @@ type talk interface {
 	Close() error
 }
 
-// member is a node of the cluster, as far as tests have to do with its agent.
+// member is a node of the cluster, with the methods that tests use of its agent.
 type member interface {
 	// restart kills the agent, starts another one and waits until it is ready.
 	restart(ctx context.Context) error
-	// writes is how often the agent has written to the dataplane.
+	// writes returns the number of writes of the agent to the dataplane.
 	writes(ctx context.Context) (float64, error)
-	// known is how many services the agent has.
+	// known returns the number of services that the agent has.
 	known(ctx context.Context) (int, error)
-	// health asks a health check port of the node.
+	// health sends a request to a health check port of the node.
 	health(port int) (status int, err error)
 }
 
@@ -65,7 +65,7 @@ func (s realSite) dialFrom(ctx context.Context, port uint16, to netip.AddrPort, 
 	return c, nil
 }
 
-// ask connects, asks once and closes.
+// askOnce connects, sends one request and closes.
 func (w *world) askOnce(client, network string, to netip.AddrPort, timeout time.Duration) (whoami.Answer, error) {
 	c, err := w.sites[client].dial(w.ctx, network, to, timeout)
 	if err != nil {
@@ -78,8 +78,8 @@ func (w *world) askOnce(client, network string, to netip.AddrPort, timeout time.
 // realMember is a node with a real agent.
 type realMember struct {
 	*testbed.Node
-	addr   netip.Addr // the host's
-	metric string     // that counts writes
+	addr   netip.Addr // address of the host
+	metric string     // metric that counts writes
 }
 
 func (m realMember) restart(ctx context.Context) error {

@@ -14,11 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// podLimit is how many connections a pod may have by default (dataplane/vpp/plugin/README.md).
+// podLimit is the default limit of a pod's connections (dataplane/vpp/plugin/README.md).
 const podLimit = 16384
 
-// TestStarvation: a pod that opens connections as fast as it can, by UDP, TCP and ICMP, to services and to machines outside, fills
-// its own share of the node's table of connections. Other pods of the node, and the tunnels between nodes, do not notice.
+// TestStarvation checks that a pod that opens connections as fast as it can, by UDP, TCP and ICMP, to services and to machines
+// outside, fills only its own share of the node's table of connections. Other pods of the node, and the tunnels between nodes, are
+// not affected.
 func TestStarvation(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if m != vppPlugin {
@@ -37,7 +38,7 @@ func TestStarvation(t *testing.T) {
 		t.Run("UDP to a service", func(t *testing.T) {
 			w.in(t).starve(func(ctx context.Context, _ [2]netip.Addr) (int, error) { return floodService(ctx, vip[0]) }, vip)
 		})
-		// Another pod of the node, and one of the other node.
+		// A pod of the same node, and one of the other node.
 		for _, client := range []string{"b", "p2"} {
 			for f := range families {
 				if _, err := w.askOnce(client, "tcp", at(svc, f), answered); err != nil {
@@ -48,8 +49,8 @@ func TestStarvation(t *testing.T) {
 	})
 }
 
-// starve floods from p1, and meanwhile connects from b, a pod of the same node, to a pod of the other node: directly, so by the
-// tunnel, and by a service.
+// starve floods from p1, and at the same time connects from b, a pod of the same node, to a pod of the other node: directly, which
+// uses the tunnel, and by a service.
 func (w *world) starve(flood func(context.Context, [2]netip.Addr) (int, error), to [2]netip.Addr) {
 	w.t.Helper()
 	svc := w.service("beside", 210, nil)
@@ -88,7 +89,7 @@ func (w *world) starve(flood func(context.Context, [2]netip.Addr) (int, error), 
 	}
 }
 
-// connections is how many a pod has in one family, as VPP of its node reports.
+// connections returns the number of connections of a pod in the family that has more, as VPP of its node reports.
 func (w *world) connections(pod string) (most int) {
 	w.t.Helper()
 	out, err := w.Nodes[0].VPP.CLI("show contiv endpoints")
@@ -108,7 +109,7 @@ func (w *world) connections(pod string) (most int) {
 	return 0
 }
 
-// bounded calls send for numbers from 0 until ctx ends, 130 000 at most.
+// bounded calls send with numbers from 0 until ctx ends, at most 130 000 times.
 func bounded(ctx context.Context, send func(n int) error) (sent int, err error) {
 	for n := range 130000 {
 		if n%256 == 0 && ctx.Err() != nil {
@@ -160,7 +161,7 @@ func floodTCP(ctx context.Context, to [2]netip.Addr) (int, error) {
 	})
 }
 
-// floodICMP sends echo requests of all identifiers.
+// floodICMP sends echo requests with all identifiers.
 func floodICMP(ctx context.Context, to [2]netip.Addr) (int, error) {
 	fd, done, err := rawSocket(unix.SOCK_RAW, unix.IPPROTO_ICMP)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestWorkers: with two workers in VPP, services behave as with none. CONTIV_SERVICES_WORKERS=2 runs all tests that way.
+// TestWorkers checks that services work in the same way with two workers in VPP as with none. CONTIV_SERVICES_WORKERS=2
+// runs all tests with two workers.
 func TestWorkers(t *testing.T) {
 	if !slices.Contains(modes(), vppPlugin) {
 		t.Skip("vpp-plugin: skipped: not among the modes")

@@ -35,21 +35,21 @@ type world struct {
 	mode mode
 	fabric
 	api *kubeapi.Server
-	// sites are those of clients and servers by name, addrs their addresses (IPv4, IPv6).
+	// sites maps names to the sites of clients and servers, addrs to their addresses (IPv4, IPv6).
 	sites  map[string]site
 	addrs  map[string][2]netip.Addr
-	nodeOf map[string]string // of servers
+	nodeOf map[string]string // node of each server
 	// uplinks are the nodes' addresses on the network that connects them. With VPP they are VPP's, and the hosts have others.
 	uplinks [][2]netip.Addr
 	members []member
-	fakes   *fakeNet                      // of the fake, instead of what follows
+	fakes   *fakeNet                      // only with the fake, instead of the fields below
 	spaces  map[string]*testbed.Namespace // of sites
 	pods    []*testbed.Pod
 	proxy   []*testbed.Process // kube-proxy
 	dir     string
 }
 
-// The outside client's addresses, and the networks of external addresses, which lead to the first node.
+// The outside client's addresses, and the networks of external addresses, which are routed to the first node.
 var (
 	outAddrs     = [2]netip.Addr{netip.MustParseAddr("192.168.16.250"), netip.MustParseAddr("fd00:16::fa")}
 	externalNets = [2]string{"203.0.113.0/24", "2001:db8:113::/64"}
@@ -64,23 +64,23 @@ func newWorld(t *testing.T, m mode) *world {
 	return newRealWorld(t, m, fabric{workers: setting(t, workersVariable, 0)})
 }
 
-// realWorlds and fakeWorlds bound how many worlds there are at a time. Clusters share nothing with each other, and wait most of the time;
-// the fakes share the machine's loopback addresses.
+// realWorlds and fakeWorlds bound the number of worlds that exist at the same time. Clusters share nothing with each other, and wait most of
+// the time; the fakes share the machine's loopback addresses.
 var realWorlds, fakeWorlds = make(chan struct{}, 3), make(chan struct{}, 1)
 
-// turn waits until there is room for one more world, which the test has until its end.
+// turn waits until one more world may exist; the test has it until its end.
 func turn(t *testing.T, worlds chan struct{}) {
 	worlds <- struct{}{}
 	t.Cleanup(func() { <-worlds })
 }
 
-// fabric is how real nodes forward packets: by how many threads of VPP beside its main thread, and whether between nodes without an overlay.
+// fabric describes how real nodes forward packets: the number of VPP's worker threads, and whether packets between nodes have no overlay.
 type fabric struct {
 	workers   int
 	noOverlay bool
 }
 
-// newRealWorld has real nodes.
+// newRealWorld returns a world with real nodes.
 func newRealWorld(t *testing.T, m mode, f fabric) *world {
 	t.Helper()
 	turn(t, realWorlds)
@@ -102,9 +102,9 @@ func newRealWorld(t *testing.T, m mode, f fabric) *world {
 		if !w.mode.realVPP() {
 			w.route(n.Namespace)
 		}
-		// Each rejection is reported; the kernel by itself does so once a second.
+		// Each rejection is reported; by default the kernel does so once a second.
 		w.run(n.Namespace, "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0",
-			"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1") // the latter two as on every Kubernetes node
+			"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1") // the latter two are set on every Kubernetes node
 		w.serveAPI(n.Namespace)
 		host := fmt.Sprintf("h%d", i+1)
 		w.setSpace(host, n.Namespace)
@@ -136,7 +136,7 @@ func newRealWorld(t *testing.T, m mode, f fabric) *world {
 	return w
 }
 
-// connected waits until there is a way between everybody whose packets the tests look at; what fails later is about services.
+// connected waits until all sites whose packets the tests check can reach each other; later failures are then about services.
 func (w *world) connected() {
 	w.t.Helper()
 	for _, way := range []string{"out 0", "out 1", "p1 c", "p2 a", "h1 c", "h2 a"} {
@@ -192,7 +192,7 @@ func (w *world) config(node string) string {
 		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
 }
 
-// nodeAddrs are a node's addresses on the network that connects nodes; VPP takes them from nodeInterconnectCIDR.
+// nodeAddrs returns a node's addresses on the network that connects nodes; VPP takes them from nodeInterconnectCIDR.
 func (w *world) nodeAddrs(i int) [2]netip.Addr {
 	if w.mode.isVPP() {
 		return [2]netip.Addr{
@@ -203,7 +203,7 @@ func (w *world) nodeAddrs(i int) [2]netip.Addr {
 	return [2]netip.Addr{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
 }
 
-// hostAddrs are the addresses of a node's own network namespace.
+// hostAddrs returns the addresses of a node's own network namespace.
 func (w *world) hostAddrs(n *testbed.Node, i int) [2]netip.Addr {
 	w.t.Helper()
 	if !w.mode.realVPP() {
@@ -214,12 +214,12 @@ func (w *world) hostAddrs(n *testbed.Node, i int) [2]netip.Addr {
 	return [2]netip.Addr{netip.MustParseAddr(testbed.MgmtAddress(i)), v6}
 }
 
-// outside makes the client that is no part of the cluster.
+// outside makes the client outside of the cluster.
 func (w *world) outside() {
 	w.t.Helper()
 	w.setSpace("out", w.Underlay)
 	w.addrs["out"] = outAddrs
-	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
+	// Checksums must be complete, as on a wire: VPP's af_packet would receive packets without valid checksums.
 	w.run(w.Underlay, "ethtool", "-K", "uplink", "tx", "off")
 	n1 := w.nodeAddrs(0)
 	for f, bits := range []string{"/24", "/64"} {
@@ -228,7 +228,8 @@ func (w *world) outside() {
 	}
 }
 
-// route gives a node a default route, as nodes have one. With VPP it leads to VPP, which the operator has to configure (STN does).
+// route gives a node a default route, as nodes have one. With VPP it leads to VPP; on a real node the operator has to configure it (STN does
+// so).
 func (w *world) route(ns *testbed.Namespace) {
 	w.t.Helper()
 	if w.mode.realVPP() {
@@ -269,7 +270,7 @@ func (w *world) serveAPI(ns *testbed.Namespace) {
 	}))
 }
 
-// pod makes a pod that serves.
+// pod makes a pod with a server.
 func (w *world) pod(n *testbed.Node, name string) {
 	w.t.Helper()
 	w.must(w.api.Put(podObject(n.Name, name, nil))) // a pod has an object before it has a sandbox
@@ -294,7 +295,7 @@ func (w *world) addrsOf(name string) []netip.Addr {
 	return both[:]
 }
 
-// serve lets a namespace answer with its name.
+// serve starts a server in a namespace that answers with its name.
 func (w *world) serve(name string) *whoami.Server {
 	w.t.Helper()
 	s, err := whoami.Serve(w.spaces[name], name, targetPort, otherPort)
@@ -338,18 +339,18 @@ func (w *world) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for _, p := range w.proxy {
-		_ = p.Kill() // may have ended
+		_ = p.Kill() // the process may have ended
 	}
 	w.api.Close()
 	for _, p := range w.pods {
-		_ = p.Delete(ctx) // may be gone
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 	if err := w.Close(ctx); err != nil {
 		w.t.Errorf("close: %v", err)
 	}
 }
 
-// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for users that look for the reason of a failure.
+// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, to help find the cause of a failure.
 func (w *world) inspect(n *testbed.Node) {
 	command := os.Getenv("CONTIV_E2E_INSPECT")
 	if command == "" {
@@ -364,7 +365,7 @@ func (w *world) inspect(n *testbed.Node) {
 	w.t.Logf("%s: %s: %v\n%s", n.Name, command, err, out)
 }
 
-// counters is what every VPP counts and has, for a failure that nothing else explains.
+// counters returns the counters and the state of every VPP, for a failure without another explanation.
 func (w *world) counters() string {
 	var b strings.Builder
 	commands := []string{"show errors", "show interface", "show ip neighbors", "show buffers"}
@@ -383,7 +384,7 @@ func (w *world) counters() string {
 	return b.String()
 }
 
-// nodesOfVPP are the nodes that have a VPP.
+// nodesOfVPP returns the nodes that have a VPP.
 func (w *world) nodesOfVPP() []*testbed.Node {
 	if !w.mode.realVPP() {
 		return nil
@@ -399,7 +400,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// within waits until ok.
+// within waits until ok returns nil.
 func (w *world) within(d time.Duration, what string, ok func() error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, d)
@@ -409,9 +410,8 @@ func (w *world) within(d time.Duration, what string, ok func() error) {
 	}
 }
 
-// slices are those of a service: one per family and port that serves. An endpoint is a server's name, with conditions
-// behind colons: notready, terminating (but serving), dead (terminating, not serving), hint=<zone or node>, other (at the
-// other port).
+// slices returns the slices of a service: one per family and port that serves. An endpoint is a server's name, followed by conditions after
+// colons: notready, terminating (but serving), dead (terminating, not serving), hint=<zone or node>, other (at the other port).
 func (w *world) slices(svc *corev1.Service, endpoints []string) []*discoveryv1.EndpointSlice {
 	var out []*discoveryv1.EndpointSlice
 	for f, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
@@ -481,7 +481,7 @@ func (w *world) putEndpoints(svc *corev1.Service, endpoints ...string) {
 	}
 }
 
-// await waits until all that was put is served on both nodes: what is put last is served last.
+// await waits until everything that was put is served on both nodes: the last put object is served last.
 func (w *world) await(barrier string) {
 	w.t.Helper()
 	svc := w.service(barrier, 250, nil)
@@ -497,7 +497,7 @@ func (w *world) await(barrier string) {
 	}
 }
 
-// service is a service with addresses of its own by a number, TCP and UDP port 80.
+// service returns a service whose addresses follow from a number, with port 80 of TCP and UDP.
 func (w *world) service(name string, number int, change func(*corev1.Service)) *corev1.Service {
 	ips := []netip.Addr{
 		netip.AddrFrom4([4]byte{10, 96, 1, byte(number)}), netip.MustParseAddr(fmt.Sprintf("fd10:96::1:%x", number)),
@@ -514,7 +514,7 @@ func (w *world) service(name string, number int, change func(*corev1.Service)) *
 	return svc
 }
 
-// external are external addresses of a number.
+// external returns the external addresses for a number.
 func external(number int) []string {
 	return []string{fmt.Sprintf("203.0.113.%d", number), fmt.Sprintf("2001:db8:113::%x", number)}
 }

@@ -11,21 +11,22 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// connections counts short connections, and those that TCP had to try again for long.
+// connections counts short connections, and those for which TCP had to retransmit for a long time.
 type connections struct{ made, failed, slow atomic.Int64 }
 
 const (
-	// Clients' ports. Each client has others for each server: VPP confuses connections of a client that uses a port again for
-	// another service with the same backend (letter H in plugins/service/README.md), which is not what the soak is about.
-	firstClientPort = 10_300 // above 10256, where agents answer probes of load balancers
+	// Ports of the clients. Each client uses other ports for each server: VPP confuses connections of a client that uses a
+	// port again for another service with the same backend (letter H in plugins/service/README.md), which the soak does not
+	// test.
+	firstClientPort = 10_300 // above 10256, where agents answer health probes of load balancers
 	portsPerTarget  = 2_000
 	connectEvery    = 100 * time.Millisecond
-	// Where many processes want few processors, packets are lost at full rings, and TCP waits twice as long each time.
+	// When many processes compete for few processors, packets are lost at full rings, and TCP doubles its timeout each time.
 	answerLimit = 30 * time.Second
 	slowFrom    = 3 * time.Second
 )
 
-// connect makes short connections from all pods, the hosts and the outside to pods and services.
+// connect makes short connections from all pods, the hosts and the outside machine to pods and services.
 func (s *soak) connect(ctx context.Context) {
 	clients := []*testbed.Namespace{s.Nodes[0].Namespace, s.Nodes[1].Namespace}
 	for _, p := range s.pods {
@@ -46,7 +47,7 @@ func (s *soak) connectFrom(ctx context.Context, ns *testbed.Namespace, targets [
 	for s.sleep(ctx, connectEvery) {
 		i := random.IntN(len(targets))
 		used[i]++
-		own := firstClientPort + i/2*portsPerTarget + used[i]%portsPerTarget // families have their own ports anyway
+		own := firstClientPort + i/2*portsPerTarget + used[i]%portsPerTarget // the families do not share ports
 		size := 1 + random.IntN(20_000)
 		begin := time.Now()
 		if err := s.traffic.Once(ns, uint16(own), targets[i], size, answerLimit); err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// inspections is how many times a run looks at the state of the nodes: at the first faults.
+// inspections is how many times a run records the state of the nodes: at the first faults.
 const inspections = 3
 
-// inspect writes what VPP and the agents say of themselves into a file, for the search for the reason of a fault.
+// inspect writes the state that VPP and the agents report into a file, to help find the cause of a fault.
 func (s *soak) inspect() {
 	s.inspected.Lock()
 	defer s.inspected.Unlock()
@@ -41,14 +41,14 @@ func (s *soak) inspect() {
 	fmt.Fprintln(s.out, "      the state of the nodes is in", path)
 }
 
-// threads are the threads of a process: name, state, and where in the kernel they wait.
+// threads returns the threads of a process: name, state, and where in the kernel they wait.
 func threads(pid int) string {
 	var b strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is valid
 	for _, task := range tasks {
 		var parts [3]string
 		for i, file := range []string{"comm", "stat", "wchan"} {
-			data, _ := os.ReadFile(filepath.Join(task, file)) // it may have ended
+			data, _ := os.ReadFile(filepath.Join(task, file)) // the thread may have ended
 			parts[i] = strings.TrimSpace(string(data))
 		}
 		state := strings.TrimSpace(parts[1][strings.LastIndexByte(parts[1], ')')+1:])

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// kills are the ends of agents, and how long a new one took to be ready.
+// kills records the kills of agents, and the time until a new agent was ready.
 type kills struct {
 	mu   sync.Mutex
 	took []time.Duration // guarded by mu
@@ -16,7 +16,7 @@ type kills struct {
 const readyLimit = time.Minute
 
 // killAgents kills both nodes' agents in turns during the first quarter, and the first node's after that: the second node's
-// then lives long enough to tell whether its memory grows. Nothing may be lost by it.
+// agent then lives long enough to determine whether its memory grows. The kills may cause no loss.
 func (s *soak) killAgents(ctx context.Context) {
 	for i := 0; s.sleep(ctx, s.opts.killEvery); i++ {
 		node := 0
@@ -48,7 +48,7 @@ func (s *soak) kill(ctx context.Context, node int) {
 	s.kills.took = append(s.kills.took, time.Since(begin))
 }
 
-// figures are the number of kills and the median and longest time to readiness.
+// figures returns the number of kills and the median and longest time to readiness.
 func (k *kills) figures() (n int, median, longest time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// inventory is what there is, by place: interfaces and rings of VPP, devices, routes and neighbours of the nodes, namespaces.
+// inventory lists existing objects by place: interfaces and rings of VPP, devices, routes and neighbours of the nodes, namespaces.
 type inventory map[string][]string
 
-// takeInventory lists what pods and services leave traces in.
+// takeInventory lists the objects that pods and services create.
 func (s *soak) takeInventory(ctx context.Context) (inventory, error) {
 	inv := inventory{}
 	names, err := os.ReadDir("/run/netns")
@@ -64,7 +64,7 @@ func (s *soak) takeInventory(ctx context.Context) (inventory, error) {
 	return inv, nil
 }
 
-// rings are the mapped sockets in /proc/PID/maps, numbered: the AF_PACKET rings of a VPP.
+// rings returns names for the mapped sockets in /proc/PID/maps, numbered: the AF_PACKET rings of a VPP.
 func rings(maps string) (names []string) {
 	for i := range strings.Count(maps, "socket:[") {
 		names = append(names, fmt.Sprintf("ring %d", i+1))
@@ -72,14 +72,14 @@ func rings(maps string) (names []string) {
 	return names
 }
 
-// thing is what a line of VPP is about, without what changes by itself.
+// thing returns the object that a line of VPP describes, without the parts that change by themselves.
 func thing(what, line string) string {
 	f := strings.Fields(line)
 	switch {
 	case strings.HasPrefix(line, " ") && what == "VPP interfaces", len(f) < 4:
 		return ""
 	case what == "VPP neighbours":
-		if slices.Contains(f, "D") { // learned, and forgotten again: other nodes' addresses
+		if slices.Contains(f, "D") { // dynamic entries are added and removed by themselves: other nodes' addresses
 			return ""
 		}
 		return f[1] + " " + f[len(f)-1]
@@ -87,10 +87,11 @@ func thing(what, line string) string {
 	return f[0]
 }
 
-// poolName is a link that the agent keeps ready for a pod, or VPP's interface at its end. Pods take them, and new ones get other names.
+// poolName matches a link that the agent keeps ready for a pod, or VPP's interface at its end. Pods use them up, and new ones get other
+// names.
 var poolName = regexp.MustCompile(`^(host-)?cv[hq][0-9a-f]{10}(@|$)`)
 
-// put adds lines; nameless ones are left out. Links of the agent's warm pool are numbered, so that their number is compared.
+// put adds lines; lines without a name are left out. Links of the agent's warm pool are numbered, so that only their count is compared.
 func (inv inventory) put(place, text string, name func(line string) string) {
 	inv[place] = []string{}
 	pool := 0
@@ -110,7 +111,7 @@ func (inv inventory) put(place, text string, name func(line string) string) {
 	slices.Sort(inv[place])
 }
 
-// diff reports what another inventory has more or less; "" if nothing.
+// diff returns the differences from another inventory; "" if there are none.
 func (inv inventory) diff(other inventory) string {
 	var all []string
 	for place, now := range other {
@@ -130,10 +131,10 @@ func (inv inventory) diff(other inventory) string {
 	return strings.Join(all, "; ")
 }
 
-// cleanLimit is how long it may take until nothing is left of pods and services.
+// cleanLimit bounds the time until all objects of pods and services are removed.
 const cleanLimit = time.Minute
 
-// judgeLeftovers removes services and pods, and compares with what there was before. Then the agents compute everything from
+// judgeLeftovers removes services and pods, and compares the inventory with that of the start. Then the agents compute everything from
 // scratch, which must change nothing.
 func (s *soak) judgeLeftovers(ctx context.Context) {
 	if err := s.removeServices(); err != nil {

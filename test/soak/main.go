@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// soakName starts the names of all namespaces.
+// soakName is the prefix of the names of all namespaces.
 const soakName = "csoak"
 
 func main() {
@@ -65,7 +65,7 @@ func run(ctx context.Context, o options) (err error) {
 	return errors.Join(s.run(ctx), s.close(context.WithoutCancel(ctx)))
 }
 
-// options say how a soak is done.
+// options are the parameters of a soak.
 type options struct {
 	name      string // of the lab
 	bin       string

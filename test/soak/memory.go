@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// memory is the series of what processes take and of NAT sessions, by name.
+// memory holds, by name, the time series of the memory of processes and of the number of NAT sessions.
 type memory struct {
 	mu     sync.Mutex
 	names  []string
@@ -19,18 +19,18 @@ type memory struct {
 
 const (
 	sampleEvery = 2 * time.Second
-	// A series is flat if the median of its last third is at most this share, or this amount, above that of its first third.
-	// The first third of the run does not count: until then pools and heaps grow to what they need.
+	// A series is flat if the median of its last third is at most this share, or this amount, above that of its first third. The first third of
+	// the run does not count: until then pools and heaps grow to the size that they need.
 	flatShare   = 0.05
 	flatBytes   = 10e6
-	flatEntries = 1000 // of sessions
-	// Shorter runs show memory, but do not judge it.
+	flatEntries = 1000 // NAT sessions
+	// Shorter runs print memory, but do not fail because of it.
 	judgedFrom = 5 * time.Minute
 )
 
 func (m *memory) add(name string, value float64) {
 	if value == 0 && !strings.HasPrefix(name, "NAT") {
-		return // the process is away
+		return // the process does not run
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *memory) add(name string, value float64) {
 	m.series[name] = append(m.series[name], value)
 }
 
-// restarted forgets an agent's series.
+// restarted discards an agent's series.
 func (m *memory) restarted(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,19 +63,19 @@ func (s *soak) sampleMemory(ctx context.Context) {
 				continue
 			}
 			s.memory.add(vppSeries(i), memoryOf(n.VPP.PID(), vppOwn...))
-			if sessions, err := n.Metric(ctx, "contiv_vpp_nat_sessions"); err == nil { // the agent may be away
+			if sessions, err := n.Metric(ctx, "contiv_vpp_nat_sessions"); err == nil { // the agent may be restarting
 				s.memory.add(natSeries(i), sessions)
 			}
 		}
 	}
 }
 
-// vppOwn are the parts of VPP's resident memory that VPP allocated: heaps, stacks and packet buffers. Not RssFile: it holds the rings of AF_PACKET
-// sockets, 19 MB for each VETH pod, so that it follows the number of pods that are there at the moment. That rings go with
-// their pods is checked by the inventory.
+// vppOwn are the fields of the resident memory that VPP itself allocated: heaps, stacks and packet buffers. RssFile does not count: it includes
+// the rings of AF_PACKET sockets, 19 MB for each VETH pod, so that it follows the current number of pods. The inventory checks that rings are
+// released with their pods.
 var vppOwn = []string{"RssAnon", "RssShmem"}
 
-// memoryOf is the sum of these fields of /proc/PID/status in bytes; 0 if the process is away.
+// memoryOf returns the sum of these fields of /proc/PID/status in bytes; 0 if the process does not run.
 func memoryOf(pid int, fields ...string) (bytes float64) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -91,7 +91,7 @@ func memoryOf(pid int, fields ...string) (bytes float64) {
 	return bytes
 }
 
-// judgeMemory notes series that grow. The first agent's are too short: it is killed all the time.
+// judgeMemory records series that grow as faults. The first agent's series are too short, because it is killed all the time.
 func (s *soak) judgeMemory() {
 	if s.opts.duration < judgedFrom {
 		return
@@ -123,7 +123,7 @@ func judge(values []float64, most float64) (first, last float64, flat bool) {
 
 func median(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
 
-// String is the newest value of each series.
+// String returns the newest value of each series.
 func (m *memory) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,20 +14,21 @@ import (
 	"contiv.dev/vswitch/test/testbed/lab"
 )
 
-// services counts changes.
+// services counts changes of services.
 type services struct{ changes atomic.Int64 }
 
 const (
 	servicePort = 80
 	nodePort    = 30080
 	changeEvery = 500 * time.Millisecond
-	passing     = 8 // services that come and go
+	passing     = 8 // services that are created and deleted
 )
 
-// service is one by number: its name and addresses come of it.
+// service is the number of a service: its name and addresses follow from it.
 type service int
 
-// steady keeps its backend, and has a node port; busy's change all the time. Those behind come and go.
+// steady keeps its backend, and has a node port; the backends of busy change all the time. The services after them are
+// created and deleted.
 const (
 	steady service = iota + 1
 	busy
@@ -72,8 +73,8 @@ func (s *soak) putServices(context.Context) error {
 	return s.put(busy, s.pods...)
 }
 
-// changeServices gives the busy service other backends, and lets others come and go. The backends themselves stay, so that no
-// connection may fail.
+// changeServices changes the backends of the busy service, and creates and deletes other services. The backends themselves
+// stay, so that no connection may fail.
 func (s *soak) changeServices(ctx context.Context) {
 	random := rand.New(rand.NewPCG(2, 2))
 	there := map[service]bool{}
@@ -100,7 +101,7 @@ func (s *soak) changeServices(ctx context.Context) {
 	}
 }
 
-// removeServices removes all of them.
+// removeServices deletes all services.
 func (s *soak) removeServices() error {
 	for n := steady; n < firstPassing+passing; n++ {
 		if err := s.Unservice(n.object()); err != nil {

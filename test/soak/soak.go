@@ -15,14 +15,14 @@ import (
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
-// soak is a run: a lab, and what happens in it.
+// soak is a run: a lab, and the load on it.
 type soak struct {
 	*lab.Lab
 	opts    options
 	out     io.Writer
 	traffic *traffic.Traffic
 	begin   time.Time
-	pods    []podAt // that live from start to end
+	pods    []podAt // pods that exist from start to end
 	empty   inventory
 	work    sync.WaitGroup
 
@@ -38,7 +38,7 @@ type soak struct {
 	inspectionsDone int // guarded by inspected
 }
 
-// podAt is a pod and the node (from 0) that it is on.
+// podAt is a pod and its node (from 0).
 type podAt struct {
 	*testbed.Pod
 	name string
@@ -63,13 +63,13 @@ func newSoak(ctx context.Context, o options, out io.Writer) (*soak, error) {
 
 func (s *soak) isVPP() bool { return s.opts.dataplane == "vpp" }
 
-// close ends everything.
+// close stops and removes everything.
 func (s *soak) close(ctx context.Context) error {
 	s.traffic.Close()
 	return s.Lab.Close(ctx)
 }
 
-// port is where everything serves.
+// port is the port of all servers.
 const port = 7000
 
 func (s *soak) prepare(ctx context.Context) error {
@@ -98,7 +98,7 @@ func (s *soak) prepare(ctx context.Context) error {
 	return s.putServices(ctx)
 }
 
-// settled waits until the agents have nothing left to do, so that what there is can be compared with what there is in the end.
+// settled waits until the agents have no work left, so that the inventory can be compared with that at the end.
 func (s *soak) settled(ctx context.Context) error {
 	last, since := inventory{}, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -118,7 +118,7 @@ func (s *soak) settled(ctx context.Context) error {
 	})
 }
 
-// run runs everything for the time that was asked for, reports every minute, and judges in the end.
+// run runs the load for the requested time, reports every minute, and checks the results at the end.
 func (s *soak) run(ctx context.Context) error {
 	s.begin = time.Now()
 	fmt.Fprintf(s.out, "soak: %s, two nodes, %s; load average %s\n", s.opts.dataplane, s.opts.duration, loadAverage())
@@ -146,12 +146,12 @@ func (s *soak) run(ctx context.Context) error {
 	return s.faults.err()
 }
 
-// ended: the run has to stop early.
+// ended reports whether the run has to stop early.
 func (s *soak) ended(ctx context.Context) bool {
 	return ctx.Err() != nil || !s.opts.keepGoing && s.faults.count() > 0
 }
 
-// sleep waits; false when the run is over.
+// sleep waits for d, and returns false when the run is over.
 func (s *soak) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -163,13 +163,13 @@ func (s *soak) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// fault notes a fault.
+// fault records a fault.
 func (s *soak) fault(kind, format string, args ...any) {
 	s.faults.add(time.Since(s.begin), kind, fmt.Sprintf(format, args...))
 	s.inspect()
 }
 
-// faults are what went wrong.
+// faults are the recorded faults.
 type faults struct {
 	out io.Writer
 
@@ -178,7 +178,7 @@ type faults struct {
 	of    map[string]int // guarded by mu, as kinds
 }
 
-// shownOfAKind is how many faults of a kind are printed.
+// shownOfAKind is how many faults of each kind are printed.
 const shownOfAKind = 20
 
 func (f *faults) add(at time.Duration, kind, text string) {
@@ -214,5 +214,5 @@ func (f *faults) err() error {
 	return errors.Join(errs...)
 }
 
-// at is a server's place.
+// at returns the address and port of a server.
 func at(addr netip.Addr) netip.AddrPort { return netip.AddrPortFrom(addr, port) }

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
-// TestShortSoak is a soak of some seconds on Linux: everything that the long one does is done, and judged, once.
+// TestShortSoak is a soak of some seconds on Linux: it runs and checks every part of the long soak once.
 func TestShortSoak(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -54,7 +54,7 @@ func TestShortSoak(t *testing.T) {
 	}
 }
 
-// A series that grows is distinguished from one that is noisy.
+// TestGrowingSeries checks that a growing series is distinguished from a noisy one.
 func TestGrowingSeries(t *testing.T) {
 	series := func(growth, noise float64) (values []float64) {
 		for i := range 300 {
@@ -75,7 +75,7 @@ func TestGrowingSeries(t *testing.T) {
 	}
 }
 
-// What is left over, or lost, is named.
+// TestInventory checks that objects that are left behind, or lost, are named.
 func TestInventory(t *testing.T) {
 	before := inventory{"n1 devices": {"eth0", "eth1"}, "n2 devices": {"eth0"}}
 	if diff := before.diff(inventory{"n1 devices": {"eth1", "eth0"}, "n2 devices": {"eth0"}}); diff != "" {
@@ -102,7 +102,8 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// The memory that a process allocated is separate from the files and sockets that it mapped.
+// TestMemoryOf checks that the memory that a process allocated is counted separately from the files and sockets
+// that it mapped.
 func TestMemoryOf(t *testing.T) {
 	const size = 64 << 20
 	before, all := memoryOf(os.Getpid(), "RssAnon"), memoryOf(os.Getpid(), "VmRSS")
@@ -120,7 +121,7 @@ func TestMemoryOf(t *testing.T) {
 	}
 }
 
-// Faults are counted by kind, and end the run with an error.
+// TestFaults checks that faults are counted by kind, and end the run with an error.
 func TestFaults(t *testing.T) {
 	var out strings.Builder
 	f := faults{out: &out}
@@ -156,7 +157,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWarmPool: pairs that are kept ready may be others than before, but not more or fewer.
+// TestWarmPool checks that the pairs in the warm pool may change, but not their number.
 func TestWarmPool(t *testing.T) {
 	take := func(devices string) inventory {
 		inv := inventory{}

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
-// flow is a stream that is kept going.
+// flow is a stream that is opened again whenever it breaks.
 type flow struct {
 	name string
 	from *testbed.Namespace
@@ -21,12 +21,12 @@ type flow struct {
 	mu      sync.Mutex
 	stream  *traffic.Stream // nil while it is broken
 	before  int64           // bytes of streams that broke
-	seen    [2]int64        // at the last look, up and down
-	quiet   [2]int          // looks without progress
+	seen    [2]int64        // bytes at the last check, up and down
+	quiet   [2]int          // checks without progress
 	longest int
 }
 
-// bytes is what has arrived so far.
+// bytes returns the number of bytes that have arrived so far.
 func (f *flow) bytes() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +36,7 @@ func (f *flow) bytes() int64 {
 	return f.before + f.stream.Arrived()
 }
 
-// directions are all ways that packets go, in both families where there are both.
+// directions returns a flow for each path of packets, in both families if both are in use.
 func (s *soak) directions() []*flow {
 	a, b, c, d := s.pods[0], s.pods[1], s.pods[2], s.pods[3]
 	var all []*flow
@@ -67,7 +67,7 @@ func (s *soak) directions() []*flow {
 
 func (s *soak) startStreams() error {
 	for _, f := range s.directions() {
-		deadline := time.Now().Add(20 * time.Second) // until services are there
+		deadline := time.Now().Add(20 * time.Second) // until services work
 		for {
 			err := s.open(f)
 			if err == nil {
@@ -97,10 +97,11 @@ func (s *soak) open(f *flow) error {
 	return nil
 }
 
-// lookEvery is how often streams are looked at. Looks are counted, not time: when the whole machine stands still, no stream does.
+// lookEvery is the interval of the checks. Checks are counted instead of time: when the whole machine is suspended, that is not a
+// fault of the streams.
 const lookEvery = time.Second
 
-// watchStreams makes sure that all streams make progress, and opens those that broke again.
+// watchStreams checks that all streams make progress, and opens broken streams again.
 func (s *soak) watchStreams(ctx context.Context) {
 	for s.sleep(ctx, lookEvery) {
 		for _, f := range s.streams {
@@ -131,7 +132,7 @@ func (s *soak) look(f *flow) {
 			kind = "bytes corrupted"
 		}
 		s.fault(kind, "%v", err)
-		_ = stream.Stop() // its error is known
+		_ = stream.Stop() // its error has been reported
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.before, f.stream = f.before+stream.Arrived(), nil
@@ -142,11 +143,11 @@ func (s *soak) look(f *flow) {
 	}
 }
 
-// standing counts the looks without progress, and gives the directions in which there have been too many of them just now.
+// standing counts the checks without progress, and returns the directions in which the limit has just been exceeded.
 func (s *soak) standing(f *flow, stream *traffic.Stream) (directions []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Between bursts there are two looks without progress.
+	// Between bursts two checks see no progress.
 	most := int(s.opts.stall/lookEvery) + 2
 	for dir, now := range []int64{stream.Up.Load(), stream.Down.Load()} {
 		if now != f.seen[dir] {
@@ -162,7 +163,7 @@ func (s *soak) standing(f *flow, stream *traffic.Stream) (directions []string) {
 	return directions
 }
 
-// stopStreams ends the streams; what was wrong at the very end counts, too.
+// stopStreams ends the streams; an error at the end counts, too.
 func (s *soak) stopStreams() {
 	for _, f := range s.streams {
 		f.mu.Lock()
@@ -179,7 +180,7 @@ func (s *soak) stopStreams() {
 	}
 }
 
-// progress is the bytes of all streams, and the longest time without any.
+// progress returns the bytes of all streams, and the longest time without progress.
 func (s *soak) progress() (bytes int64, longest time.Duration, which string) {
 	for _, f := range s.streams {
 		bytes += f.bytes()

@@ -23,7 +23,7 @@ func (s *soak) line() string {
 		s.services.changes.Load(), kills, &s.memory, s.faults.count(), loadAverage())
 }
 
-// summary prints the table in the end.
+// summary prints the table at the end.
 func (s *soak) summary() {
 	bytes, longest, which := s.progress()
 	n, middle, most := s.kills.figures()
@@ -57,7 +57,7 @@ func (s *soak) summary() {
 	}
 }
 
-// loadAverage is that of the machine.
+// loadAverage returns the load average of the machine.
 func loadAverage() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	fields := strings.Fields(string(data))

@@ -9,20 +9,20 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// visitors counts pods that come and go.
+// visitors counts pods that are added and deleted.
 type visitors struct{ come, retried atomic.Int64 }
 
 const (
 	visitEvery = 500 * time.Millisecond
-	addLimit   = 30 * time.Second // ADD is tried again that long, as the kubelet does, since an agent may be away
+	addLimit   = 30 * time.Second // ADD is retried for this long, as the kubelet does, since an agent may be restarting
 	reachLimit = 10 * time.Second
 )
 
-// receiveVisitors adds a pod to a node, has it talk with pods of both nodes in both directions and families, and removes it,
-// again and again.
+// receiveVisitors adds a pod to a node, sends packets between it and pods of both nodes in both directions and families, and
+// deletes it, repeatedly.
 func (s *soak) receiveVisitors(ctx context.Context, node int) {
 	for i := 0; s.sleep(ctx, visitEvery); i++ {
-		// No two pods of a cluster have the same name.
+		// Pod names are unique in a cluster.
 		if err := s.visit(context.WithoutCancel(ctx), node, fmt.Sprintf("v%d-%d", node+1, i%5)); err != nil {
 			s.fault("visiting pod", "node %d: %v", node+1, err)
 		}
@@ -47,7 +47,7 @@ func (s *soak) visit(ctx context.Context, node int, name string) error {
 	return gone
 }
 
-// talk has the new pod and the others reach each other.
+// talk checks that the new pod and the others reach each other.
 func (s *soak) talk(ctx context.Context, p *testbed.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
@@ -66,7 +66,7 @@ func (s *soak) talk(ctx context.Context, p *testbed.Pod) error {
 	return nil
 }
 
-// retried repeats what fails while an agent is away.
+// retried retries an operation that fails while an agent restarts.
 func retried[T any](ctx context.Context, again *atomic.Int64, do func() (T, error)) (result T, err error) {
 	for deadline := time.Now().Add(addLimit); ; {
 		if result, err = do(); err == nil || time.Now().After(deadline) || ctx.Err() != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Cluster is a number of nodes on two networks, each a bridge in its own namespace: one that connects nodes (NIC of every node: UplinkNIC)
-// and one for management (MgmtNIC). They share an etcd, which is reached by a socket and so by no network.
+// and one for management (MgmtNIC). The nodes share an etcd, which listens on a socket and so does not depend on a network.
 type Cluster struct {
 	Underlay *Namespace
 	Nodes    []*Node
@@ -22,7 +22,7 @@ type Cluster struct {
 	opts ClusterOptions
 	dir  string
 	etcd *clusterdb.Embedded
-	slow map[int]*slowLine // what delays a node's uplink
+	slow map[int]*slowLine // delays of the nodes' uplinks
 }
 
 // The NICs of a node.
@@ -34,23 +34,23 @@ const (
 // UplinkMTU is the MTU of the network that connects nodes.
 const UplinkMTU = 1500
 
-// ClusterOptions say what a cluster is made of.
+// ClusterOptions describe a cluster.
 type ClusterOptions struct {
-	Name  string // short; starts the names of all namespaces
+	Name  string // short; prefix of the names of all namespaces
 	Nodes int
 	// Node are the options of each node; name and etcd are filled in.
 	Node NodeOptions
-	// ConfigOf is contiv.conf of the i-th node (from 0).
+	// ConfigOf returns contiv.conf of the i-th node (from 0).
 	ConfigOf func(i int) string
-	// Unstarted leaves the agents to be started.
+	// Unstarted leaves the start of the agents to the caller.
 	Unstarted bool
-	// Addressed gives the uplink NICs addresses, as the operator of Linux nodes does: UplinkAddress.
+	// Addressed gives the uplink NICs the addresses of UplinkAddress, as the operator of Linux nodes does.
 	Addressed bool
-	// NoIPv4 leaves out the IPv4 ones.
+	// NoIPv4 leaves out the IPv4 addresses.
 	NoIPv4 bool
 }
 
-// NewCluster makes the networks, etcd and the nodes, and starts what StartAgent starts in each.
+// NewCluster makes the networks, etcd and the nodes, and starts an agent on each node, unless Unstarted is set.
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{opts: opts, slow: map[int]*slowLine{}}
 	if err := c.prepare(ctx); err != nil {
@@ -80,7 +80,7 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 	return c.StartEtcd(ctx)
 }
 
-// StartEtcd starts etcd, with what it had before.
+// StartEtcd starts etcd, with its earlier data.
 func (c *Cluster) StartEtcd(ctx context.Context) (err error) {
 	c.etcd, err = clusterdb.StartEmbedded(ctx, c.etcdConfig(), slog.New(slog.DiscardHandler))
 	return err
@@ -94,22 +94,22 @@ func (c *Cluster) StopEtcd() {
 	}
 }
 
-// EtcdDir is where etcd has its data.
+// EtcdDir returns the folder of etcd's data.
 func (c *Cluster) EtcdDir() string { return filepath.Join(c.dir, "etcd") }
 
 func (c *Cluster) etcdConfig() clusterdb.Config {
 	return clusterdb.Config{Embedded: clusterdb.EmbeddedConfig{DataDir: c.EtcdDir()}}
 }
 
-// UplinkAddress is the address of the i-th node (from 0) on the network that connects nodes.
+// UplinkAddress returns the addresses of the i-th node (from 0) on the network that connects nodes.
 func UplinkAddress(i int) (v4, v6 string) {
 	return fmt.Sprintf("192.168.16.%d", 101+i), fmt.Sprintf("fd00:16::%x", 101+i)
 }
 
-// MgmtAddress is the address of the i-th node (from 0) on the management network.
+// MgmtAddress returns the address of the i-th node (from 0) on the management network.
 func MgmtAddress(i int) string { return fmt.Sprintf("10.199.0.%d", 101+i) }
 
-// NodeName is the name of the i-th node (from 0) of a cluster.
+// NodeName returns the name of the i-th node (from 0) of a cluster.
 func NodeName(cluster string, i int) string { return fmt.Sprintf("%s-n%d", cluster, i+1) }
 
 // AddNode adds a node to the cluster, with an agent.
@@ -169,7 +169,7 @@ func (c *Cluster) plug(ctx context.Context, ns *Namespace, i int) error {
 
 func portName(bridge string, i int) string { return fmt.Sprintf("%s%d", bridge, i+1) }
 
-// Cut takes the i-th node (from 0) off the network that connects nodes; Mend connects it again.
+// Cut disconnects the i-th node (from 0) from the network that connects nodes; Mend connects it again.
 func (c *Cluster) Cut(ctx context.Context, i int) error { return c.setPort(ctx, i, "down") }
 
 // Mend undoes Cut.

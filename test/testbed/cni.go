@@ -23,7 +23,8 @@ type CNI struct {
 	cacheDir string
 }
 
-// NewCNI takes the binaries from binDirs and a network configuration list as JSON; results are cached in cacheDir.
+// NewCNI returns a CNI that uses the binaries in binDirs and a network configuration list as JSON; results are
+// cached in cacheDir.
 func NewCNI(binDirs []string, cacheDir string, conflist []byte) (*CNI, error) {
 	list, err := libcni.NetworkConfFromBytes(conflist)
 	if err != nil {
@@ -34,7 +35,7 @@ func NewCNI(binDirs []string, cacheDir string, conflist []byte) (*CNI, error) {
 	}, nil
 }
 
-// with is the same CNI with another network configuration list.
+// with returns the same CNI with another network configuration list.
 func (c *CNI) with(conflist []byte) (*CNI, error) {
 	list, err := libcni.NetworkConfFromBytes(conflist)
 	if err != nil {
@@ -76,12 +77,12 @@ func (e *nsExec) ExecPlugin(ctx context.Context, plugin string, stdin []byte, en
 	return nil, fmt.Errorf("%s: %w: %s", plugin, err, stderr.String())
 }
 
-// Conflist is a network configuration list with contiv-cni alone.
+// Conflist returns a network configuration list with contiv-cni alone.
 func Conflist(agentSocket string) []byte {
 	return ConflistWithMTU(agentSocket, 0)
 }
 
-// ConflistWithMTU is one that asks for an MTU of pods; 0: the node's.
+// ConflistWithMTU is like Conflist with an MTU for pods; 0: the node's.
 func ConflistWithMTU(agentSocket string, mtu int) []byte {
 	plugin := map[string]any{"type": "contiv-cni", "agentSocket": agentSocket}
 	if mtu != 0 {
@@ -91,7 +92,7 @@ func ConflistWithMTU(agentSocket string, mtu int) []byte {
 	return data
 }
 
-// Pod is a pod of the testbed: a namespace and what CNI says of it.
+// Pod is a pod of the testbed: a namespace and the result of CNI.
 type Pod struct {
 	*Namespace
 	ContainerID string
@@ -106,7 +107,7 @@ func (p *Pod) runtimeConf() *libcni.RuntimeConf {
 	return &libcni.RuntimeConf{ContainerID: p.ContainerID, NetNS: p.Path(), IfName: "eth0", Args: p.Args, CapabilityArgs: p.Capabilities}
 }
 
-// Add runs CNI ADD and remembers the addresses.
+// Add runs CNI ADD and stores the addresses.
 func (c *CNI) Add(ctx context.Context, p *Pod) (*cnicurrent.Result, error) {
 	res, err := c.cni.AddNetworkList(ctx, c.list, p.runtimeConf())
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 
 const (
 	vnetHeader  = 10        // struct virtio_net_hdr, in front of every frame: offloads pass through as they are
-	maxFrame    = 66 * 1024 // a segment that is not cut yet
-	delayedMost = 4096      // frames on their way; more are lost, as on any line
+	maxFrame    = 66 * 1024 // a segment before it is cut
+	delayedMost = 4096      // frames in flight; more are lost, as on any line
 )
 
-// Delay makes what the i-th node (from 0) sends and receives on the network that connects nodes arrive later by d. A second
-// call replaces the first; 0 ends it. A line of this kind carries some 10,000 packets/s; the kernel's own (netem) is not everywhere.
+// Delay delays the packets that the i-th node (from 0) sends and receives on the network that connects nodes by d. A second call
+// replaces the first; 0 ends the delay. Such a line forwards about 10,000 packets/s; the kernel's own implementation (netem) is not
+// available everywhere.
 func (c *Cluster) Delay(ctx context.Context, i int, d time.Duration) error {
 	port, near, far := portName("uplink", i), fmt.Sprintf("slow%d", i+1), fmt.Sprintf("slowbr%d", i+1)
 	if line := c.slow[i]; line != nil {
@@ -58,10 +59,10 @@ func (c *Cluster) Delay(ctx context.Context, i int, d time.Duration) error {
 	return nil
 }
 
-// slowLine carries frames between a node's port and the bridge.
+// slowLine forwards frames between a node's port and the bridge.
 type slowLine struct {
 	jobs  *lifecycle.Group
-	socks []int // on the port and on the way to the bridge
+	socks []int // on the port and on the link to the bridge
 }
 
 func (l *slowLine) start(d time.Duration) {
@@ -80,19 +81,19 @@ func (l *slowLine) stop() error {
 	return err
 }
 
-// lateFrame is a frame on its way.
+// lateFrame is a frame in flight.
 type lateFrame struct {
 	due  time.Time
 	data []byte
 }
 
-// rawSocket reads and writes whole frames of a device of the present namespace.
+// rawSocket returns a socket that reads and writes whole frames of a device of the current namespace.
 func rawSocket(device string) (int, error) {
 	ifc, err := net.InterfaceByName(device)
 	if err != nil {
 		return 0, err
 	}
-	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8 // in network order
+	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8 // in network byte order
 	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
 	if err != nil {
 		return 0, err
@@ -130,7 +131,7 @@ func take(ctx context.Context, sock int, d time.Duration, frames chan<- lateFram
 	return ctx.Err()
 }
 
-// give writes each frame when its time has come, until ctx ends.
+// give writes each frame when its time is due, until ctx ends.
 func give(ctx context.Context, sock int, frames <-chan lateFrame) error {
 	for {
 		select {
@@ -142,7 +143,7 @@ func give(ctx context.Context, sock int, frames <-chan lateFrame) error {
 				return ctx.Err()
 			case <-time.After(time.Until(f.due)):
 			}
-			_, _ = unix.Write(sock, f.data) // a device that is down loses frames
+			_, _ = unix.Write(sock, f.data) // a device that is down drops frames
 		}
 	}
 }

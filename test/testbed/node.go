@@ -23,8 +23,8 @@ import (
 // Node is one node of the testbed.
 type Node struct {
 	*Namespace
-	Dir   string       // everything the node writes
-	VPP   *vpptest.VPP // nil with another dataplane
+	Dir   string       // folder of everything that the node writes
+	VPP   *vpptest.VPP // nil with other dataplanes
 	Agent *Process
 	CNI   *CNI
 
@@ -32,28 +32,28 @@ type Node struct {
 	pods atomic.Int64
 }
 
-// NodeOptions say what a node is made of.
+// NodeOptions describe a node.
 type NodeOptions struct {
-	Name   string // of the namespace and of the node
-	BinDir string // where contiv-agent and contiv-cni are
+	Name   string // name of the namespace and of the node
+	BinDir string // folder of contiv-agent and contiv-cni
 	Config string // contiv.conf; defaults when empty
-	// VPP is what VPP to start in the node's namespace; nil for none.
+	// VPP describes the VPP to start in the node's namespace; nil: none.
 	VPP *vpptest.Options
-	// BeforeVPP is called when the namespace is there and VPP is not started yet, to plug NICs in.
+	// BeforeVPP is called when the namespace exists and VPP is not started yet, to add NICs.
 	BeforeVPP func(ctx context.Context, ns *Namespace) error
 	// Dataplane is the agent's --dataplane ("vpp" when empty).
 	Dataplane string
-	// AgentArgs are further arguments of the agent.
+	// AgentArgs are additional arguments of the agent.
 	AgentArgs []string
 	AgentEnv  []string
 	// Conflist is the CNI configuration list; contiv-cni alone when nil.
 	Conflist []byte
-	// ConflistOf makes the list when the agent's socket is known; it goes before Conflist.
+	// ConflistOf returns the list when the path of the agent's socket is known; it takes precedence over Conflist.
 	ConflistOf func(agentSocket string) []byte
 	// CNIBinDirs are searched for plugins after BinDir.
 	CNIBinDirs []string
-	// CNIInNode runs the plugins in the node's namespace, as a runtime does. Ours does not care, those that change the
-	// host's network do.
+	// CNIInNode runs the plugins in the node's namespace, as a runtime does. Our plugin works in either way, but
+	// plugins that change the host's network need this.
 	CNIInNode bool
 }
 
@@ -111,7 +111,7 @@ func (n *Node) prepare(ctx context.Context) error {
 
 func (n *Node) configFile() string { return filepath.Join(n.Dir, "contiv.conf") }
 
-// CNISocket is where the agent serves CNI requests.
+// CNISocket returns the socket on which the agent serves CNI requests.
 func (n *Node) CNISocket() string { return filepath.Join(n.Dir, "run", "cni.sock") }
 
 func (n *Node) agentArgs() []string {
@@ -135,7 +135,7 @@ func (n *Node) agentArgs() []string {
 	return append(args, n.opts.AgentArgs...)
 }
 
-// StartAgent starts the agent, with more arguments for this time, and waits until it is ready.
+// StartAgent starts the agent, with additional arguments for this start, and waits until it is ready.
 func (n *Node) StartAgent(ctx context.Context, more ...string) error {
 	if err := n.LaunchAgent(ctx, more...); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (n *Node) StartAgent(ctx context.Context, more ...string) error {
 	return n.WaitReady(ctx)
 }
 
-// ProductEnv is the environment for programs under test: without the variables CONTIV_… that are for the tests.
+// ProductEnv returns the environment for programs under test: without the CONTIV_… variables, which are for the tests.
 func ProductEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, environ.Prefix) })
 }
@@ -160,10 +160,10 @@ func (n *Node) LaunchAgent(ctx context.Context, more ...string) error {
 	return nil
 }
 
-// LogTail is the end of what the agent has logged.
+// LogTail returns the end of the agent's log.
 func (n *Node) LogTail(lines int) string { return tail(filepath.Join(n.Dir, "agent.log"), lines) }
 
-// WaitReady waits until the agent's /readiness reports it.
+// WaitReady waits until the agent's /readiness reports that it is ready.
 func (n *Node) WaitReady(ctx context.Context) error {
 	err := Eventually(ctx, 10*time.Millisecond, func() error {
 		if !n.Agent.Running() {
@@ -178,20 +178,21 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// RESTSocket is the unix socket on which the agent also serves REST, so that a client need not be in its namespace.
+// RESTSocket returns the unix socket on which the agent also serves REST, so that a client need not be in its
+// namespace.
 func (n *Node) RESTSocket() string { return filepath.Join(n.Dir, "run", "rest.sock") }
 
-// Get asks the agent's REST API.
+// Get sends a GET request to the agent's REST API.
 func (n *Node) Get(ctx context.Context, path string) (string, error) {
 	return n.rest(ctx, http.MethodGet, path, "")
 }
 
-// Post calls the agent's REST API.
+// Post sends a POST request to the agent's REST API.
 func (n *Node) Post(ctx context.Context, path string) (string, error) {
 	return n.rest(ctx, http.MethodPost, path, "")
 }
 
-// PostJSON calls the agent's REST API with a body.
+// PostJSON sends a POST request with a body to the agent's REST API.
 func (n *Node) PostJSON(ctx context.Context, path, body string) (string, error) {
 	return n.rest(ctx, http.MethodPost, path, body)
 }
@@ -222,7 +223,7 @@ func (n *Node) rest(ctx context.Context, method, path, body string) (string, err
 	return string(answer), nil
 }
 
-// GetJSON asks the agent's REST API and decodes the answer.
+// GetJSON sends a GET request to the agent's REST API and decodes the answer.
 func (n *Node) GetJSON(ctx context.Context, path string, into any) error {
 	body, err := n.Get(ctx, path)
 	if err != nil {
@@ -255,7 +256,7 @@ func (n *Node) AddPod(ctx context.Context, name string) (*Pod, error) {
 	return p, nil
 }
 
-// AddPodOf is AddPod with another network configuration list than the node's.
+// AddPodOf is like AddPod, with another network configuration list than the node's.
 func (n *Node) AddPodOf(ctx context.Context, name string, conflist []byte) (*Pod, error) {
 	cni, err := n.CNI.with(conflist)
 	if err != nil {
@@ -301,7 +302,7 @@ func tail(file string, lines int) string {
 	if len(all) > lines {
 		all = all[len(all)-lines:]
 	}
-	const most = 400 // of a line that repeats everything
+	const most = 400 // limits a line that repeats everything
 	for i, line := range all {
 		if len(line) > most {
 			all[i] = line[:most] + " …"
@@ -310,7 +311,7 @@ func tail(file string, lines int) string {
 	return strings.Join(all, "\n")
 }
 
-// Metric is the value of a metric without labels, or the sum over all its label values.
+// Metric returns the value of a metric without labels, or the sum over all its label values.
 func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
 	body, err := n.Get(ctx, "/metrics")
 	if err != nil {

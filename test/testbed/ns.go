@@ -21,12 +21,13 @@ const netnsDir = "/run/netns"
 // Namespace is a named network namespace.
 type Namespace struct {
 	Name string
-	File string // where it is not /run/netns/Name
+	File string // path of the file, if it is not /run/netns/Name
 }
 
 var unique atomic.Int64
 
-// UniqueName is a short name that begins with the prefix and that no other call, in no running process, gets: of a cluster or a namespace.
+// UniqueName returns a short name for a cluster or a namespace; it begins with the prefix, and no other call in a running process returns
+// it.
 func UniqueName(prefix string) string {
 	return fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), unique.Add(1))
 }
@@ -44,7 +45,7 @@ func NewNamespace(ctx context.Context, name string) (*Namespace, error) {
 	return ns, nil
 }
 
-// Path is the namespace's file.
+// Path returns the namespace's file.
 func (ns *Namespace) Path() string {
 	if ns.File != "" {
 		return ns.File
@@ -52,12 +53,12 @@ func (ns *Namespace) Path() string {
 	return filepath.Join(netnsDir, ns.Name)
 }
 
-// Delete removes the name; the namespace goes with its last process.
+// Delete removes the name; the namespace ends with its last process.
 func (ns *Namespace) Delete(ctx context.Context) error {
 	return run(ctx, "ip", "netns", "del", ns.Name)
 }
 
-// Command is a command that runs inside the namespace but sees the machine's own file systems.
+// Command returns a command that runs inside the namespace but uses the machine's own file systems.
 func (ns *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + ns.Path(), name}, args...)...)
 }
@@ -67,8 +68,8 @@ func (ns *Namespace) Run(ctx context.Context, name string, args ...string) (stri
 	return output(ns.Command(ctx, name, args...))
 }
 
-// Do runs f on a thread that is in the namespace: sockets that f makes belong to it. f must not leave work to other
-// goroutines before they are made.
+// Do runs f on a thread that is in the namespace: sockets that f makes belong to it. f must make its sockets before it passes work to
+// other goroutines.
 func (ns *Namespace) Do(f func() error) error {
 	done := make(chan error, 1)
 	//lint:allow go: ends with f; a thread whose way back fails dies with its goroutine
@@ -79,7 +80,7 @@ func (ns *Namespace) Do(f func() error) error {
 	return <-done
 }
 
-// onThread runs f in the namespace on the locked thread, which is unlocked if it has come back.
+// onThread runs f in the namespace on the locked thread. It unlocks the thread if the thread has returned to its own namespace.
 func (ns *Namespace) onThread(f func() error) error {
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -101,8 +102,8 @@ func (ns *Namespace) onThread(f func() error) error {
 	return err
 }
 
-// PingOnce sends one echo request of size bytes (the IP packet, 0: ping's default), with the don't-fragment bit, and says
-// what is wrong if no answer comes soon. It is for polling.
+// PingOnce sends one echo request of size bytes (the IP packet, 0: ping's default), with the don't-fragment bit, and returns an error if
+// no answer arrives soon. It is for polling.
 func (ns *Namespace) PingOnce(ctx context.Context, dst string, size int) error {
 	args := []string{"-n", "-c", "1", "-W", "0.3", "-M", "do"}
 	if size > 0 {
@@ -133,10 +134,10 @@ func output(cmd *exec.Cmd) (string, error) {
 	return stdout.String(), nil
 }
 
-// RemoveLink removes a link of the present namespace, if it is there.
+// RemoveLink removes a link of the current namespace, if it exists.
 func RemoveLink(ctx context.Context, name string) { _ = run(ctx, "ip", "link", "del", name) }
 
-// Clean removes what an interrupted run has left: the namespaces whose names start with prefix, and all processes in them.
+// Clean removes what an interrupted run has left behind: the namespaces whose names start with prefix, and all processes in them.
 func Clean(ctx context.Context, prefix string) error {
 	out, err := output(exec.CommandContext(ctx, "ip", "netns", "list"))
 	if err != nil {
@@ -151,7 +152,7 @@ func Clean(ctx context.Context, prefix string) error {
 		pids, err := output(exec.CommandContext(ctx, "ip", "netns", "pids", name))
 		if err == nil {
 			for pid := range strings.FieldsSeq(pids) {
-				_ = run(ctx, "kill", "-9", pid) // it may have ended meanwhile
+				_ = run(ctx, "kill", "-9", pid) // the process may have ended in the meantime
 			}
 		}
 		errs = append(errs, run(ctx, "ip", "netns", "del", name))

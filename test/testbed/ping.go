@@ -16,21 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pingMaxWait is how long the last answers may take. The ping program waits no longer than its interval for them, and so
-// calls packets lost that VPP delivers 50 ms later, after it has made an interface.
+// pingMaxWait bounds the wait for the last answers. The ping program waits no longer than its interval for them, and so counts
+// packets as lost that VPP delivers 50 ms later, after it has made an interface.
 const pingMaxWait = 5 * time.Second
 
-// PingResult is what became of a series of echo requests.
+// PingResult is the result of a series of echo requests.
 type PingResult struct {
-	Sent, Received int // answers are counted once
+	Sent, Received int // each answer is counted once
 	Duplicates     int
 	Min, Avg, Max  time.Duration
 }
 
-// Lost is the number of requests without an answer.
+// Lost returns the number of requests without an answer.
 func (r PingResult) Lost() int { return r.Sent - r.Received }
 
-// String is "5 sent, 5 received, …".
+// String returns "5 sent, 5 received, …".
 func (r PingResult) String() string {
 	s := fmt.Sprintf("%d sent, %d received", r.Sent, r.Received)
 	if r.Duplicates > 0 {
@@ -43,7 +43,7 @@ func (r PingResult) String() string {
 	return s
 }
 
-// echo is one family's echo protocol.
+// echo is the echo protocol of one family.
 type echo struct {
 	network, any   string
 	request, reply icmp.Type
@@ -76,8 +76,8 @@ func (ns *Namespace) Ping(ctx context.Context, dst string, count int, interval t
 	return p.run(ctx, &net.IPAddr{IP: to.AsSlice()}, count, interval)
 }
 
-// roomForAnswers has the socket keep what comes while this process does not get the processor: a raw socket sees the answers to
-// all pingers of its namespace, and with the kernel's default it drops what half a second of waiting brings.
+// roomForAnswers enlarges the receive buffer, which keeps packets while this process does not run: a raw socket receives the
+// answers to all pingers of its namespace, and with the kernel's default size it drops packets after half a second.
 func roomForAnswers(conn *icmp.PacketConn) error {
 	const bytes = 8 << 20
 	var raw syscall.Conn
@@ -107,7 +107,7 @@ type pinger struct {
 	dups int
 }
 
-// run sends and receives in turns: until the next packet is due it listens.
+// run sends and receives in turns: it receives until the next packet is due.
 func (p *pinger) run(ctx context.Context, to net.Addr, count int, interval time.Duration) (PingResult, error) {
 	p.rtts = map[int]time.Duration{}
 	next := time.Now()
@@ -118,7 +118,7 @@ func (p *pinger) run(ctx context.Context, to net.Addr, count int, interval time.
 			return PingResult{}, err
 		}
 		p.sent = append(p.sent, time.Now())
-		_, _ = p.conn.WriteTo(data, to) // a packet that cannot be sent is a lost one
+		_, _ = p.conn.WriteTo(data, to) // a packet that cannot be sent counts as lost
 		next = next.Add(interval)
 		p.listen(next, count)
 	}
@@ -126,7 +126,7 @@ func (p *pinger) run(ctx context.Context, to net.Addr, count int, interval time.
 	return p.result(), ctx.Err()
 }
 
-// listen takes answers until the deadline, or until all have come.
+// listen receives answers until the deadline, or until all have arrived.
 func (p *pinger) listen(deadline time.Time, count int) {
 	_ = p.conn.SetReadDeadline(deadline)
 	buf := make([]byte, 1500)

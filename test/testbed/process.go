@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Process is a running program whose output goes to a file.
+// Process is a running program whose output is written to a file.
 type Process struct {
 	Name    string
 	LogFile string
@@ -36,15 +36,15 @@ func start(cmd *exec.Cmd, dir, name string) (*Process, error) {
 	return p, nil
 }
 
-// waitFor reaps the process; it ends with it.
+// waitFor reaps the process; its goroutine ends with the process.
 func waitFor(p *Process) {
 	go func() { p.exited <- p.cmd.Wait() }() //lint:allow go: bound to the child process, joined by Kill and Stop
 }
 
-// PID is the process's ID.
+// PID returns the process's ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Kill sends SIGKILL and waits until the process is gone.
+// Kill sends SIGKILL and waits until the process has ended.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 30*time.Second) }
 
 // Stop sends SIGTERM and waits; a process that does not end within the timeout is killed, which is an error.
@@ -66,7 +66,7 @@ func (p *Process) end(sig syscall.Signal, timeout time.Duration) error {
 	return fmt.Errorf("%s did not end within %s of %s; see %s", p.Name, timeout, sig, p.LogFile)
 }
 
-// Running is false once the process has ended by itself.
+// Running returns false once the process has ended by itself.
 func (p *Process) Running() bool {
 	select {
 	case err := <-p.exited:
@@ -77,7 +77,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Eventually polls until ok returns nil, or gives its last error when the context ends.
+// Eventually polls until ok returns nil, or returns its last error when the context ends.
 func Eventually(ctx context.Context, every time.Duration, ok func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -94,5 +94,5 @@ func Eventually(ctx context.Context, every time.Duration, ok func() error) error
 	}
 }
 
-// Start runs a command, for example one of a namespace; its output is appended to dir/name.log.
+// Start runs a command, for example one of Namespace.Command; its output is appended to dir/name.log.
 func Start(cmd *exec.Cmd, dir, name string) (*Process, error) { return start(cmd, dir, name) }

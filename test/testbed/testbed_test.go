@@ -108,7 +108,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Lost packets are counted as lost, answers that come late or twice are not.
+// TestPing checks that lost packets are counted as lost, and that late or duplicate answers are
+// not.
 func TestPing(t *testing.T) {
 	a, b := pair(t)
 	for _, dst := range []string{"10.9.0.2", "fd09::2"} {

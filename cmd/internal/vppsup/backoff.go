@@ -2,24 +2,24 @@ package vppsup
 
 import "time"
 
-// The pace of restarts.
+// The delays between restarts.
 const (
-	// stable is how long VPP has to live for its end to be taken as the first one.
+	// stable is how long VPP must run until its next crash counts as the first one again.
 	stable   = 30 * time.Second
 	minDelay = 100 * time.Millisecond
 	maxDelay = 10 * time.Second
 )
 
-// backoff reports how long to wait before the next start. The first crash costs no wait: packets are waiting.
+// backoff computes the delay before the next start. After the first crash there is no delay, because packets are waiting.
 type backoff struct{ crashes int }
 
-// next takes how long the process lived.
+// next returns the delay after a process that ran for lived.
 func (b *backoff) next(lived time.Duration) time.Duration {
 	if lived >= stable {
 		b.crashes = 0
 	}
 	b.crashes++
-	if b.crashes <= 2 { // one that dies twice in a row may still have been killed from outside
+	if b.crashes <= 2 { // a process that ends twice in a row may still have been killed by another program
 		return 0
 	}
 	return min(maxDelay, minDelay<<min(b.crashes-3, 10))

@@ -13,15 +13,15 @@ import (
 const (
 	clockPause   = 200 * time.Millisecond
 	clockTimeout = time.Minute
-	// clockTries is after how many starts in a row with a wrong clock VPP is left as it is.
+	// clockTries is the number of consecutive starts with a wrong clock after which VPP is not restarted any more.
 	clockTries = 4
 )
 
 // clockCheck measures the clock of each VPP that was started, in its own job.
 type clockCheck struct {
-	asked chan int // of which process
+	asked chan int // process ID
 	found chan clockFound
-	wrong int // how many in a row; of the loop
+	wrong int // consecutive starts with a wrong clock; used by the loop only
 }
 
 type clockFound struct {
@@ -33,7 +33,7 @@ func newClockCheck() clockCheck {
 	return clockCheck{asked: make(chan int, 1), found: make(chan clockFound)}
 }
 
-// ask has the clock of a process measured; of one that was asked for before and has not been begun with no more.
+// ask requests a measurement of a process's clock. It replaces a previous request that has not been started.
 func (c *clockCheck) ask(pid int) {
 	select {
 	case <-c.asked:
@@ -64,7 +64,7 @@ func (c *clockCheck) run(ctx context.Context, cli string, log *slog.Logger) erro
 	}
 }
 
-// clockMeasured kills a VPP whose clock is wrong, for only another start sets it right.
+// clockMeasured kills a VPP whose clock is wrong, because only a restart corrects it.
 func (s *Supervisor) clockMeasured(f clockFound) {
 	switch {
 	case f.pid != s.pid || s.stopping:

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// asVPP makes the test binary something that answers like VPP; the variable holds its directory. The file "rates" there says how
-// fast its clock runs in its first, second, … life; the last one holds for all that follow.
+// asVPP makes the test binary simulate VPP; the variable holds its directory. The file "rates" there holds the speed of its clock in its
+// first, second, … run; the last one applies to all that follow.
 const asVPP = "VPPSUP_TEST_VPP"
 
 func pretendVPP(dir string) error {
@@ -80,7 +80,7 @@ func pretender(t *testing.T, rates string) *rig {
 	})
 }
 
-// A VPP whose clock is wrong is started again, at once; one whose clock is right stays.
+// TestWrongClock: a VPP whose clock is wrong is restarted at once; one whose clock is right stays.
 func TestWrongClock(t *testing.T) {
 	r := pretender(t, "0.15 24 1")
 	s := r.await("the third", func(s Status) bool { return s.State == Up && s.Starts == 3 })
@@ -88,13 +88,13 @@ func TestWrongClock(t *testing.T) {
 	if now := r.await("up", func(s Status) bool { return s.State == Up }); now.PID != s.PID {
 		t.Errorf("it was started again: %+v", now)
 	}
-	// It is measured, not known: a little less or more.
+	// The rates are measured, so they may be a little less or more.
 	if !regexp.MustCompile(`(?s)counts 0\.1[3-7] seconds in one.*counts 2[2-6]\.\d\d seconds in one.*killed by SIGKILL`).MatchString(r.log.String()) {
 		t.Error("the log does not say how wrong the clocks were")
 	}
 }
 
-// Where every start gives a wrong clock, VPP is better than none.
+// TestClockNeverRight: if every start results in a wrong clock, VPP stays as it is, because VPP with a wrong clock is better than no VPP.
 func TestClockNeverRight(t *testing.T) {
 	r := pretender(t, "0.5")
 	r.await("given up", func(Status) bool { return strings.Contains(r.log.String(), "wrong after every start") })

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// The ways to choose hugepages.
+// The modes of choosing hugepages.
 const (
-	HugepagesAuto = "auto" // when there are enough of them
+	HugepagesAuto = "auto" // use hugepages if there are enough
 	HugepagesOn   = "on"
 	HugepagesOff  = "off"
 )
 
-// hugepageDir is where the kernel reports pages of 2 MB.
+// hugepageDir is the directory in which the kernel reports pages of 2 MB.
 const hugepageDir = "sys/kernel/mm/hugepages/hugepages-2048kB"
 
 const hugepageBytes = 2 << 20
 
-// FreeHugepages are the node's, in bytes. root is "/", but in tests.
+// FreeHugepages returns the free hugepages of the node in bytes. root is "/", except in tests.
 func FreeHugepages(root string) int64 {
 	free, err := readInt(filepath.Join(root, hugepageDir, "free_hugepages"))
 	if err != nil {
@@ -30,10 +30,10 @@ func FreeHugepages(root string) int64 {
 	return free * hugepageBytes
 }
 
-// ownHugepages is what of the node's free hugepages this process may take.
+// ownHugepages returns how many bytes of the node's free hugepages this process may use.
 func ownHugepages(root string) int64 {
 	bytes := FreeHugepages(root)
-	// A container without hugepages among its resources may use none; which file has the limit depends on the cgroup version.
+	// A container without hugepages among its resources may use none; the file with the limit depends on the cgroup version.
 	for _, limit := range []string{"sys/fs/cgroup/hugetlb.2MB.max", "sys/fs/cgroup/hugetlb/hugetlb.2MB.limit_in_bytes"} {
 		if n, err := readInt(filepath.Join(root, limit)); err == nil {
 			bytes = min(bytes, n)
@@ -42,7 +42,7 @@ func ownHugepages(root string) int64 {
 	return bytes
 }
 
-// numaNodes is how often VPP makes its buffers.
+// numaNodes returns the number of NUMA nodes: VPP allocates its buffers once for each.
 func numaNodes(root string) int64 {
 	nodes, err := filepath.Glob(filepath.Join(root, "sys/devices/system/node/node[0-9]*"))
 	if err != nil || len(nodes) == 0 {
@@ -51,7 +51,7 @@ func numaNodes(root string) int64 {
 	return int64(len(nodes))
 }
 
-// chooseHugepages reports whether the buffers go into hugepages.
+// chooseHugepages reports whether the buffers use hugepages.
 func chooseHugepages(mode, root string, s Settings) (bool, error) {
 	need, have := numaNodes(root)*s.BufferMemory(), ownHugepages(root)
 	switch mode {
@@ -70,10 +70,10 @@ func chooseHugepages(mode, root string, s Settings) (bool, error) {
 	return false, fmt.Errorf("--hugepages %q: use on, off or auto", mode)
 }
 
-// spareMemory is what VPP takes beside heap and buffers: its code, statistics, shared memory of the API, rings of interfaces.
+// spareMemory is the memory that VPP needs beside heap and buffers: its code, statistics, shared memory of the API, rings of interfaces.
 const spareMemory = 512 << 20
 
-// shortOfMemory reports why the kernel would end VPP when it has used all that it was given; empty: it would not.
+// shortOfMemory returns why the kernel would kill VPP when VPP uses all of its configured memory; empty: it would not.
 func shortOfMemory(root string, s Settings) string {
 	need := int64(s.HeapMB)<<20 + spareMemory
 	if !s.Hugepages {
@@ -88,7 +88,7 @@ func shortOfMemory(root string, s Settings) string {
 	return ""
 }
 
-// readInt reads a number; "max" is the largest.
+// readInt reads a number; "max" is the largest int64.
 func readInt(path string) (int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

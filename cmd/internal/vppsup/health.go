@@ -15,14 +15,14 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// State is what VPP is doing.
+// State is the state of VPP.
 type State string
 
 // The states.
 const (
 	Starting State = "starting" // the process runs, its API does not answer yet
 	Up       State = "up"
-	Silent   State = "silent"  // it was up, and does not answer now
+	Silent   State = "silent"  // it was up, and does not answer any more
 	Waiting  State = "waiting" // between a crash and the next start
 	Stopped  State = "stopped"
 )
@@ -72,7 +72,7 @@ func serveHealth(jobs *lifecycle.Group, socket string, status func() Status) err
 		if s.State != Up {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_ = json.NewEncoder(w).Encode(s) // the client may have gone
+		_ = json.NewEncoder(w).Encode(s) // fails only if the client has disconnected
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	jobs.Go("health socket", func(ctx context.Context) error {
@@ -85,7 +85,7 @@ func serveHealth(jobs *lifecycle.Group, socket string, status func() Status) err
 	return nil
 }
 
-// Health asks the health socket, for the kubelet's probes: an error unless VPP is up.
+// Health queries the health socket, for the kubelet's probes. It returns an error unless VPP is up.
 func Health(ctx context.Context, socket string) (Status, error) {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

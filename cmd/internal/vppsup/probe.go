@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// greet makes a client of VPP's API (sockclnt_create) and goes away again. An answer means that VPP's main thread is alive.
-// The binary API proper belongs to dataplane/vpp; this one message is how every client begins, in every release.
+// greet connects to VPP's API as a client (sockclnt_create) and disconnects. An answer means that VPP's main thread is running. dataplane/vpp
+// implements the rest of the binary API; every client of every release begins with this one message.
 func greet(socket string, timeout time.Duration) error {
 	c, err := net.DialTimeout("unix", socket, timeout)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawn starts VPP. The caller's thread must live as long as VPP is to: the kernel kills VPP when it ends, so that no VPP is
-// ever without its supervisor.
+// spawn starts VPP. The caller's thread must live as long as VPP: the kernel kills VPP when the thread ends, so that VPP never runs without
+// its supervisor.
 func (s *Supervisor) spawn() (pid int, err error) {
 	if err := s.alone(); err != nil {
 		return 0, err
@@ -38,27 +38,27 @@ func (s *Supervisor) spawn() (pid int, err error) {
 		return 0, fmt.Errorf("start VPP: %w", err)
 	}
 	pid = p.Pid
-	return pid, p.Release() // reap waits for all children alike
+	return pid, p.Release() // reap waits for all children
 }
 
-// startupConf is where VPP's configuration is.
+// startupConf returns the path of VPP's configuration.
 func (s *Supervisor) startupConf() string {
 	return filepath.Join(s.cfg.Settings.RunDir, "startup.conf")
 }
 
-// aloneTimeout is how long a VPP that is not ours may take to answer.
+// aloneTimeout is how long another VPP may take to answer.
 const aloneTimeout = time.Second
 
-// alone refuses to take the sockets of a VPP that lives: the host's own, or that of a pod which has not ended yet.
+// alone returns an error if another VPP that runs uses the sockets: the host's own, or that of a pod that has not ended yet.
 func (s *Supervisor) alone() error {
 	socket := s.cfg.Settings.APISocket()
 	if greet(socket, aloneTimeout) != nil {
-		return nil // nothing, or what a killed one has left
+		return nil // no VPP, or the sockets of one that was killed
 	}
 	return fmt.Errorf("another VPP answers at %s; end it (systemctl disable --now vpp), or take another --run-dir", socket)
 }
 
-// clean removes what a killed VPP left.
+// clean removes the files of a VPP that was killed.
 func (s *Supervisor) clean() error {
 	leftovers := s.cfg.Settings.sockets()
 	segments := []string{"/dev/shm/global_vm", "/dev/shm/vpe-api"}
@@ -73,13 +73,13 @@ func (s *Supervisor) clean() error {
 	return nil
 }
 
-// exit is the end of a child.
+// exit is the end of a child process.
 type exit struct {
 	pid    int
 	status syscall.WaitStatus
 }
 
-// reap takes all children that have ended: VPP, and orphans that came to us as process 1 or as their subreaper.
+// reap waits for all children that have ended: VPP, and orphans that became our children because this is process 1 or their subreaper.
 func reap() []exit {
 	var all []exit
 	for {
@@ -95,7 +95,7 @@ func reap() []exit {
 	}
 }
 
-// adoptOrphans makes the orphans among the descendants ours, also where this is not process 1.
+// adoptOrphans makes this process the parent of orphans among its descendants, even if it is not process 1.
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper of orphans: %w", err)
@@ -103,7 +103,7 @@ func adoptOrphans() error {
 	return nil
 }
 
-// describe reports how a process ended, for the log.
+// describe returns how a process ended, for the log.
 func describe(w syscall.WaitStatus) string {
 	switch {
 	case w.Signaled() && w.CoreDump():

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// rig is a supervisor that runs as its own process.
+// rig is a supervisor that runs in its own process.
 type rig struct {
 	t   *testing.T
 	cfg Config
@@ -44,7 +44,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// start runs a supervisor in the network namespace, if one is named.
+// start runs a supervisor in the network namespace, if netns is not empty.
 func start(t *testing.T, cfg Config, netns string) *rig {
 	t.Helper()
 	cfg.Socket = filepath.Join(cfg.Settings.RunDir, "supervisor.sock")
@@ -86,7 +86,7 @@ func (r *rig) await(what string, ok func(Status) bool) Status {
 	return s
 }
 
-// ends waits for the supervisor's own end.
+// ends waits for the end of the supervisor itself.
 func (r *rig) ends() error {
 	r.t.Helper()
 	done := make(chan error, 1)
@@ -102,7 +102,7 @@ func (r *rig) ends() error {
 
 func gone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
 
-// realVPP is a configuration of a small VPP in its own namespace.
+// realVPP returns the configuration of a small VPP in its own namespace.
 func realVPP(t *testing.T) (cfg Config, netns string) {
 	t.Helper()
 	bin, ok := vpptest.Find()
@@ -120,7 +120,7 @@ func realVPP(t *testing.T) (cfg Config, netns string) {
 	}
 	t.Cleanup(func() {
 		_ = os.RemoveAll(dir)
-		for _, segment := range []string{"global_vm", "vpe-api"} { // a killed VPP leaves them
+		for _, segment := range []string{"global_vm", "vpe-api"} { // a killed VPP leaves them behind
 			_ = os.Remove("/dev/shm/" + netns + "-" + segment)
 		}
 	})
@@ -134,9 +134,9 @@ func realVPP(t *testing.T) (cfg Config, netns string) {
 	return Config{Bin: bin, Settings: s, Hugepages: HugepagesOff, Frozen: 6 * time.Second, Grace: 5 * time.Second}, netns
 }
 
-// TestRealVPPIsBackInASecond: a killed VPP answers its API again within a second, the better of two times, for others use this
-// machine, too (or, where they use it so much that the very first start takes longer, within thrice of that); a frozen one is
-// killed and comes back; SIGTERM ends both, and nothing stays behind.
+// TestRealVPPIsBackInASecond: a killed VPP answers its API again within a second. The better of two times counts, because other programs use
+// this machine, too; on a machine so busy that the very first start takes longer, the limit is three times the time of the first start. A
+// frozen VPP is killed and restarted; SIGTERM ends both, and nothing stays behind.
 func TestRealVPPIsBackInASecond(t *testing.T) {
 	cfg, netns := realVPP(t)
 	began := time.Now()
@@ -145,7 +145,7 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 	limit := max(time.Second, 3*time.Since(began))
 	best := time.Hour
 	for round := range 5 {
-		// Each life but the last counts as stable, as it would be on a node.
+		// Each run but the last counts as stable, as it would on a node.
 		killed := time.Now()
 		if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 		took := time.Since(killed)
 		t.Logf("kill -9 %d: API answers again after %s (by the supervisor's clock %s)", round+1,
 			took.Round(time.Millisecond), s.LastOutage.Round(time.Millisecond))
-		if round < 2 { // later ones wait: this VPP does not stay up
+		if round < 2 { // later ones are delayed: this VPP does not stay up
 			best = min(best, took)
 		}
 		if s.LastExit != "killed by SIGKILL" {
@@ -165,7 +165,7 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 	if best > limit {
 		t.Errorf("back after %s, want less than %s", best, limit)
 	}
-	// The agent reads the statistics of whichever VPP runs, beside the API's socket.
+	// The agent reads the statistics of the running VPP, beside the API's socket.
 	stats := filepath.Join(filepath.Dir(cfg.Settings.APISocket()), "stats.sock")
 	if counters, err := vpp.ReadIfCounters(stats); err != nil || len(counters) == 0 {
 		t.Errorf("statistics in %s: %v, %v", stats, counters, err)
@@ -186,7 +186,7 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 	}
 }
 
-// TestVPPEndsWithItsSupervisor: a VPP that nothing supervises would be in the next one's way.
+// TestVPPEndsWithItsSupervisor: VPP ends with its supervisor. A VPP without a supervisor would block the next one.
 func TestVPPEndsWithItsSupervisor(t *testing.T) {
 	cfg, netns := realVPP(t)
 	r := start(t, cfg, netns)
@@ -202,7 +202,7 @@ func TestVPPEndsWithItsSupervisor(t *testing.T) {
 	}
 }
 
-// script is a supervisor of a shell script in VPP's place.
+// script returns a supervisor that runs a shell script instead of VPP.
 func script(t *testing.T, body string, change func(*Config)) *rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -220,7 +220,7 @@ func script(t *testing.T, body string, change func(*Config)) *rig {
 	return start(t, cfg, "")
 }
 
-// TestCrashLoop: a VPP that does not stay up is tried again, at a pace that does not hurt.
+// TestCrashLoop: a VPP that does not stay up is restarted, with delays that do not load the machine.
 func TestCrashLoop(t *testing.T) {
 	r := script(t, "exit 3\n", nil)
 	s := r.await("four starts", func(s Status) bool { return s.Starts >= 4 })
@@ -238,7 +238,7 @@ func TestCrashLoop(t *testing.T) {
 	}
 }
 
-// TestSlowStart: a VPP that has not answered when it is killed has twice the time at its next start, so that one that is slow comes up.
+// TestSlowStart: a VPP that was killed before it answered gets twice the time at its next start, so that a slow one comes up.
 func TestSlowStart(t *testing.T) {
 	const first = 300 * time.Millisecond
 	r := script(t, "exec sleep 1000\n", func(c *Config) { c.Frozen = first })
@@ -254,7 +254,7 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// TestKilledAfterGrace: what does not end by SIGTERM is killed after the grace; orphans of VPP are reaped.
+// TestKilledAfterGrace: a VPP that SIGTERM does not end is killed after the grace period; orphans of VPP are reaped.
 func TestKilledAfterGrace(t *testing.T) {
 	r := script(t, "trap '' TERM\n(sleep 0.05 & echo orphan $!)\necho no end\nwhile :; do sleep 0.1; done\n", nil)
 	s := r.await("running", func(s Status) bool { return s.State == Starting && strings.Contains(r.log.String(), "no end") })
@@ -263,7 +263,7 @@ func TestKilledAfterGrace(t *testing.T) {
 	if _, err := fmt.Sscan(text, &orphan); err != nil || orphan == 0 {
 		t.Fatalf("no orphan: %v", err)
 	}
-	r.await("no zombie", func(Status) bool { return gone(orphan) }) // one that nothing reaps keeps its number
+	r.await("no zombie", func(Status) bool { return gone(orphan) }) // a process that is not reaped keeps its process ID
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestPreload(t *testing.T) {
 	}
 }
 
-// TestAnotherVPP: a VPP that lives keeps its sockets; when it has gone, ours starts.
+// TestAnotherVPP: another VPP that runs keeps its sockets; after it has ended, ours starts.
 func TestAnotherVPP(t *testing.T) {
 	var other net.Listener
 	r := script(t, "echo started; exec sleep 60", func(c *Config) {

@@ -10,47 +10,46 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppplugins"
 )
 
-// The limits of what may be asked for.
+// The limits of the settings.
 const (
 	minHeapMB, maxHeapMB   = 128, 1 << 20
 	minBuffers, maxBuffers = 4096, 16 << 20
 	maxWorkers             = 256
 	maxCore                = 8191
-	// bufferBytes is what a packet buffer takes: 2048 of data, and headers.
+	// bufferBytes is the size of a packet buffer: 2048 bytes of data, and headers.
 	bufferBytes = 2496
 )
 
-// Settings are what startup.conf is made of.
+// Settings holds the values that startup.conf is made from.
 type Settings struct {
-	RunDir  string // of the sockets
+	RunDir  string // directory of the sockets
 	HeapMB  int
 	Buffers int // per NUMA node
 	Workers int // worker threads; 0: the main thread forwards packets
-	// WorkerCores are the processors of the workers, as a list of numbers and ranges, and MainCore is that of the main thread; empty:
-	// VPP chooses.
+	// WorkerCores lists the processors of the workers, as numbers and ranges. MainCore is the processor of the main thread. Empty: VPP chooses.
 	WorkerCores, MainCore string
 	Hugepages             bool
 	Plugins               string // directory; empty: VPP's own
 	Prefix                string // of shared memory, for a second VPP on the host; empty: none
 	NICs                  []NIC
-	Extra                 string // further sections, as they are
+	Extra                 string // further sections, copied unchanged
 }
 
-// APISocket is VPP's binary API.
+// APISocket returns the socket of VPP's binary API.
 func (s Settings) APISocket() string { return filepath.Join(s.RunDir, "api.sock") }
 
-// CLISocket is where vppctl talks to VPP.
+// CLISocket returns the socket of VPP's CLI, which vppctl uses.
 func (s Settings) CLISocket() string { return filepath.Join(s.RunDir, "cli.sock") }
 
-// sockets are what a killed VPP leaves behind, and the next one would stumble over.
+// sockets returns the sockets that a killed VPP leaves behind and that would prevent the next one from starting.
 func (s Settings) sockets() []string {
 	return []string{s.APISocket(), s.CLISocket(), filepath.Join(s.RunDir, "stats.sock")}
 }
 
-// BufferMemory is what the packet buffers of a NUMA node take, in bytes.
+// BufferMemory returns the size of the packet buffers of a NUMA node in bytes.
 func (s Settings) BufferMemory() int64 { return int64(s.Buffers) * bufferBytes }
 
-// Validate says all that is wrong.
+// Validate returns all errors in the settings.
 func (s Settings) Validate() error {
 	var errs []error
 	within := func(what string, n, least, most int) {
@@ -78,7 +77,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Render is startup.conf.
+// Render returns the text of startup.conf.
 func (s Settings) Render() string {
 	var b strings.Builder
 	section := func(name string, lines ...string) {
@@ -99,15 +98,15 @@ func (s Settings) Render() string {
 		section("api-segment", "prefix "+s.Prefix)
 	}
 	section("memory", fmt.Sprintf("main-heap-size %dM", s.HeapMB))
-	// Without page-size VPP would change the host's number of hugepages.
+	// Without page-size, VPP would change the host's number of hugepages.
 	page := "page-size default"
 	if s.Hugepages {
 		page = "page-size default-hugepage"
 	}
 	section("buffers", page, fmt.Sprintf("buffers-per-numa %d", s.Buffers))
 	s.cpu(section)
-	// When the first ACL is put on an interface VPP takes memory for all the sessions that ACLs may ever have, 500 000 for each
-	// thread by default, and dies if there is not as much. Ours have none.
+	// When the first ACL is applied to an interface, VPP allocates memory for the largest number of ACL sessions, by default 500,000 for each thread,
+	// and crashes if there is not enough. Our ACLs have no sessions.
 	section("acl-plugin", "connection count max 1024", "connection hash buckets 1024")
 	s.dpdk(section)
 	if extra := strings.TrimSpace(s.Extra); extra != "" {
@@ -116,7 +115,7 @@ func (s Settings) Render() string {
 	return b.String()
 }
 
-// cpu reports which threads VPP has, and where.
+// cpu writes the section about VPP's threads and their processors.
 func (s Settings) cpu(section func(string, ...string)) {
 	var lines []string
 	if s.MainCore != "" {
@@ -134,7 +133,7 @@ func (s Settings) cpu(section func(string, ...string)) {
 	}
 }
 
-// coreCount is how many processors a list such as 2-3,6 names.
+// coreCount returns the number of processors in a list such as 2-3,6.
 func coreCount(list string) (int, error) {
 	seen := map[int]bool{}
 	for part := range strings.SplitSeq(list, ",") {
@@ -157,7 +156,7 @@ func coreCount(list string) (int, error) {
 	return len(seen), nil
 }
 
-// validateCores reports what is wrong with the processors.
+// validateCores returns the errors in the processor settings.
 func (s Settings) validateCores() error {
 	var errs []error
 	if s.MainCore != "" {
@@ -175,8 +174,8 @@ func (s Settings) validateCores() error {
 	return errors.Join(errs...)
 }
 
-// dpdk lists the plugins that VPP loads, and the PCI devices that it gets. Without a device DPDK is not loaded, since it takes what
-// it finds.
+// dpdk writes the plugins that VPP loads and the PCI devices that it gets. Without a device DPDK is not loaded, because it would take every
+// device that it finds.
 func (s Settings) dpdk(section func(string, ...string)) {
 	var plugins, devices []string
 	if s.Plugins != "" {
@@ -187,7 +186,7 @@ func (s Settings) dpdk(section func(string, ...string)) {
 			continue
 		}
 		var options []string
-		if !strings.HasPrefix(nic.PCI, "0000:") { // VPP would leave the domain out of the name
+		if !strings.HasPrefix(nic.PCI, "0000:") { // VPP would omit the domain from the name
 			options = append(options, "name "+nic.Name)
 		}
 		if s.Workers > 1 { // a NIC with fewer keeps one

@@ -12,44 +12,44 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// Config of a Supervisor.
+// Config holds the settings of a Supervisor.
 type Config struct {
-	Bin       string   // VPP
+	Bin       string   // VPP's executable
 	Preload   []string // libraries to preload into VPP
 	Settings  Settings
 	Hugepages string        // HugepagesAuto, …
-	Socket    string        // of health
-	Frozen    time.Duration // a VPP that is silent for so long is killed; 0: never
-	Grace     time.Duration // for VPP to end when it is instructed to
+	Socket    string        // health socket
+	Frozen    time.Duration // a VPP that does not answer for this long is killed; 0: never
+	Grace     time.Duration // time for VPP to end after a signal
 }
 
-// The pace of the probe: often while something is changing, else once a second.
+// The intervals of the probe: short while the state is changing, else a second.
 const (
 	probeBusy    = 20 * time.Millisecond
 	probeCalm    = time.Second
 	probeTimeout = 5 * time.Second
-	maxDoublings = 4 // of the time that a start may take
+	maxDoublings = 4 // limit of the doublings of the time that a start may take
 )
 
-// Supervisor runs VPP. Its methods other than Status are for one goroutine, locked to its thread.
+// Supervisor runs VPP. All methods except Status must be called from one goroutine that is locked to its thread.
 type Supervisor struct {
 	cfg   Config
 	log   *slog.Logger
 	board board
 
-	pid      int // 0: none runs
+	pid      int // 0: VPP does not run
 	started  time.Time
 	ended    time.Time // of the previous process
-	answered time.Time // when the API last did
+	answered time.Time // when the API last answered
 	backoff  backoff
 	stopping bool
-	wake     chan struct{} // of the probe: VPP was started
-	killed   bool          // because it was frozen, or its clock wrong
-	unheard  int           // starts that were killed before VPP answered, since the last quick one
+	wake     chan struct{} // wakes the probe: VPP was started
+	killed   bool          // because it was frozen, or its clock was wrong
+	unheard  int           // starts that were killed before VPP answered, since the last start that was quick
 	clock    clockCheck
 }
 
-// New checks the configuration.
+// New returns a Supervisor after it has checked the configuration.
 func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 	if err := cfg.Settings.Validate(); err != nil {
 		return nil, err
@@ -66,13 +66,13 @@ func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
 }
 
-// Status is the answer of the health socket.
+// Status returns the answer of the health socket.
 func (s *Supervisor) Status() Status { return s.board.get() }
 
-// StartupConf is VPP's configuration.
+// StartupConf returns VPP's configuration.
 func (s *Supervisor) StartupConf() string { return s.cfg.Settings.Render() }
 
-// Run runs VPP until a signal other than SIGCHLD comes, which is passed on. signals must have SIGCHLD. The caller has locked
+// Run runs VPP until it receives a signal other than SIGCHLD, which it passes on to VPP. signals must include SIGCHLD. The caller has locked
 // its goroutine to its thread.
 func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) error {
 	if err := s.prepare(); err != nil {
@@ -110,7 +110,7 @@ func (s *Supervisor) prepare() error {
 }
 
 func (s *Supervisor) loop(signals <-chan os.Signal, probes <-chan error, failed <-chan error) error {
-	next := time.NewTimer(0) // of starting, or, when stopping, of killing
+	next := time.NewTimer(0) // the time to start VPP or, when stopping, to kill it
 	defer next.Stop()
 	for {
 		select {
@@ -139,7 +139,7 @@ func (s *Supervisor) loop(signals <-chan os.Signal, probes <-chan error, failed 
 	}
 }
 
-// start starts VPP; when that is not possible it tries again later.
+// start starts VPP; if that fails, it schedules a retry.
 func (s *Supervisor) start(next *time.Timer) {
 	s.started = time.Now()
 	pid, err := s.spawn()
@@ -154,11 +154,11 @@ func (s *Supervisor) start(next *time.Timer) {
 	s.log.Info("VPP started", "pid", pid)
 	select {
 	case s.wake <- struct{}{}:
-	default: // it has not seen the last start yet
+	default: // the probe has not processed the last start yet
 	}
 }
 
-// children handles the end of children; done when that was the end of VPP and it was to end.
+// children handles the end of children. It returns true if VPP has ended after a stop.
 func (s *Supervisor) children(next *time.Timer) (done bool) {
 	for _, e := range reap() {
 		if e.pid != s.pid {
@@ -181,7 +181,7 @@ func (s *Supervisor) children(next *time.Timer) (done bool) {
 	return done
 }
 
-// stop passes the signal on; done when there is nothing to pass it to.
+// stop passes the signal on. It returns true if VPP does not run.
 func (s *Supervisor) stop(sig os.Signal, next *time.Timer) (done bool) {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -196,7 +196,7 @@ func (s *Supervisor) stop(sig os.Signal, next *time.Timer) (done bool) {
 	return false
 }
 
-// signal sends VPP a signal. The process is ours and not reaped yet, so the number is still its own.
+// signal sends VPP a signal. The process is our child and not reaped yet, so its process ID cannot have been reused.
 func (s *Supervisor) signal(sig syscall.Signal, why string) {
 	if s.pid == 0 {
 		return
@@ -207,7 +207,7 @@ func (s *Supervisor) signal(sig syscall.Signal, why string) {
 	}
 }
 
-// probe greets VPP again and again.
+// probe connects to VPP's API periodically.
 func (s *Supervisor) probe(ctx context.Context, results chan<- error) error {
 	timer := time.NewTimer(probeBusy)
 	defer timer.Stop()
@@ -232,7 +232,7 @@ func (s *Supervisor) probe(ctx context.Context, results chan<- error) error {
 	}
 }
 
-// probed takes what the probe found.
+// probed handles the result of a probe.
 func (s *Supervisor) probed(err error, now time.Time) {
 	if s.pid == 0 || s.stopping {
 		return
@@ -262,8 +262,8 @@ func (s *Supervisor) probed(err error, now time.Time) {
 	}
 }
 
-// limit is how long VPP may be silent. A VPP that starts gets twice the time after each start that was too short: on a machine whose processors
-// are busy, it may need more than Frozen, and would be killed again and again.
+// limit returns how long VPP may not answer. The limit for a VPP that is starting doubles after each start that was killed: on a machine with
+// busy processors a start may need more than Frozen, and VPP would be killed repeatedly.
 func (s *Supervisor) limit() time.Duration {
 	if !s.answered.IsZero() {
 		return s.cfg.Frozen

@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
 
-// asSupervisor makes the test binary a supervisor; the variable holds its Config.
+// asSupervisor makes the test binary act as a supervisor; the variable holds its Config.
 const asSupervisor = "VPPSUP_TEST_CONFIG"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func settings() Settings {
 	return Settings{RunDir: "/run/vpp", HeapMB: 512, Buffers: 65536}
 }
 
-// TestNICsOf: VPP's name of a PCI device contains its address; a name with host- is a NIC that the kernel keeps.
+// TestNICsOf: VPP's name of a PCI device contains its address; a name with the prefix host- is a NIC that stays with the kernel.
 func TestNICsOf(t *testing.T) {
 	conf, err := conffile.Load([]byte(`
 nodeConfig:
@@ -74,7 +74,7 @@ nodeConfig:
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if pci, ok := pciOf("Ethernet3b/0/1"); !ok || pci != "0000:3b:00.1" { // of a speed that VPP does not know
+	if pci, ok := pciOf("Ethernet3b/0/1"); !ok || pci != "0000:3b:00.1" { // a device whose speed is unknown to VPP
 		t.Errorf("%q %t", pci, ok)
 	}
 	for _, name := range []string{"", "eth0", "GigabitEthernet0/8", "GigabitEthernet0/8/9", "GigabitEthernet0/3f/0",
@@ -85,7 +85,7 @@ nodeConfig:
 	}
 }
 
-// TestRender: VPP gets the PCI devices that it is to have and no others; hugepages are taken only when there are any.
+// TestRender: VPP gets the configured PCI devices and no others; hugepages are used only if there are any.
 func TestRender(t *testing.T) {
 	plain := settings().Render()
 	for _, want := range []string{
@@ -149,7 +149,7 @@ func TestCores(t *testing.T) {
 	}
 }
 
-// TestValidate names every fault at once.
+// TestValidate: all faults are reported at once.
 func TestValidate(t *testing.T) {
 	err := Settings{RunDir: "run", HeapMB: 1, Buffers: 1, Workers: -1, Extra: "a {", Plugins: "plug ins",
 		Prefix: "a } b"}.Validate()
@@ -164,8 +164,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestBackoff: the first crash costs no wait, a VPP that does not stay up is not started ever faster, and one that did is
-// forgiven.
+// TestBackoff: after the first crash there is no delay, the delays for a VPP that does not stay up never decrease, and a VPP that stayed up
+// starts without delay again.
 func TestBackoff(t *testing.T) {
 	var b backoff
 	var got []time.Duration
@@ -180,7 +180,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// node is a root directory with what the kernel says about hugepages.
+// node returns a root directory with the kernel's files about hugepages.
 func node(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -196,7 +196,7 @@ func node(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// TestHugepages: they are used when the node has enough and the container may take them; "on" fails with what to do.
+// TestHugepages: hugepages are used if the node has enough and the container may use them; the error for "on" contains the fix.
 func TestHugepages(t *testing.T) {
 	const free = hugepageDir + "/free_hugepages"
 	for _, tc := range []struct {
@@ -227,7 +227,7 @@ func TestHugepages(t *testing.T) {
 	}
 }
 
-// TestShortOfMemory: a container that is too small for what VPP may take is found at the start, not months later by the kernel.
+// TestShortOfMemory: a container that is too small for VPP's memory is found at the start, and not months later when the kernel kills VPP.
 func TestShortOfMemory(t *testing.T) {
 	s := Settings{HeapMB: 512, Buffers: 65536} // 156 MB
 	for limit, short := range map[string]bool{"": false, "max": false, "1073741824": true, "1258291200": false} {

@@ -1,3 +1,3 @@
-// Package epstate has what the in-process drivers of all systems share about endpoints: their IDs as keys of maps, and their status with
-// the messages that report it.
+// Package epstate holds what the in-process drivers of all systems share for endpoints: endpoint IDs as map keys, and endpoint status with the
+// messages that report it.
 package epstate

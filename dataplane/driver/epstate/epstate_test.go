@@ -12,7 +12,7 @@ type reasoned struct{ status, reason string }
 
 func (r reasoned) StatusText() string { return r.status }
 
-// TestReport: a message for each condition that has changed and for each endpoint that is gone, and none otherwise.
+// TestReport tests that there is a message for each condition that has changed and for each endpoint that is gone, and no other.
 func TestReport(t *testing.T) {
 	a, h := WorkloadIDOf(&proto.WorkloadEndpointID{OrchestratorId: "k8s", WorkloadId: "ns/a", EndpointId: "eth0"}), HostID("h")
 	if a.String() != "k8s/ns/a/eth0" || WorkloadIDOf(a.Message()) != a {
@@ -51,7 +51,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestWorse: of two families' statuses the worse one counts, and one that is gone says nothing.
+// TestWorse tests that the worse one of two families' statuses counts, and that Gone is never the worse one.
 func TestWorse(t *testing.T) {
 	order := []string{Error, Down, Up, Gone}
 	for i, a := range order {

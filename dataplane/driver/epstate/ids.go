@@ -7,20 +7,20 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// WorkloadID is proto.WorkloadEndpointID as a key.
+// WorkloadID is proto.WorkloadEndpointID as a map key.
 type WorkloadID struct{ Orchestrator, Workload, Endpoint string }
 
-// WorkloadIDOf is the key of an ID.
+// WorkloadIDOf returns the map key of an ID.
 func WorkloadIDOf(id *proto.WorkloadEndpointID) WorkloadID {
 	return WorkloadID{id.GetOrchestratorId(), id.GetWorkloadId(), id.GetEndpointId()}
 }
 
-// Message is the ID as messages have it.
+// Message returns the ID in the form that messages use.
 func (id WorkloadID) Message() *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{OrchestratorId: id.Orchestrator, WorkloadId: id.Workload, EndpointId: id.Endpoint}
 }
 
-// String is the ID in logs and errors.
+// String returns the ID for logs and errors.
 func (id WorkloadID) String() string {
 	return strings.Join([]string{id.Orchestrator, id.Workload, id.Endpoint}, "/")
 }
@@ -31,10 +31,10 @@ func (id WorkloadID) Compare(other WorkloadID) int {
 		cmp.Compare(id.Endpoint, other.Endpoint))
 }
 
-// HostID is proto.HostEndpointID as a key.
+// HostID is proto.HostEndpointID as a map key.
 type HostID string
 
-// Message is the ID as messages have it.
+// Message returns the ID in the form that messages use.
 func (id HostID) Message() *proto.HostEndpointID {
 	return &proto.HostEndpointID{EndpointId: string(id)}
 }

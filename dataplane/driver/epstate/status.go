@@ -2,7 +2,7 @@ package epstate
 
 import "contiv.dev/vswitch/dataplane/proto"
 
-// What an endpoint's status may be, least wanted first. Gone is that of an endpoint that was removed.
+// The statuses of an endpoint, worst first. Gone is the status of an endpoint that was removed.
 const (
 	Gone  = ""
 	Error = "error"
@@ -10,20 +10,21 @@ const (
 	Up    = "up"
 )
 
-// Worse reports whether one status is less wanted than another. Gone says nothing.
+// Worse reports whether status is worse than the status than. Gone is better than any other status.
 func Worse(status, than string) bool {
 	rank := map[string]int{Error: 0, Down: 1, Up: 2, Gone: 3}
 	return rank[status] < rank[than]
 }
 
-// Condition is what a driver has to say about an endpoint. Conditions that differ are reported, also if their status is the same.
+// Condition is the state of an endpoint as its driver reports it. Conditions that differ are reported even if their status is equal.
 type Condition interface {
 	comparable
-	// StatusText is the status: Error, Down or Up.
+	// StatusText returns the status: Error, Down or Up.
 	StatusText() string
 }
 
-// Report queues a message for each endpoint whose condition has changed, and for each that is gone. Keys are of type WorkloadID or HostID.
+// Report queues a message for each endpoint whose condition has changed, and for each endpoint that is gone. Keys are of type WorkloadID or
+// HostID.
 func Report[C Condition](queue func(key, msg any), before, now map[any]C) {
 	for key, c := range now {
 		if had, has := before[key]; !has || had != c {
@@ -37,7 +38,7 @@ func Report[C Condition](queue func(key, msg any), before, now map[any]C) {
 	}
 }
 
-// message is the status message of an endpoint; nil for a key of another type.
+// message returns the status message of an endpoint; nil for a key of another type.
 func message(key any, status string) any {
 	switch id := key.(type) {
 	case WorkloadID:

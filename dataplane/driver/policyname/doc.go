@@ -1,4 +1,4 @@
-// Package policyname resolves the names by which endpoints refer to policies. An endpoint has a tier and a name; newer senders announce policies by
-// namespace and kind as well, so a tier and a name may stand for several policies. Then none of them counts: a driver that took one of them
-// would enforce another policy than the sender means.
+// Package policyname resolves the names by which endpoints refer to policies. An endpoint refers to a tier and a name. Newer senders announce
+// policies also by namespace and kind, so several policies may have the same tier and name. Then the name resolves to none of them: a driver
+// that used one of them could enforce another policy than the sender means.
 package policyname

@@ -7,22 +7,22 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// DefaultTier is the tier of policies that do not say otherwise.
+// DefaultTier is the tier of policies that do not specify one.
 const DefaultTier = "default"
 
-// Key is what endpoints refer to.
+// Key is the tier and name by which endpoints refer to a policy.
 type Key struct{ Tier, Name string }
 
-// ID is a policy as it was announced.
+// ID identifies a policy as it was announced.
 type ID struct{ Tier, Name, Namespace, Kind string }
 
-// Names are the policies that have been announced.
+// Names holds the policies that have been announced.
 type Names struct {
-	tiers map[ID]string // a removal may lack the tier
+	tiers map[ID]string // the announced tier of a policy: a removal may lack it
 	named map[Key]holders
 }
 
-// holders are the policies that have a name: one, as a rule.
+// holders holds the policies that have a name: usually one.
 type holders struct {
 	id      ID
 	policy  *proto.Policy        // nil if there are several
@@ -36,7 +36,7 @@ func (h *holders) count() int {
 	return len(h.several)
 }
 
-// put replaces a policy; nil removes it.
+// put adds or replaces a policy; nil removes it.
 func (h *holders) put(id ID, policy *proto.Policy) {
 	switch {
 	case h.several != nil:
@@ -56,7 +56,7 @@ func (h *holders) put(id ID, policy *proto.Policy) {
 	}
 }
 
-// New is without policies.
+// New returns Names without policies.
 func New() *Names {
 	return &Names{tiers: map[ID]string{}, named: map[Key]holders{}}
 }
@@ -65,7 +65,8 @@ func idOf(id *proto.PolicyID) ID {
 	return ID{Tier: id.GetTier(), Name: id.GetName(), Namespace: id.GetNamespace(), Kind: id.GetKind()}
 }
 
-// Update takes a policy. It calls changed with what each name that is concerned stands for afterwards; nil: no policy, or several.
+// Update adds or replaces a policy. For each affected name it calls changed with the policy to which the name now resolves; nil: no policy, or
+// several.
 func (n *Names) Update(id *proto.PolicyID, policy *proto.Policy, changed func(Key, *proto.Policy)) {
 	of, tier := idOf(id), cmp.Or(id.GetTier(), policy.GetTier(), DefaultTier)
 	if before, had := n.tiers[of]; had && before != tier {
@@ -75,7 +76,7 @@ func (n *Names) Update(id *proto.PolicyID, policy *proto.Policy, changed func(Ke
 	n.set(Key{tier, of.Name}, of, cmp.Or(policy, &proto.Policy{}), changed)
 }
 
-// Remove takes the removal of a policy, as Update does. It is false for a policy that was not announced.
+// Remove removes a policy and calls changed as Update does. It returns false for a policy that was not announced.
 func (n *Names) Remove(id *proto.PolicyID, changed func(Key, *proto.Policy)) bool {
 	of := idOf(id)
 	tier, announced := n.tiers[of]
@@ -95,7 +96,7 @@ func (n *Names) set(key Key, of ID, policy *proto.Policy, changed func(Key, *pro
 	changed(key, all.policy)
 }
 
-// Ambiguous says why a name stands for no policy although several have it, for messages; "": it does not.
+// Ambiguous returns, for messages, the reason why a name that several policies have resolves to none; "" if the name is not ambiguous.
 func (n *Names) Ambiguous(key Key) string {
 	all := n.named[key]
 	if count := all.count(); count > 1 {

@@ -6,10 +6,10 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// TestNames: a name stands for the one policy that has it, whatever was announced and removed before, in whatever order.
+// TestNames tests that a name resolves to the only policy that has it, whatever was announced and removed before, in any order.
 func TestNames(t *testing.T) {
 	n := New()
-	now := map[Key]string{} // what names stand for; "": no policy
+	now := map[Key]string{} // the policies to which names resolve; "": no policy
 	changed := func(k Key, p *proto.Policy) { now[k] = p.GetNamespace() }
 	id := func(tier, namespace, kind string) *proto.PolicyID {
 		return &proto.PolicyID{Tier: tier, Name: "p", Namespace: namespace, Kind: kind}

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Translated counts connections that are translated, by the address behind the translation: the backend of a service, or what sends
-// to the outside under the node's address. It lists all connections of both families.
+// Translated counts translated connections by the address behind the translation: the backend of a service, or the sender of packets that
+// leave with the node's address. It lists all connections of both families.
 func Translated(ctx context.Context, ns *nsdo.Namespace) (map[netip.Addr]int, error) {
 	out := map[netip.Addr]int{}
 	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -46,7 +46,7 @@ func countTranslated(ns *nsdo.Namespace, af uint8, out map[netip.Addr]int) error
 	return err
 }
 
-// behind returns the address behind the translation of a connection; false if it is not translated.
+// behind returns the address behind the translation of a connection, and false if the connection is not translated.
 func behind(payload []byte) (a netip.Addr, ok bool) {
 	var orig, reply tuple
 	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
@@ -60,9 +60,9 @@ func behind(payload []byte) (a netip.Addr, ok bool) {
 	switch {
 	case !ok || !orig.src.IsValid() || !reply.src.IsValid():
 		return a, false
-	case orig.dst != reply.src || orig.dstPort != reply.srcPort: // its destination is
+	case orig.dst != reply.src || orig.dstPort != reply.srcPort: // the destination is translated
 		return reply.src, true
-	case orig.src != reply.dst || orig.srcPort != reply.dstPort: // its source is
+	case orig.src != reply.dst || orig.srcPort != reply.dstPort: // the source is translated
 		return orig.src, true
 	}
 	return a, false

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// TestTranslated: connections are counted by who is behind the translation, and others not at all.
+// TestTranslated: connections are counted by the address behind the translation; others are not counted.
 func TestTranslated(t *testing.T) {
 	ns := nettest.New(t)
 	fill(t, ns)
@@ -31,11 +31,11 @@ func TestTranslated(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Translated(ctx, ns.Namespace); err == nil {
-		t.Error("it goes on for somebody who is gone")
+		t.Error("it continues after its context has ended")
 	}
 }
 
-// TestTranslatedOfMany reports what it costs.
+// TestTranslatedOfMany measures the cost.
 func TestTranslatedOfMany(t *testing.T) {
 	const connections = 20000
 	ns := nettest.New(t)
@@ -51,7 +51,7 @@ func TestTranslatedOfMany(t *testing.T) {
 		defer conn.Close()
 		for i := range connections {
 			to := &net.UDPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i)), Port: 80}
-			_, _ = conn.WriteToUDP([]byte{1}, to) // nothing is there
+			_, _ = conn.WriteToUDP([]byte{1}, to) // nothing listens there
 		}
 		return nil
 	}); err != nil {

@@ -15,13 +15,13 @@ import (
 
 const (
 	timeout = 10 * time.Second
-	// maxFiltered is up to how many addresses the kernel is asked to look for each of them. Each look goes through the whole
-	// table, so that for more of them it is cheaper to list the table once.
+	// maxFiltered is the maximum number of addresses for which the kernel is requested to filter per address. Each such request scans the
+	// whole table, so with more addresses it is cheaper to list the table once.
 	maxFiltered = 16
 )
 
-// Delete removes all connections that have any of the addresses at either end, before or after translation. A kernel without
-// connection tracking has none. It may be used from any goroutine.
+// Delete removes all connections that have any of the addresses at either end, before or after translation. A kernel without connection
+// tracking has no connections. Delete may be called from any goroutine.
 func Delete(ctx context.Context, ns *nsdo.Namespace, addrs ...netip.Addr) error {
 	for _, f := range []struct {
 		af uint8
@@ -52,8 +52,8 @@ func deleteFamily(ctx context.Context, ns *nsdo.Namespace, af uint8, addrs map[n
 		return err
 	}
 	defer c.Close()
-	// For IPv6 the filter is not reliable: ctnetlink_filter_match_tuple uses the result of ipv6_addr_cmp inverted (seen in
-	// Linux 6.18), so that a flush removes all connections but those of the address.
+	// For IPv6 the filter is not reliable: ctnetlink_filter_match_tuple uses the result of ipv6_addr_cmp inverted (seen in Linux 6.18), so
+	// a flush removes all connections except those of the address.
 	if af == unix.AF_INET && len(addrs) <= maxFiltered {
 		err := flush(ctx, c, addrs)
 		if err == nil || !isUnsupported(err) {
@@ -63,12 +63,12 @@ func deleteFamily(ctx context.Context, ns *nsdo.Namespace, af uint8, addrs map[n
 	return listAndDelete(ctx, c, af, addrs)
 }
 
-// isUnsupported says that a kernel cannot filter what it flushes (before Linux 6.11). It then flushes nothing.
+// isUnsupported reports whether the kernel cannot filter a flush (before Linux 6.11). It then flushes nothing.
 func isUnsupported(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
 }
 
-// flush has the kernel remove what has an IPv4 address as source or destination, in either direction.
+// flush makes the kernel remove connections with an IPv4 address as source or destination, in either direction.
 func flush(ctx context.Context, c *netlink.Conn, addrs map[netip.Addr]bool) error {
 	var b netlink.Batch
 	for a := range addrs {
@@ -108,5 +108,5 @@ func listAndDelete(ctx context.Context, c *netlink.Conn, af uint8, addrs map[net
 	if err != nil {
 		return err
 	}
-	return firstError(failed) // ENOENT: it ended meanwhile
+	return firstError(failed) // ENOENT: the connection has ended meanwhile
 }

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// fill makes connections between addresses, one of which is translated.
+// fill creates connections between addresses, one of which is translated.
 func fill(t *testing.T, ns *nettest.NS) {
 	t.Helper()
 	for i, args := range []string{
@@ -70,7 +70,7 @@ func TestDelete(t *testing.T) {
 		{nil, all},
 		{[]netip.Addr{netip.MustParseAddr("10.0.0.8"), netip.MustParseAddr("fd00::8"), {}}, all},
 		{[]netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, rest},
-		{[]netip.Addr{netip.MustParseAddr("10.0.0.1")}, rest}, // there is nothing left of it
+		{[]netip.Addr{netip.MustParseAddr("10.0.0.1")}, rest}, // none of its connections is left
 		{[]netip.Addr{netip.MustParseAddr("::ffff:10.0.0.3")}, others},
 	} {
 		if err := Delete(ctx, ns.Namespace, step.addrs...); err != nil {
@@ -82,7 +82,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestListAndDelete is what old kernels and long lists of addresses get.
+// TestListAndDelete tests the method for old kernels and long lists of addresses.
 func TestListAndDelete(t *testing.T) {
 	ns := nettest.New(t)
 	fill(t, ns)
@@ -99,8 +99,8 @@ func TestListAndDelete(t *testing.T) {
 	}
 }
 
-// TestUnknownFilterRefused: a kernel that does not understand what a flush is limited to must refuse, not flush all. This
-// one understands it, but not every bit of it.
+// TestUnknownFilterRefused: a kernel that does not support the filter of a flush must reject it, not flush everything. This kernel supports
+// the filter, but not every bit of it.
 func TestUnknownFilterRefused(t *testing.T) {
 	ns := nettest.New(t)
 	fill(t, ns)
@@ -112,7 +112,7 @@ func TestUnknownFilterRefused(t *testing.T) {
 	defer c.Close()
 	a := netip.MustParseAddr("10.0.0.1")
 	var b netlink.Batch
-	b.Begin(msgDelete, 0, nfGenMsg(unix.AF_INET)) // as a kernel sees it that skips CTA_FILTER
+	b.Begin(msgDelete, 0, nfGenMsg(unix.AF_INET)) // as for a kernel that ignores CTA_FILTER
 	b.Nest(ctaTupleOrig|unix.NLA_F_NESTED, func() {
 		b.Nest(ctaTupleIP|unix.NLA_F_NESTED, func() { b.Addr(ctaTupleSrc, a) })
 	})
@@ -124,7 +124,7 @@ func TestUnknownFilterRefused(t *testing.T) {
 	}
 }
 
-// TestDeleteUnanswered: of the connections without an answer those go that are asked for, and no other.
+// TestDeleteUnanswered: of the connections without a reply the selected ones are removed, and no others.
 func TestDeleteUnanswered(t *testing.T) {
 	ns := nettest.New(t)
 	for _, args := range []string{
@@ -154,7 +154,7 @@ func BenchmarkDelete(b *testing.B) {
 	for _, n := range []int{1, 16, 17, 256} {
 		b.Run(fmt.Sprintf("addrs=%d", n), func(b *testing.B) {
 			ns := nettest.New(b)
-			ns.Run("conntrack -I -t 300 -s 10.0.0.1 -d 10.0.0.9 -p udp --sport 1000 --dport 80") // else nothing looks at the table
+			ns.Run("conntrack -I -t 300 -s 10.0.0.1 -d 10.0.0.9 -p udp --sport 1000 --dport 80") // otherwise the table is not read
 			var addrs []netip.Addr
 			for i := range n {
 				addrs = append(addrs, netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}))

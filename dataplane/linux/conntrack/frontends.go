@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// The counters of a connection, which the kernel has while net.netfilter.nf_conntrack_acct is 1.
+// The counters of a connection, which the kernel has if net.netfilter.nf_conntrack_acct is 1.
 const (
 	ctaCountersOrig    = 9
 	ctaCountersReply   = 10
@@ -21,20 +21,20 @@ const (
 	ctaCountersBytes   = 2
 )
 
-// Frontend is an address and port that clients use and that is translated: of a service.
+// Frontend is an address and port of a service, which clients use and which is translated.
 type Frontend struct {
 	netip.AddrPort
 	Proto uint8 // IP protocol
 }
 
-// Flows are the connections of a frontend that there are now.
+// Flows describes the current connections of a frontend.
 type Flows struct {
 	Connections int
-	// Packets and Bytes are those of these connections in both directions; zero where the kernel does not count them.
+	// Packets and Bytes are the sums over these connections in both directions; zero if the kernel does not count them.
 	Packets, Bytes uint64
 }
 
-// Frontends counts connections whose destination is translated by that destination. It lists all connections of both families.
+// Frontends counts connections with a translated destination by that destination. It lists all connections of both families.
 func Frontends(ctx context.Context, ns *nsdo.Namespace) (map[Frontend]Flows, error) {
 	out := map[Frontend]Flows{}
 	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -68,7 +68,7 @@ func countFrontends(ns *nsdo.Namespace, af uint8, out map[Frontend]Flows) error 
 	return err
 }
 
-// frontendOf is what the client of a connection has sent to, if that was translated.
+// frontendOf returns the destination that the client of a connection used, if it was translated.
 func frontendOf(payload []byte) (f Frontend, flow Flows, ok bool) {
 	var orig, reply tuple
 	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {

@@ -8,7 +8,8 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// TestFrontends: connections to services are counted by what their clients use; those of source NAT and untranslated ones are not.
+// TestFrontends: connections to services are counted by the destination that their clients use; connections with source NAT only, and
+// untranslated ones, are not.
 func TestFrontends(t *testing.T) {
 	ns := nettest.New(t)
 	for _, args := range []string{

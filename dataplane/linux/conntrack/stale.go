@@ -13,27 +13,27 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Flow is the client of a connection, the address that it connected to, and the address that answers.
+// Flow describes a connection: its client, the address that the client connected to, and the address that answers.
 type Flow struct {
 	Proto    uint8
 	From     netip.AddrPort // before translation
 	To       netip.AddrPort // before translation
-	Answers  netip.AddrPort // after it
-	Answered bool           // something has come back
+	Answers  netip.AddrPort // after translation
+	Answered bool           // there was a reply
 }
 
-// Translated reports whether the connection goes elsewhere than it was made to.
+// Translated reports whether the connection's destination was translated.
 func (f Flow) Translated() bool { return f.To != f.Answers }
 
-// Which reports which connections are looked at.
+// Which selects the connections to check.
 type Which struct {
 	Protocols  []uint8
-	Unanswered bool // only those without an answer
+	Unanswered bool // only those without a reply
 }
 
-// DeleteFlows removes the connections that are stale, in both families. It lists all connections, at once: the kernel walks through its whole table
-// for each listing, of which an empty one takes 12 ms. The kernel itself leaves out those with an answer, if they are not to be looked at (since
-// Linux 5.15).
+// DeleteFlows removes the connections for which stale returns true, in both families. It lists all connections in one request: the kernel
+// scans its whole table for each listing, which takes 12 ms for an empty one. With Unanswered, the kernel itself skips connections with a
+// reply (since Linux 5.15).
 func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale func(Flow) bool) (removed int, err error) {
 	if removed, err = deleteFlows(ctx, ns, which, stale); err != nil {
 		return removed, fmt.Errorf("forget stale connections in %s: %w", ns, err)
@@ -74,7 +74,7 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale fun
 			return
 		}
 		if e, ok := parseEntry(payload); ok {
-			putDelete(&del, payload[0], e) // the family of this connection
+			putDelete(&del, payload[0], e) // family of this connection
 		}
 	}); err != nil {
 		return 0, err
@@ -83,7 +83,7 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale fun
 	if err != nil {
 		return 0, err
 	}
-	return del.Len(), firstError(failed) // ENOENT: it ended meanwhile
+	return del.Len(), firstError(failed) // ENOENT: the connection has ended meanwhile
 }
 
 const (

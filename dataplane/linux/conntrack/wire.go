@@ -35,14 +35,14 @@ const (
 	filterIPDst      = 1 << 1
 
 	sizeofNfGenMsg = 4
-	// A deletion looks at the message's family only if it has this version.
+	// A deletion uses the message's family only if it has this version.
 	familyVersion = 1
 )
 
 func nfGenMsg(af uint8) []byte { return []byte{af, familyVersion, 0, 0} }
 
-// putFlush removes all IPv4 connections whose tuple has an address as source or destination. The filter says which part of the
-// tuple counts; a kernel that does not know the filter finds the tuple incomplete and refuses.
+// putFlush adds a request that removes all IPv4 connections whose tuple has an address as source or destination. The filter selects the
+// part of the tuple to compare; a kernel without this filter finds the tuple incomplete and rejects the request.
 func putFlush(b *netlink.Batch, tuple uint16, a netip.Addr, source bool) {
 	attr, flag := uint16(ctaTupleDst), uint32(filterIPDst)
 	if source {
@@ -63,13 +63,13 @@ func putFlush(b *netlink.Batch, tuple uint16, a netip.Addr, source bool) {
 
 func putList(b *netlink.Batch, af uint8) { b.Begin(msgGet, 0, nfGenMsg(af)) }
 
-// putUnanswered limits a listing to connections without an answer. Kernels that cannot do so list all.
+// putUnanswered limits a listing to connections without a reply. Kernels without this filter list all connections.
 func putUnanswered(b *netlink.Batch) {
 	b.Attr(ctaStatus, binary.BigEndian.AppendUint32(nil, 0))
 	b.Attr(ctaStatusMask, binary.BigEndian.AppendUint32(nil, statusSeenReply))
 }
 
-// entry is a connection: the attributes that name it, as they came, and the addresses of both directions.
+// entry is a connection: the attributes that identify it, as received, and the addresses of both directions.
 type entry struct {
 	orig, id, zone []byte
 	addrs          []netip.Addr
@@ -84,7 +84,7 @@ func (e entry) hasAny(addrs map[netip.Addr]bool) bool {
 	return false
 }
 
-// putDelete removes one connection, and by its ID no later one that looks the same.
+// putDelete adds a request that removes one connection. The ID makes sure that a later connection with the same tuple is not removed.
 func putDelete(b *netlink.Batch, af uint8, e entry) {
 	b.Begin(msgDelete, 0, nfGenMsg(af))
 	b.Attr(ctaTupleOrig|unix.NLA_F_NESTED, e.orig)

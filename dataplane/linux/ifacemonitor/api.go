@@ -12,22 +12,22 @@ type State string
 // The states.
 const (
 	StateUp     State = "up"     // IFF_UP and IFF_RUNNING
-	StateDown   State = "down"   // there, but not up
+	StateDown   State = "down"   // exists, but is not up
 	StateAbsent State = "absent" // not in the namespace
 )
 
-// IfaceStateUpdate reports the state of a link. It comes when the state or the index has changed, and again for every link that is up after
-// notifications were lost: the link may have gone down and up in between, which loses routes and neighbours.
+// IfaceStateUpdate reports the state of a link. It is sent when the state or the index has changed, and again for every link that is up
+// after notifications were lost: the link may have gone down and up in between, which removes its routes and neighbours.
 type IfaceStateUpdate struct {
 	Name  string
 	State State
-	Index int // the kernel's number of the link; of the link that went for StateAbsent
+	Index int // the kernel's number of the link; for StateAbsent that of the removed link
 }
 
 // IfaceAddrsUpdate reports all addresses of a link, sorted, link-local ones included.
 type IfaceAddrsUpdate struct {
 	Name  string
-	Addrs []netip.Addr // nil: the link is gone; not nil but empty: it has none
+	Addrs []netip.Addr // nil: the link was removed; empty but not nil: it has no addresses
 }
 
 // IfaceMTUUpdate reports that the MTU of a link has changed.
@@ -36,13 +36,13 @@ type IfaceMTUUpdate struct {
 	MTU  int
 }
 
-// Config reports what to watch.
+// Config configures a Monitor.
 type Config struct {
-	// InterfaceExcludes are names of links whose addresses are not reported (kube-ipvs0 has thousands). States are.
+	// InterfaceExcludes match the names of links whose addresses are not reported (kube-ipvs0 has thousands). Their states are.
 	InterfaceExcludes []*regexp.Regexp
-	// ResyncInterval is how often all is listed again in case notifications were lost unnoticed; ≤ 0: never.
+	// ResyncInterval is the interval of full listings, in case notifications were lost undetected; ≤ 0: never.
 	ResyncInterval time.Duration
 }
 
-// DefaultResyncInterval is Felix's.
+// DefaultResyncInterval is the default of Felix.
 const DefaultResyncInterval = 10 * time.Second

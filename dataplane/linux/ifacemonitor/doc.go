@@ -1,3 +1,3 @@
-// Package ifacemonitor informs the Linux driver which links and addresses its network namespace has. What it follows is a netlink.Watch; it
-// keeps what it has reported, and reports what differs.
+// Package ifacemonitor reports the links and addresses of the Linux driver's network namespace. It follows a netlink.Watch, stores what it
+// has reported, and reports the differences.
 package ifacemonitor

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// eventBuffer holds some thousand notifications while the receiver of ours is busy.
+	// eventBuffer is the size in bytes of a buffer for some thousand notifications while the receiver of our updates is busy.
 	eventBuffer = 8 << 20
-	// retryPause is how long after a failure the monitor starts again.
+	// retryPause is the delay before the monitor restarts after a failure.
 	retryPause = time.Second
 )
 
@@ -25,7 +25,7 @@ type Monitor struct {
 	view    *view
 }
 
-// New is a monitor of a namespace, nil for the process's own. log may be nil.
+// New returns a monitor of a namespace; nil means that of the process. log may be nil.
 func New(cfg Config, ns *nsdo.Namespace, log *slog.Logger) *Monitor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -38,16 +38,16 @@ func New(cfg Config, ns *nsdo.Namespace, log *slog.Logger) *Monitor {
 	return m
 }
 
-// Updates delivers *IfaceStateUpdate, *IfaceMTUUpdate and *IfaceAddrsUpdate. It is never closed.
+// Updates returns the channel of *IfaceStateUpdate, *IfaceMTUUpdate and *IfaceAddrsUpdate. It is never closed.
 func (m *Monitor) Updates() <-chan any { return m.updates }
 
-// Listed is true once all that was there at first has been put into Updates. It may be called from any goroutine.
+// Listed reports whether all initial links and addresses have been sent to Updates. It may be called from any goroutine.
 func (m *Monitor) Listed() bool { return m.listed.Load() }
 
-// Run watches until ctx ends: a job. What fails is logged and tried again. While Updates is not read, it waits.
+// Run watches until ctx ends; it runs as a job. Failures are logged and retried. It blocks while Updates is not read.
 func (m *Monitor) Run(ctx context.Context) error { return m.watch.Run(ctx) }
 
-// list reports what is new in a listing.
+// list reports the differences that a listing shows.
 func (m *Monitor) list(ctx context.Context, all netlink.LinkListing) error {
 	if err := m.report(ctx, m.view.listed(all.Links, all.Addrs, all.Lost)); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (m *Monitor) list(ctx context.Context, all netlink.LinkListing) error {
 	return nil
 }
 
-// change reports what notifications say.
+// change reports the differences that notifications show.
 func (m *Monitor) change(ctx context.Context, news []netlink.LinkChange) error {
 	var updates []any
 	for _, n := range news {

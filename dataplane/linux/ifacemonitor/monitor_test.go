@@ -36,7 +36,7 @@ func start(t *testing.T, m *Monitor) {
 	})
 }
 
-// await reads updates until one reads as wanted, and gives those before it.
+// await reads updates until the wanted one, and returns those before it.
 func await(t *testing.T, m *Monitor, want string) (before []string) {
 	t.Helper()
 	for {
@@ -89,7 +89,7 @@ func TestKernel(t *testing.T) {
 	await(t, m, "c/10 down")
 	ns.IP("link set dev c up")
 	await(t, m, "c/10 up")
-	// A link that leaves a bridge is said to be deleted, in its role as a port.
+	// When a link leaves a bridge, it is reported as deleted in its role as a port.
 	ns.IP("link add name br type bridge")
 	ns.IP("link set dev c master br")
 	ns.IP("link set dev c nomaster")
@@ -107,7 +107,7 @@ func TestKernel(t *testing.T) {
 	await(t, m, "d/20 absent")
 }
 
-// Flaps are reported.
+// TestOverflow: flaps are reported.
 func TestOverflow(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{}, nil, nil)
@@ -127,17 +127,17 @@ func TestOverflow(t *testing.T) {
 	overflow()
 	ns.IP("link set dev a down")
 	ns.IP("link set dev a up")
-	await(t, m, "a/10 up") // as a rule without having been down, for us
+	await(t, m, "a/10 up") // usually without having been down, as we see it
 	ns.IP("addr flush dev lo")
 	overflow()
 	ns.IP("addr flush dev lo")
-	ns.IP("link del dev b") // and with it a
+	ns.IP("link del dev b") // this also removes a
 	if got := await(t, m, "lo []"); !slices.Contains(got, "a/10 absent") {
 		await(t, m, "a/10 absent")
 	}
 }
 
-// TestManyLinks: a monitor that nothing reads for a while, and what it reports then.
+// TestManyLinks: the reports of a monitor whose updates are not read for a while.
 func TestManyLinks(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{ResyncInterval: 50 * time.Millisecond}, ns.Namespace, nil)
@@ -219,7 +219,7 @@ func (s *script) Close() error {
 	return nil
 }
 
-// TestFaults: whatever fails, the monitor starts again, and reports again what is up.
+// TestFaults: after any failure, the monitor restarts and reports again which links are up.
 func TestFaults(t *testing.T) {
 	errFault := errors.New("injected")
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}
@@ -242,7 +242,7 @@ func TestFaults(t *testing.T) {
 	start(t, m)
 	await(t, m, "lo/1 up") // the second time of opening
 	await(t, m, "lo []")
-	s.events <- errFault // the third time cannot be opened, the fourth time not listed
+	s.events <- errFault // the third attempt fails to open, the fourth to list
 	await(t, m, "lo/1 up")
 	s.events <- netlink.ErrLost
 	await(t, m, "lo/1 up")
@@ -254,7 +254,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestResync: what was lost unnoticed is found by listing now and then.
+// TestResync: changes whose notifications were lost undetected are found by periodic listings.
 func TestResync(t *testing.T) {
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}
 	var flags atomic.Uint32
@@ -273,5 +273,5 @@ func TestStopsWithoutReader(t *testing.T) {
 	m := New(Config{}, nil, nil)
 	m.updates = make(chan any)
 	m.watch.Open = func() (netlink.LinkSource, error) { return s, nil }
-	start(t, m) // the test's end ends it
+	start(t, m) // it ends with the test
 }

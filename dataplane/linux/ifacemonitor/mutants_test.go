@@ -17,7 +17,7 @@ import (
 func TestEachFieldHasAnEffect(t *testing.T) {
 	drivertest.ProveFields(t, map[string]drivertest.Proof[Config]{
 		"InterfaceExcludes": {Set: func(c *Config) { c.InterfaceExcludes = []*regexp.Regexp{regexp.MustCompile("^lo$")} },
-			Has: func(t *testing.T, c Config) bool { // its state comes, and no addresses before those of a later link
+			Has: func(t *testing.T, c Config) bool { // its state is reported, but no addresses before those of a later link
 				ns := nettest.New(t)
 				ns.IP("link add name a index 10 type veth peer name b index 11")
 				m := New(c, ns.Namespace, nil)

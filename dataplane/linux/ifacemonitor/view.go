@@ -9,12 +9,12 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// view is what has been reported so far. Its methods take in the kernel's messages and return what to report. It does no I/O.
+// view holds what has been reported so far. Its methods process the kernel's messages and return the updates to report. It does no I/O.
 type view struct {
 	excludes []*regexp.Regexp
 	links    map[int]*link
 	names    map[string]int
-	addrs    map[int]map[address]bool // of links that are not known as well: notifications may come in any order
+	addrs    map[int]map[address]bool // also of unknown links: notifications may arrive in any order
 }
 
 type link struct {
@@ -23,10 +23,10 @@ type link struct {
 	state    State
 	mtu      int
 	excluded bool
-	told     []netip.Addr // nil: nothing yet
+	told     []netip.Addr // addresses in the last report; nil: not reported yet
 }
 
-// address is what makes the kernel take two addresses of a link for different ones.
+// address holds the properties by which the kernel distinguishes the addresses of a link.
 type address struct {
 	prefix netip.Prefix
 	peer   netip.Addr
@@ -36,14 +36,14 @@ func newView(excludes []*regexp.Regexp) *view {
 	return &view{excludes: excludes, links: map[int]*link{}, names: map[string]int{}, addrs: map[int]map[address]bool{}}
 }
 
-// linkChanged takes in that a link is there.
+// linkChanged processes a new or changed link.
 func (v *view) linkChanged(l netlink.Link) (out []any) {
 	state := StateDown
 	if l.Up() {
 		state = StateUp
 	}
 	if owner, taken := v.names[l.Name]; taken && owner != l.Index {
-		out = v.forget(owner) // its going or renaming was lost, or comes later in this listing
+		out = v.forget(owner) // the notification of its removal or renaming was lost, or follows later in this listing
 	}
 	known := v.links[l.Index]
 	if known != nil && known.name != l.Name {
@@ -65,13 +65,13 @@ func (v *view) linkChanged(l netlink.Link) (out []any) {
 	return append(out, v.tellAddrs(known)...)
 }
 
-// linkGone takes in that a link is no more.
+// linkGone processes the removal of a link.
 func (v *view) linkGone(index int) []any {
 	delete(v.addrs, index)
 	return v.forget(index)
 }
 
-// forget reports that a link's name is gone.
+// forget returns the updates that report a link as removed.
 func (v *view) forget(index int) []any {
 	l := v.links[index]
 	if l == nil {
@@ -86,7 +86,7 @@ func (v *view) forget(index int) []any {
 	return out
 }
 
-// addrChanged takes in that a link has, or has no longer, an address.
+// addrChanged processes an address that was added to a link or removed from it.
 func (v *view) addrChanged(a netlink.Address, there bool) []any {
 	key := address{a.Prefix, a.Peer}
 	switch {
@@ -103,7 +103,7 @@ func (v *view) addrChanged(a netlink.Address, there bool) []any {
 	return nil
 }
 
-// tellAddrs reports the addresses of a link if they differ from the last report.
+// tellAddrs returns an update with the addresses of a link if they differ from the last report.
 func (v *view) tellAddrs(l *link) []any {
 	if l.excluded {
 		return nil
@@ -113,7 +113,7 @@ func (v *view) tellAddrs(l *link) []any {
 		now = append(now, a.prefix.Addr())
 	}
 	slices.SortFunc(now, netip.Addr.Compare)
-	now = slices.Compact(now) // one address may be there with several lengths
+	now = slices.Compact(now) // an address may occur with several prefix lengths
 	if l.told != nil && slices.Equal(now, l.told) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (v *view) tellAddrs(l *link) []any {
 	return []any{&IfaceAddrsUpdate{Name: l.name, Addrs: slices.Clone(now)}}
 }
 
-// listed takes in a full listing. lost says that notifications were lost before it: what is up is then reported again.
+// listed processes a full listing. lost means that notifications were lost before it: links that are up are then reported again.
 func (v *view) listed(links []netlink.Link, addrs []netlink.Address, lost bool) (out []any) {
 	there := map[int]bool{}
 	for _, l := range links {

@@ -52,7 +52,7 @@ func expect(t *testing.T, what string, got []any, want string) {
 	}
 }
 
-// TestViewMTU: a link's MTU is reported when it changes, by a notification or in a listing, and not when the link appears.
+// TestViewMTU: a link's MTU is reported when it changes, by a notification or in a listing, but not when the link appears.
 func TestViewMTU(t *testing.T) {
 	v := newView(nil)
 	eth := func(index, mtu int) netlink.Link {
@@ -128,7 +128,7 @@ func (w *world) take(news []any) {
 	}
 }
 
-// TestViewRandom: whatever happened, and whatever of it was lost before a listing, the receiver has the current state.
+// TestViewRandom: for any sequence of events, some of them lost before a listing, the receiver has the current state.
 func TestViewRandom(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

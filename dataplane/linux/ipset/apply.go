@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// A set of which at least rebuildMin members and half of all differ is rebuilt and swapped in.
+	// A set with at least rebuildMin differing members, if these are more than half of all, is rebuilt and swapped in.
 	rebuildMin = 1024
-	// destroyBudget is how long ApplyDestroys goes on destroying before it leaves the rest for later.
+	// destroyBudget is how long ApplyDestroys destroys sets before it leaves the rest for later.
 	destroyBudget = 100 * time.Millisecond
-	// A set that cannot be destroyed is tried destroyTries times, then at the next Resync.
+	// A set that cannot be destroyed is retried destroyTries times, then at the next Resync.
 	destroyTries = 20
-	// destroyAgain is when ApplyDestroys is worth another call: nf_tables lets go of sets a little after its commit.
+	// destroyAgain is the delay before ApplyDestroys should be called again: nf_tables releases sets shortly after its commit.
 	destroyAgain = 100 * time.Millisecond
 )
 
@@ -36,14 +36,14 @@ func (r *Result) broken(m *set, err error) {
 	r.Broken[m.object()] = err
 }
 
-// ApplyUpdates makes sets and changes their members. On Err it is not known what the kernel has; the next call finds out.
+// ApplyUpdates creates sets and changes their members. After an Err the kernel's state is unknown; the next call reads it.
 func (s *Sets) ApplyUpdates() Result {
 	writes := 0
 	for attempt := 0; ; attempt++ {
 		r, stale := s.update()
 		writes += r.Writes
 		if stale && attempt < 2 {
-			continue // another program has made or destroyed one of our sets
+			continue // another program has created or destroyed one of our sets
 		}
 		r.Writes = writes
 		s.metrics.counts(len(s.have), len(s.have)+s.others)
@@ -51,7 +51,7 @@ func (s *Sets) ApplyUpdates() Result {
 	}
 }
 
-// update is one attempt. stale is true when a set was, or was not, in the kernel contrary to what was known.
+// update is one attempt. stale is true if a set's existence in the kernel contradicted the recorded state.
 func (s *Sets) update() (r Result, stale bool) {
 	maps.Copy(s.dirty, s.broken)
 	clear(s.broken)
@@ -67,7 +67,7 @@ func (s *Sets) update() (r Result, stale bool) {
 	return r, j.stale
 }
 
-// sync lists what is not known of the kernel.
+// sync reads the unknown parts of the kernel's state.
 func (s *Sets) sync() error {
 	if !s.listed {
 		if err := s.list(); err != nil {
@@ -92,13 +92,13 @@ func (s *Sets) sync() error {
 	return nil
 }
 
-// right is true when the kernel has the set as desired.
+// right reports whether the kernel has the set as desired.
 func (s *Sets) right(m *set) bool {
 	h, ok := s.have[m.name]
 	return ok && m.fits(h) && h.max == m.max && !m.pending()
 }
 
-// list finds out which sets there are. All of ours that are desired become unknown; the others are doomed.
+// list reads the list of the kernel's sets. Our sets that are desired become unknown; our others are doomed.
 func (s *Sets) list() error {
 	s.have, s.others, s.doomed = map[string]header{}, 0, map[string]int{}
 	err := s.kernel.headers(func(h header) {
@@ -122,7 +122,7 @@ func (s *Sets) list() error {
 	return nil
 }
 
-// compare reads the set's members. A second reading, for the members that the kernel lacks, is needed only when there are any.
+// compare reads the set's members. A second read, for the members that the kernel lacks, is done only if there are any.
 func (s *Sets) compare(m *set) error {
 	m.forget()
 	seen, surplus := 0, map[member]struct{}{}
@@ -157,7 +157,7 @@ func (s *Sets) members(m *set, each func(member)) error {
 	return err
 }
 
-// exchange is kernel.exchange, counted.
+// exchange calls kernel.exchange and counts.
 func (s *Sets) exchange(reqs []request) ([]error, error) {
 	if len(reqs) == 0 {
 		return nil, nil
@@ -171,7 +171,7 @@ func (s *Sets) exchange(reqs []request) ([]error, error) {
 	return errs, err
 }
 
-// destroyable reports whether ApplyDestroys would try something.
+// destroyable reports whether ApplyDestroys has sets to destroy.
 func (s *Sets) destroyable() bool {
 	for _, tries := range s.doomed {
 		if tries < destroyTries {
@@ -181,7 +181,7 @@ func (s *Sets) destroyable() bool {
 	return false
 }
 
-// ApplyDestroys destroys what is not desired any more. It belongs after the rules that referred to it.
+// ApplyDestroys destroys sets that are no longer desired. It must be called after the rules that referred to them were removed.
 func (s *Sets) ApplyDestroys() Result {
 	var r Result
 	if !s.listed || !s.destroyable() {
@@ -245,7 +245,7 @@ func (s *Sets) destroy(names []string, r *Result) error {
 	return nil
 }
 
-// tempName is a name that no set has.
+// tempName returns a name that no set has.
 func (s *Sets) tempName(f table.Family) string {
 	for {
 		s.temps++

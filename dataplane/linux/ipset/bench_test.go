@@ -18,7 +18,7 @@ func twoThousand(n *netns, b *testing.B) *Sets {
 	return s
 }
 
-// One member of one set among 2,000.
+// BenchmarkOneMemberOf2000Sets adds or removes one member of one set among 2,000.
 func BenchmarkOneMemberOf2000Sets(b *testing.B) {
 	n := newNS(b)
 	s := twoThousand(n, b)
@@ -29,7 +29,7 @@ func BenchmarkOneMemberOf2000Sets(b *testing.B) {
 	}
 }
 
-// The same by the ipset program.
+// BenchmarkOneMemberOf2000SetsExec does the same with the ipset program.
 func BenchmarkOneMemberOf2000SetsExec(b *testing.B) {
 	n := newNS(b)
 	twoThousand(n, b)
@@ -42,7 +42,7 @@ func BenchmarkOneMemberOf2000SetsExec(b *testing.B) {
 func (n *netns) restore(b *testing.B, input string) {
 	err := n.ns.Do(func() error {
 		cmd := n.Command(context.Background(), "ipset", "restore")
-		cmd.Args, cmd.Path = []string{"ipset", "restore"}, "/usr/sbin/ipset" // without nsenter: the thread is there already
+		cmd.Args, cmd.Path = []string{"ipset", "restore"}, "/usr/sbin/ipset" // without nsenter: the thread is already in the namespace
 		cmd.Stdin = bytes.NewReader([]byte(input))
 		out, err := cmd.CombinedOutput()
 		if err != nil {

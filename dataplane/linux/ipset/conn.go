@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	queue   = 8 << 20 // bytes; a refusal repeats the request
-	window  = 128     // messages that are encoded before they are sent
+	queue   = 8 << 20 // bytes; an error message repeats the request
+	window  = 128     // maximum number of messages encoded before they are sent
 	timeout = 10 * time.Second
 )
 
-// conn is a netfilter netlink socket. It stays in the network namespace in which it was opened.
+// conn is a netfilter netlink socket. It belongs to the network namespace in which it was opened.
 type conn struct {
 	nl    *netlink.Conn
 	batch encoder
-	parts []part // what the messages of the batch are for
+	parts []part // the content of each message of the batch
 }
 
 func dial(ns *nsdo.Namespace) (*conn, error) {
@@ -38,7 +38,7 @@ func (c *conn) close() error {
 	return nil
 }
 
-// part is what one message is for: the members of a request from first on.
+// part identifies the content of one message: the members of a request from index first on.
 type part struct{ request, first int }
 
 func (c *conn) exchange(reqs []request) ([]error, error) {
@@ -60,7 +60,7 @@ func (c *conn) clear() {
 	c.parts = c.parts[:0]
 }
 
-// request encodes the messages of request i, and sends what is encoded when that is much.
+// request encodes the messages of request i, and sends the encoded messages when window is reached.
 func (c *conn) request(reqs []request, i int, errs []error) error {
 	r := &reqs[i]
 	if r.op != opAdd && r.op != opDel {
@@ -83,7 +83,7 @@ func (c *conn) add(p part, reqs []request, errs []error) error {
 	return c.flush(reqs, errs)
 }
 
-// flush sends what is encoded and notes the first error of each request.
+// flush sends the encoded messages and records the first error of each request.
 func (c *conn) flush(reqs []request, errs []error) error {
 	failed, err := c.nl.Do(context.Background(), &c.batch.Batch)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *conn) flush(reqs []request, errs []error) error {
 	return nil
 }
 
-// explain names the member that the kernel did not take.
+// explain adds the member that the kernel rejected to an error.
 func explain(r *request, first int, err error) error {
 	line := 0
 	if refused := (*netlink.Error)(nil); errors.As(err, &refused) {
@@ -110,8 +110,8 @@ func explain(r *request, first int, err error) error {
 	return err
 }
 
-// errorLine is the number that the kernel puts into the repeated request to say which member it did not take, counted from
-// one; 0 if there is none.
+// errorLine returns the number, counted from one, by which the kernel identifies the rejected member in the repeated request; 0 if there is
+// none.
 func errorLine(request []byte) (line int) {
 	netlink.Attributes(request, sizeofNfgenmsg, func(typ uint16, value []byte) {
 		if typ == attrLineNo {
@@ -121,7 +121,7 @@ func errorLine(request []byte) (line int) {
 	return line
 }
 
-// dump sends the one request that is encoded and hands over the payload of every message of the answer, without its family header.
+// dump sends the one encoded request and calls each for the payload of every message of the answer, without its family header.
 func (c *conn) dump(each func(payload []byte)) error {
 	_, err := c.nl.Dump(&c.batch.Batch, func(_ uint16, payload []byte) {
 		if len(payload) >= sizeofNfgenmsg {

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errno is an error of the kernel's ipset code: a system error number, or one of its own (linux/netfilter/ipset/ip_set.h).
+// Errno is an error of the kernel's ipset code: a system error number, or one of ipset's own (linux/netfilter/ipset/ip_set.h).
 type Errno int
 
-// The kernel's own errors that make a difference here, or that an operator may see.
+// The ipset errors that are handled here, or that an operator may see.
 const (
 	errProtocol     Errno = 4097
 	errFindType     Errno = 4098
@@ -25,7 +25,7 @@ const (
 	errNoEntry      Errno = Errno(unix.ENOENT)
 )
 
-// Error is the kernel's text, where it has one.
+// Error returns a description of the error.
 func (e Errno) Error() string {
 	switch e {
 	case errProtocol:
@@ -57,7 +57,7 @@ func (e Errno) Error() string {
 	return "ipset error " + strconv.Itoa(int(e))
 }
 
-// Is makes errors.Is work with system error numbers.
+// Is reports whether the error is a system error number, for errors.Is.
 func (e Errno) Is(target error) bool {
 	errno, ok := target.(unix.Errno)
 	return ok && Errno(errno) == e

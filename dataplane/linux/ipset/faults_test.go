@@ -14,16 +14,16 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// fakeKernel keeps sets in memory and fails on purpose.
+// fakeKernel keeps sets in memory and injects faults.
 type fakeKernel struct {
 	t    *testing.T
 	sets map[string]*fakeSet
-	max  int // sets there may be; 0: any
+	max  int // maximum number of sets; 0: any
 
-	refuse    func(q *request) error // of a single request
-	lose      int                    // of the next exchanges, how many end half-way with an error
+	refuse    func(q *request) error // error of a single request
+	lose      int                    // number of the next exchanges that end half-way with an error
 	failLists int
-	cutLists  int // of the next member listings, how many end half-way with an error
+	cutLists  int // number of the next member listings that end half-way with an error
 	exchanges int
 }
 
@@ -161,7 +161,7 @@ func (k *fakeKernel) expect(name string, want ...table.Member) {
 	}
 }
 
-// An exchange whose outcome is not known is an error; the next apply looks and completes.
+// An exchange whose result is unknown is an error; the next apply reads the kernel's state and completes the change.
 func TestLostExchange(t *testing.T) {
 	k, s := newFake(t)
 	for i := range 6 {
@@ -188,11 +188,11 @@ func TestLostExchange(t *testing.T) {
 	}
 }
 
-// A set that cannot be made, filled or rebuilt leaves the others alone, keeps what it had and is tried again.
+// A set that cannot be created, filled or rebuilt does not affect the others, keeps its content and is retried.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse func(q *request) error
-		usable bool // when it is new
+		usable bool // if it is new
 	}{
 		"create": {func(q *request) error {
 			if q.op == opCreate && (q.name == "cv40bad" || q.name[3] == 't') {
@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 						t.Fatalf("result %+v", r)
 					}
 					k.expect("cv40good", numbered(0, round+3)...)
-					if len(r.Broken) == 0 { // what is refused was not needed
+					if len(r.Broken) == 0 { // the rejected requests were not needed
 						k.expect("cv40bad", goal...)
 						continue
 					}
@@ -252,7 +252,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Random edits, faults and vandalism end as one replacement by the outcome does.
+// Random edits, faults and changes by other programs end in the same state as one replacement by the result.
 func TestRandomFaults(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -359,7 +359,7 @@ func TestSlowDestroys(t *testing.T) {
 	}
 }
 
-// Answers of the kernel that make no sense do no harm.
+// Invalid answers of the kernel do not cause a panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{4, 0, 1, 0, 255, 255, 8, 128})
 	f.Add([]byte{16, 0, 8, 128, 12, 0, 7, 128, 8, 0, 1, 64, 1, 2, 3, 4})

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// netns is a fresh namespace, with the ipset program to look at it.
+// netns is a new namespace, with the ipset program to inspect it.
 type netns struct {
 	*testbed.Namespace
 	ns *nsdo.Namespace
@@ -76,7 +76,7 @@ func (n *netns) open(t testing.TB) *Sets {
 	return s
 }
 
-// kernelSets is what the ipset program says: set → sorted members.
+// kernelSets returns the output of the ipset program: set → sorted members.
 func (n *netns) kernelSets() map[string][]string {
 	out := map[string][]string{}
 	for line := range strings.Lines(n.sh("ipset save")) {
@@ -115,7 +115,7 @@ func port(s string, proto uint8, port uint16) table.Member {
 	return m
 }
 
-// apply is both halves, which must succeed.
+// apply calls ApplyUpdates and ApplyDestroys, which must succeed.
 func apply(t testing.TB, s *Sets) Result {
 	t.Helper()
 	r := s.ApplyUpdates()

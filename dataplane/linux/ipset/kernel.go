@@ -2,14 +2,13 @@ package ipset
 
 import "contiv.dev/vswitch/dataplane/linux/table"
 
-// kernel is what Sets needs of the kernel. The tests have one that fails on purpose.
+// kernel is the part of the kernel's interface that Sets uses. Tests have one that injects faults.
 type kernel interface {
-	// exchange carries out requests in order and returns the outcome of each (nil: done), or an error when it is not known
-	// what became of them.
+	// exchange executes requests in order and returns the result of each (nil: done), or an error if the results are unknown.
 	exchange(reqs []request) ([]error, error)
-	// headers hands over the head of every set.
+	// headers calls each for the header of every set.
 	headers(each func(header)) error
-	// members hands over the members of a set; errNoEntry when there is no such set.
+	// members calls each for the members of a set; it returns errNoEntry if the set does not exist.
 	members(name string, each func(member)) error
 	close() error
 }
@@ -25,7 +24,7 @@ const (
 	opDel     op = 10
 )
 
-// request is one thing to do with one set. Adding what is there already and removing what is not there succeed.
+// request is one operation on one set. Adding an existing member and removing a missing one succeed.
 type request struct {
 	op       op
 	name     string

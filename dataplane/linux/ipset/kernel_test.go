@@ -49,7 +49,7 @@ func TestAllTypesBothFamilies(t *testing.T) {
 	}
 }
 
-// A set can hold 0.0.0.0/0 together with its halves, and loses exactly what is removed.
+// A set can contain 0.0.0.0/0 together with its halves, and loses exactly the removed members.
 func TestAllAddresses(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -103,7 +103,7 @@ func TestRestart(t *testing.T) {
 	n.expect(before)
 }
 
-// A set that another program destroyed or made meanwhile costs another attempt, not a failure.
+// A set that another program destroyed or created meanwhile causes another attempt, not a failure.
 func TestConcurrentChanges(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -125,7 +125,7 @@ func numbered(from, to int) []table.Member {
 	return out
 }
 
-// One set over its limit keeps what it had, a new one is made empty, and the others are written.
+// A set over its limit keeps its content, a new one is created empty, and the others are written.
 func TestOversizedSetIsIsolated(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -151,7 +151,7 @@ func TestOversizedSetIsIsolated(t *testing.T) {
 			}
 		}
 	}
-	// Full, but with one going for one coming: there is no room to add first.
+	// Full, and one member replaces another: there is no room to add first.
 	s.Change(4, "grows", nil, numbered(1, 2))
 	s.Replace(4, table.Set{ID: "new", Type: table.SetIP, Max: 10}, numbered(20, 24))
 	apply(t, s)
@@ -161,7 +161,7 @@ func TestOversizedSetIsIsolated(t *testing.T) {
 	})
 }
 
-// What the kernel refuses in the middle of a change is taken back; the reason names the member.
+// A change that the kernel rejects half-way is reverted; the error names the member.
 func TestRefusedMember(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -188,7 +188,7 @@ func TestRefusedMember(t *testing.T) {
 	n.expect(map[string][]string{"cv40a": {"10.0.0.2"}, "cv40b": {"10.0.0.1"}, "cv40c": {"10.0.0.9"}, "cv40d": {"10.0.0.4"}})
 }
 
-// A set whose type changes while rules use it gets another name until they do not, and so does the next process see it.
+// A set whose type changes while rules use it gets another name until they do not, also if the next process takes over.
 func TestTypeChange(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -217,7 +217,7 @@ func TestTypeChange(t *testing.T) {
 	n.expect(map[string][]string{"cv40a": {"10.0.0.1"}})
 }
 
-// A set that rules use is not destroyed, and this does not go on for ever.
+// A set that rules use is not destroyed, and the attempts end.
 func TestDestroyInUse(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -271,7 +271,7 @@ func TestHundredThousandMembers(t *testing.T) {
 	}
 }
 
-// Random edits end as one replacement by the outcome does, whatever the order and whenever applied.
+// Random edits end in the same state as one replacement by the result, for any order and any times of apply.
 func TestRandomEdits(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// member is one member of a set as the kernel has it. There are up to a million in a map, so it holds no pointers.
+// member is one member of a set in the kernel's format. A map may hold up to a million of them, so it has no pointers.
 type member struct {
 	addr  [16]byte // an IPv4 address in the first four bytes; bits beyond the prefix are zero
 	bits  uint8
@@ -15,15 +15,15 @@ type member struct {
 	port  uint16
 }
 
-// why reports what wants a member; a member is in the set as long as anything does.
+// why holds the reasons for a member; the member is in the set as long as there is any.
 type why uint8
 
 const (
 	explicit  why = 1 << iota
-	halfOfAll     // as a half of 0.0.0.0/0 or ::/0, which hash:net cannot hold
+	halfOfAll     // a half of 0.0.0.0/0 or ::/0, which hash:net cannot hold
 )
 
-// addrBits is the length of an address of the family.
+// addrBits returns the length of an address of the family.
 func addrBits(f table.Family) uint8 {
 	if f == table.IPv4 {
 		return 32
@@ -31,7 +31,7 @@ func addrBits(f table.Family) uint8 {
 	return 128
 }
 
-// convert is m as it is in a set of type typ, or why it cannot be. all is true for the prefix of all addresses.
+// convert returns m in the format of a set of type typ, or an error if that is not possible. all is true for the prefix of all addresses.
 func convert(f table.Family, typ table.SetType, m table.Member) (out member, all bool, err error) {
 	if !m.Net.IsValid() || m.Net.Addr().Is4() != (f == table.IPv4) {
 		return member{}, false, fmt.Errorf("member %v is not an IPv%d prefix", m.Net, f)
@@ -59,12 +59,12 @@ func convert(f table.Family, typ table.SetType, m table.Member) (out member, all
 	return out, typ == table.SetNet && bits == 0, nil
 }
 
-// halves are the two prefixes that stand for all addresses.
+// halves returns the two prefixes that together cover all addresses.
 func halves() [2]member {
 	return [2]member{{bits: 1}, {addr: [16]byte{0x80}, bits: 1}}
 }
 
-// text names the member in messages.
+// text returns the member as text, for messages.
 func (m member) text(f table.Family) string {
 	a := netip.AddrFrom16(m.addr)
 	if f == table.IPv4 {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics mean what Felix's mean; a line is a member added or removed, or another command.
+// metrics has the meaning of Felix's metrics; a line is a member added or removed, or another command.
 type metrics struct {
 	calls, errors, lines prometheus.Counter
 	mine, total          prometheus.Gauge
@@ -14,7 +14,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, prefix string) (*metrics, error) {
 	calls, failures, lines, mine, total := "ipset_calls_total", "ipset_errors_total", "ipset_lines_total", "ipsets_own", "ipsets"
-	if prefix == "" { // Felix's
+	if prefix == "" { // Felix's names
 		prefix, calls, failures, lines, mine, total = "felix_", "ipset_calls", "ipset_errors", "ipset_lines_executed", "ipsets_calico",
 			"ipsets_total"
 	}
@@ -47,7 +47,7 @@ func newMetrics(reg prometheus.Registerer, prefix string) (*metrics, error) {
 	return m, err
 }
 
-// register registers c; if another instance has done so already, theirs is used.
+// register registers c; if another instance has already registered this metric, it returns that one.
 func register[C prometheus.Collector](reg prometheus.Registerer, c C, failed *error) C {
 	err := reg.Register(c)
 	var there prometheus.AlreadyRegisteredError

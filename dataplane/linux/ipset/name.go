@@ -9,11 +9,11 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// maxName is the kernel's limit, without the terminating zero.
+// maxName is the kernel's limit, without the terminating NUL.
 const maxName = 31
 
-// Name is what the set id of family f is called in the kernel: cv40<id> or cv60<id>, with a hash in the place of an id that
-// is too long or has characters which other tools would trip over.
+// Name returns the kernel name of the set id of family f: cv40<id> or cv60<id>. A hash replaces an id that is too long or has characters
+// that other tools cannot handle.
 func Name(f table.Family, id string) string {
 	prefix := mainPrefix(f)
 	if id != "" && len(prefix)+len(id) <= maxName && !strings.ContainsFunc(id, unfit) {
@@ -23,8 +23,8 @@ func Name(f table.Family, id string) string {
 	return prefix + "_" + base64.RawURLEncoding.EncodeToString(sum[:])[:maxName-len(prefix)-1]
 }
 
-// names are what a set may be called: first its usual name; second one that depends on its type, for when a set of another
-// type still has the first, since rules use it.
+// names returns the possible names of a set: first its usual name, second a name that depends on its type. The second is used while a set
+// of another type, which rules refer to, has the first.
 func names(f table.Family, id string, t table.SetType) [2]string {
 	return [2]string{Name(f, id), Name(f, id+"\x00"+kernelType(t))}
 }
@@ -40,7 +40,7 @@ func unfit(r rune) bool {
 func mainPrefix(f table.Family) string { return "cv" + strconv.Itoa(int(f)) + "0" }
 func tempPrefix(f table.Family) string { return "cv" + strconv.Itoa(int(f)) + "t" }
 
-// ours reports whether a set of this name was made by this agent or an earlier one, and whether it was a temporary one.
+// ours reports whether a set of this name was created by this agent or an earlier one, and whether it was temporary.
 func ours(name string) (mine, temporary bool) {
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
 		if strings.HasPrefix(name, tempPrefix(f)) {
@@ -53,7 +53,7 @@ func ours(name string) (mine, temporary bool) {
 	return false, false
 }
 
-// kernelType is the kernel's word for the type.
+// kernelType returns the kernel's name of the type.
 func kernelType(t table.SetType) string {
 	switch t {
 	case table.SetIP:

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// set is one desired set, and what is known of the kernel's: members without lacks and with surplus.
+// set is one desired set, with the recorded state of the kernel's set: its members are members without lacks and with surplus.
 type set struct {
 	family table.Family
 	id     string
@@ -15,9 +15,9 @@ type set struct {
 	max    int
 
 	members map[member]why
-	invalid map[table.Member]error // desired, but impossible
+	invalid map[table.Member]error // desired, but invalid
 
-	known   bool // lacks and surplus are true
+	known   bool // lacks and surplus are valid
 	lacks   map[member]struct{}
 	surplus map[member]struct{}
 }
@@ -38,13 +38,13 @@ func (m *set) describe(d table.Set) {
 	}
 }
 
-// object is how the set is called in results.
+// object returns the name of the set in results.
 func (m *set) object() string { return fmt.Sprintf("set v%d %s", m.family, m.id) }
 
-// forget notes that the kernel's members are not known.
+// forget marks the kernel's members as unknown.
 func (m *set) forget() { m.known, m.lacks, m.surplus = false, nil, nil }
 
-// empty notes that the kernel's set is empty (or not there yet).
+// empty records that the kernel's set is empty (or does not exist yet).
 func (m *set) empty() {
 	m.known, m.surplus = true, map[member]struct{}{}
 	m.lacks = make(map[member]struct{}, len(m.members))
@@ -53,7 +53,7 @@ func (m *set) empty() {
 	}
 }
 
-// synced notes that the kernel's set is as desired.
+// synced records that the kernel's set is as desired.
 func (m *set) synced() {
 	m.known, m.lacks, m.surplus = true, map[member]struct{}{}, map[member]struct{}{}
 }
@@ -63,10 +63,10 @@ func (m *set) pending() bool {
 	return !m.known || len(m.lacks) > 0 || len(m.surplus) > 0 || m.invalid != nil || len(m.members) > m.max
 }
 
-// fits reports whether the kernel's set can hold the members, whatever its maximum.
+// fits reports whether the kernel's set can hold the members, regardless of its maximum.
 func (m *set) fits(h header) bool { return h.typ == kernelType(m.typ) && h.family == m.family }
 
-// replace makes members all that is desired.
+// replace makes members the complete desired content.
 func (m *set) replace(members []table.Member) {
 	old := m.members
 	m.members, m.invalid = make(map[member]why, len(members)), nil
@@ -103,7 +103,7 @@ func (m *set) replace(members []table.Member) {
 	m.lacks, m.surplus = lacks, surplus
 }
 
-// convert calls use with what x is in the kernel, or notes that it is impossible.
+// convert calls use with x in the kernel's format, or records that it is invalid.
 func (m *set) convert(x table.Member, use func(member, why)) {
 	c, all, err := convert(m.family, m.typ, x)
 	switch {
@@ -168,7 +168,7 @@ func (m *set) unwant(x table.Member) {
 	})
 }
 
-// impossible is why the set cannot be programmed as desired, before the kernel is asked.
+// impossible returns the reason why the set cannot be programmed as desired, as far as it is known without the kernel.
 func (m *set) impossible() error {
 	for _, err := range m.invalid {
 		return err

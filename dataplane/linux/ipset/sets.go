@@ -12,12 +12,12 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Config reports where and how sets are programmed. The zero value is for the process's own network namespace.
+// Config configures Sets. The zero value is for the process's own network namespace.
 type Config struct {
 	NS      *nsdo.Namespace
 	Log     *slog.Logger          // nil: none
 	Metrics prometheus.Registerer // nil: none
-	// MetricPrefix begins the metrics' names; "": they have Felix's names.
+	// MetricPrefix is the prefix of the metrics' names; "": they have Felix's names.
 	MetricPrefix string
 	Now          func() time.Time // nil: time.Now
 }
@@ -30,15 +30,15 @@ type Sets struct {
 	metrics *metrics
 
 	sets  map[key]*set
-	dirty map[*set]struct{} // have something to write, or are not known
-	// broken are those that could not be written at the last apply. They are tried again at the next.
+	dirty map[*set]struct{} // sets with changes to write, or with unknown state
+	// broken holds the sets that could not be written at the last apply. The next apply retries them.
 	broken map[*set]struct{}
 
-	listed bool              // have is true
+	listed bool              // have is valid
 	have   map[string]header // our sets in the kernel
-	others int               // sets of others in the kernel, at the last listing
-	doomed map[string]int    // sets in the kernel that go: how often this was tried
-	temps  int               // for temporary names
+	others int               // number of other programs' sets in the kernel, at the last listing
+	doomed map[string]int    // sets in the kernel to destroy, with the number of attempts
+	temps  int               // counter for temporary names
 	names  int               // see Names
 }
 
@@ -75,10 +75,10 @@ func newSets(cfg Config, k kernel) (*Sets, error) {
 	return s, nil
 }
 
-// Close lets go of the socket. The kernel's sets stay.
+// Close closes the socket. The kernel's sets remain.
 func (s *Sets) Close() error { return s.kernel.close() }
 
-// Replace adds a set or replaces all of it.
+// Replace adds a set or replaces all of its members.
 func (s *Sets) Replace(f table.Family, d table.Set, members []table.Member) {
 	k := key{f, d.ID}
 	m := s.sets[k]
@@ -93,7 +93,7 @@ func (s *Sets) Replace(f table.Family, d table.Set, members []table.Member) {
 	s.dirty[m] = struct{}{}
 }
 
-// Change adds and removes members of a set; a set that is not known is ignored.
+// Change adds and removes members of a set; an unknown set is ignored.
 func (s *Sets) Change(f table.Family, id string, add, remove []table.Member) {
 	m := s.sets[key{f, id}]
 	if m == nil {
@@ -113,7 +113,7 @@ func (s *Sets) Change(f table.Family, id string, add, remove []table.Member) {
 	}
 }
 
-// Delete forgets a set, and has it destroyed by ApplyDestroys.
+// Delete removes a set from the desired state; ApplyDestroys destroys it.
 func (s *Sets) Delete(f table.Family, id string) {
 	k := key{f, id}
 	m := s.sets[k]
@@ -144,7 +144,7 @@ func (s *Sets) Usable(f table.Family, id string) bool {
 	return ok && m.fits(h)
 }
 
-// Name is what the set is called in the kernel, or would be.
+// Name returns the name that the set has in the kernel, or would have.
 func (s *Sets) Name(f table.Family, id string) string {
 	if m := s.sets[key{f, id}]; m != nil {
 		return m.name
@@ -152,10 +152,10 @@ func (s *Sets) Name(f table.Family, id string) string {
 	return Name(f, id)
 }
 
-// Names is another number whenever the name of some set may have changed.
+// Names returns a number that changes whenever the name of a set may have changed.
 func (s *Sets) Names() int { return s.names }
 
-// name chooses the set's name: one under which the kernel has such a set, or one that is free.
+// name chooses the set's name: one under which the kernel has a suitable set, or a free one.
 func (s *Sets) name(m *set) {
 	names := names(m.family, m.id, m.typ)
 	choice := names[0]
@@ -175,7 +175,7 @@ func (s *Sets) name(m *set) {
 	delete(s.doomed, m.name)
 }
 
-// forget makes everything unknown after an exchange whose outcome is not known.
+// forget marks everything as unknown after an exchange with unknown results.
 func (s *Sets) forget() {
 	s.listed = false
 	for _, m := range s.sets {
@@ -184,7 +184,7 @@ func (s *Sets) forget() {
 	}
 }
 
-// sorted are the dirty sets in order of their names, so that what is written does not depend on chance.
+// sorted returns the dirty sets in the order of their names, so that the order of writes is deterministic.
 func (s *Sets) sorted() []*set {
 	return slices.SortedFunc(maps.Keys(s.dirty), func(a, b *set) int {
 		switch {

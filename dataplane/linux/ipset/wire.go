@@ -11,7 +11,7 @@ import (
 
 // Numbers of linux/netfilter/ipset/ip_set.h.
 const (
-	protocol = 6 // understood by all kernels since 2.6.39
+	protocol = 6 // supported by all kernels since 2.6.39
 
 	attrProtocol = 1
 	attrSetName  = 2
@@ -43,11 +43,11 @@ const (
 
 	// 512 IPv6 members with ports are 28 KiB.
 	membersPerMessage = 512
-	// Revisions of the three types that both kernels and ipset programs have had since 2015; nothing here needs a later one.
+	// The revision of the three types that all kernels and ipset programs support since 2015; no later one is needed.
 	revision = 4
 )
 
-// encoder makes ipset's messages.
+// encoder encodes ipset's messages.
 type encoder struct{ netlink.Batch }
 
 func (e *encoder) begin(cmd, flags uint16) {
@@ -62,7 +62,7 @@ func netlinkFamily(f table.Family) uint8 {
 	return unix.AF_INET6
 }
 
-// control is a request about a set as a whole.
+// control encodes a request about a set as a whole.
 func (e *encoder) control(r *request) {
 	var flags uint16
 	if r.op == opCreate {
@@ -84,7 +84,7 @@ func (e *encoder) control(r *request) {
 	}
 }
 
-// change adds or removes some members, numbered from one.
+// change encodes a request that adds or removes some members, numbered from one.
 func (e *encoder) change(r *request, members []member) {
 	e.begin(uint16(r.op), 0)
 	e.Text(attrSetName, r.name)
@@ -116,7 +116,7 @@ func (e *encoder) member(r *request, m *member, line uint32) {
 	e.CloseNest(data)
 }
 
-// list asks for a set, or with no name for all.
+// list encodes a request to list a set, or all sets if name is empty.
 func (e *encoder) list(name string, flags uint32) {
 	e.begin(cmdList, unix.NLM_F_ACK)
 	if name != "" {
@@ -127,7 +127,7 @@ func (e *encoder) list(name string, flags uint32) {
 	}
 }
 
-// eachAttr hands over the attributes in data, without their flags. What is malformed ends it.
+// eachAttr calls each for the attributes in data, without their flags. It stops at malformed data.
 func eachAttr(data []byte, each func(typ uint16, value []byte)) { netlink.Attributes(data, 0, each) }
 
 func parseHeader(p []byte) header {

@@ -9,10 +9,10 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ends reports whether an action ends the walk through its chain.
+// ends reports whether an action ends the processing of its chain.
 func ends(v table.Verb) bool { return v >= table.Goto }
 
-// checkActions refuses what iptables could not load, with a reason that names it.
+// checkActions rejects actions that iptables could not load. The error names the reason.
 func (l *lowerer) checkActions(r table.Rule) error {
 	for i, a := range r.Actions {
 		if ends(a.Verb) && i != len(r.Actions)-1 {
@@ -62,7 +62,7 @@ func (l *lowerer) checkTranslation(a table.Action, m table.Match) error {
 	return nil
 }
 
-// target is the action in the words of iptables.
+// target returns the action as arguments of iptables.
 func (l *lowerer) target(a table.Action, m table.Match) (string, error) {
 	switch a.Verb {
 	case table.SetMark:
@@ -123,7 +123,8 @@ func translated(a table.Action) string {
 	return net.JoinHostPort(a.To.String(), ports(a.Ports))
 }
 
-// reject appends the rules that reject TCP with a reset and all else with ICMP. Only the filter layer can; the others drop.
+// reject appends the rules that reject TCP with a reset and all other protocols with ICMP. Only the filter layer can reject; the others
+// drop.
 func (l *lowerer) reject(p *piece, args []string, m table.Match) {
 	if l.layer != table.Filter {
 		p.add(append(slices.Clip(args), "-j DROP")...)
@@ -139,7 +140,7 @@ func (l *lowerer) reject(p *piece, args []string, m table.Match) {
 		p.add(append(slices.Clip(args), reset)...)
 		return
 	case m.Protocol == 0 && m.NotProtocol != protoTCP:
-		// A rule has room for one protocol. TCP is not the one that is excluded.
+		// A rule can match only one protocol. TCP is not the excluded one here.
 		tcp := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "! -p ") })
 		p.add(append([]string{"-p 6"}, append(tcp, reset)...)...)
 	}

@@ -15,18 +15,18 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Backend is a table.Backend. It is used by one goroutine.
+// Backend is a table.Backend that programs iptables. It is used by one goroutine.
 type Backend struct {
 	env    *env
 	log    *slog.Logger
 	sets   *ipset.Sets
 	layers []*layer // family by family, in the order of table.Layer
-	names  int      // sets.Names when the layers were last applied
-	// others are the layers of the variant that is not in use, until what an earlier process has left there is removed.
+	names  int      // sets.Names at the time when the layers were last applied
+	// others are the layers of the variant that is not in use, until the objects of an earlier process there are removed.
 	others []*layer
 }
 
-// New finds the iptables programs and opens the socket for sets. It reads, but writes nothing.
+// New finds the iptables programs and opens the socket for sets. It reads the kernel's state, but writes nothing.
 func New(ctx context.Context, cfg Config) (*Backend, error) {
 	b, err := newBackend(ctx, cfg, system{cfg.NS})
 	if err == nil && b.Variant() == VariantNFT {
@@ -59,7 +59,7 @@ func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
 	if other, ok := otherTools(ctx, r, t); ok {
 		env := *b.env
 		env.tools = other
-		if env.metrics, err = newMetrics(nil, ""); err != nil { // what is removed there does not count as ours
+		if env.metrics, err = newMetrics(nil, ""); err != nil { // removals there do not count as ours
 			return nil, err
 		}
 		b.others = allLayers(&env)
@@ -67,7 +67,7 @@ func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
 	return b, nil
 }
 
-// allLayers are the layers family by family.
+// allLayers returns the layers, family by family.
 func allLayers(e *env) []*layer {
 	var out []*layer
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
@@ -78,16 +78,16 @@ func allLayers(e *env) []*layer {
 	return out
 }
 
-// Name is "iptables".
+// Name returns "iptables".
 func (b *Backend) Name() string { return "iptables" }
 
-// Variant is the variant in use, nft or legacy.
+// Variant returns the variant in use, nft or legacy.
 func (b *Backend) Variant() Variant { return b.env.tools.variant }
 
-// Close lets go of the socket for sets.
+// Close closes the socket for sets.
 func (b *Backend) Close() error { return b.sets.Close() }
 
-// layer is the layer's state; nil for a family or layer that there is not.
+// layer returns the layer's state, or nil for an unknown family or layer.
 func (b *Backend) layer(f table.Family, l table.Layer) *layer {
 	i := int(l)
 	if f == table.IPv6 {
@@ -100,7 +100,7 @@ func (b *Backend) layer(f table.Family, l table.Layer) *layer {
 	return b.layers[i]
 }
 
-// SetChains adds chains or replaces them whole.
+// SetChains adds chains or replaces them completely.
 func (b *Backend) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
 	if t := b.layer(f, l); t != nil {
 		for _, c := range chains {
@@ -135,7 +135,7 @@ func (b *Backend) SetHook(f table.Family, l table.Layer, h table.Hook, rules ...
 	}
 }
 
-// ReplaceSet adds a set or replaces all of it.
+// ReplaceSet adds a set or replaces all of its members.
 func (b *Backend) ReplaceSet(f table.Family, s table.Set, members []table.Member) {
 	b.sets.Replace(f, s, members)
 }
@@ -148,7 +148,7 @@ func (b *Backend) ChangeSet(f table.Family, id string, add, remove []table.Membe
 // DeleteSet removes a set.
 func (b *Backend) DeleteSet(f table.Family, id string) { b.sets.Delete(f, id) }
 
-// Resync makes the next Apply compare with the kernel.
+// Resync makes the next Apply compare the recorded state with the kernel.
 func (b *Backend) Resync(sets, chains bool) {
 	if sets {
 		b.sets.Resync()
@@ -160,19 +160,19 @@ func (b *Backend) Resync(sets, chains bool) {
 	}
 }
 
-// Pending is true when Apply would have something to do.
+// Pending reports whether Apply would have something to do.
 func (b *Backend) Pending() bool {
 	now := b.env.cfg.Clock.Now()
 	return b.sets.Pending() || slices.ContainsFunc(b.layers, func(t *layer) bool { return t.pending(now) })
 }
 
-// Apply writes what differs: sets, then chains and hooks, then deletions of chains, behind a grace period, and of sets.
+// Apply writes the differences: sets, then chains and hooks, then deletions of chains, after a grace period, and of sets.
 func (b *Backend) Apply(ctx context.Context) table.Result {
 	var res table.Result
 	if b.addSets(&res, b.sets.ApplyUpdates()); res.Err != nil {
-		return res // rules may need sets that are not there; those in the kernel stay as they are
+		return res // rules may need missing sets; the kernel's rules remain unchanged
 	}
-	// A set that cannot be made takes the chains that need it with it; one that is called something else now, too.
+	// A set that cannot be created breaks the chains that need it. A changed name of a set also requires rendering again.
 	setsMatter := len(res.Broken) > 0 || b.names != b.sets.Names()
 	b.names = b.sets.Names()
 	for _, t := range b.layers {
@@ -183,7 +183,7 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 		b.removeRest(ctx, &res)
 	}
 	if res.Err == nil && b.others != nil {
-		// Ours are in place: those of the other variant can go.
+		// Our rules are in place: those of the other variant can be removed.
 		if b.applyLayers(ctx, b.others, &res); res.Err == nil {
 			b.others = nil
 		}
@@ -206,8 +206,8 @@ func (b *Backend) applyLayers(ctx context.Context, layers []*layer, res *table.R
 	}
 }
 
-// readAhead reads a family's layers at once if more than one must be read. iptables-nft-save loads all of them in any case, which takes
-// most of its time. If it fails, each layer reads for itself, and reports.
+// readAhead reads a family's layers with one command if more than one must be read. iptables-nft-save loads all of them in any case, which
+// takes most of its time. If it fails, each layer is read separately, and reports the error.
 func readAhead(ctx context.Context, family []*layer) {
 	env := family[0].env
 	if env.tools.variant != VariantNFT {
@@ -223,7 +223,7 @@ func readAhead(ctx context.Context, family []*layer) {
 		return
 	}
 	var now *saveParser
-	odd := false // some table cannot be shown; which, it reports when it is read by itself
+	odd := false // some table cannot be shown; it reports the error when it is read separately
 	err := env.save(ctx, family[0].family, func(l []byte) {
 		switch {
 		case len(l) == 0:
@@ -243,14 +243,14 @@ func readAhead(ctx context.Context, family []*layer) {
 		return
 	}
 	for _, t := range family {
-		// Nothing said of a table means that there is none yet. Where it matters, it is asked for by its name.
+		// A table that is not in the output does not exist yet. Where this matters, the table is read by its name.
 		if p := parsers["*"+string(t.name)]; p != nil && (p.begun || !odd && t.untouched()) && t.learn(p) == nil {
 			t.ahead = true
 		}
 	}
 }
 
-// absent is true when a layer of which nothing is desired cannot be read: a node without IPv6, say.
+// absent reports whether a layer with no desired objects cannot be read, for example on a node without IPv6.
 func (b *Backend) absent(t *layer, err error) bool {
 	if len(t.chains)+len(t.hooks) > 0 || !errors.Is(err, errRead) {
 		return false
@@ -272,7 +272,7 @@ func (b *Backend) addSets(res *table.Result, r ipset.Result) {
 	}
 }
 
-// wakeUp sets when to look at the kernel again.
+// wakeUp sets the time of the next check of the kernel's rules.
 func (b *Backend) wakeUp(res *table.Result) {
 	now := b.env.cfg.Clock.Now()
 	for _, t := range b.layers {

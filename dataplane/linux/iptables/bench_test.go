@@ -11,7 +11,7 @@ import (
 
 const benchChains = 5000
 
-// fill desires 5,000 chains of 10 rules.
+// fill adds 5,000 chains of 10 rules to the desired state.
 func fill(b *Backend) {
 	hooks := table.Chain{Name: "cali-root"}
 	for i := range benchChains {
@@ -23,7 +23,7 @@ func fill(b *Backend) {
 	b.SetHook(4, table.Filter, table.Forward, jump("cali-root"))
 }
 
-// restoreInput is the input of iptables-restore if everything were written each time.
+// restoreInput returns the input of iptables-restore for writing everything each time.
 func restoreInput() []byte {
 	var in bytes.Buffer
 	fmt.Fprint(&in, "*filter\n:cali-root - [0:0]\n")
@@ -80,7 +80,7 @@ func BenchmarkCold5000ChainsExec(b *testing.B) {
 	})
 }
 
-// BenchmarkOneChainOf5000: a policy changes.
+// BenchmarkOneChainOf5000 changes a policy.
 func BenchmarkOneChainOf5000(b *testing.B) {
 	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
 		be := n.open(Config{Variant: v, PostWriteCheckInterval: -1, RefreshInterval: -1})
@@ -93,7 +93,7 @@ func BenchmarkOneChainOf5000(b *testing.B) {
 	})
 }
 
-// BenchmarkOneChainOf5000Exec is the least that a program which saves before it restores pays.
+// BenchmarkOneChainOf5000Exec is the minimum cost of a program that saves before it restores.
 func BenchmarkOneChainOf5000Exec(b *testing.B) {
 	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
 		be := n.open(Config{Variant: v})
@@ -114,7 +114,7 @@ func BenchmarkOneChainOf5000Exec(b *testing.B) {
 	})
 }
 
-// BenchmarkOneMemberOf2000Sets: a pod joins a policy's peers, with rules for all sets in place.
+// BenchmarkOneMemberOf2000Sets adds a pod to a policy's peers, with rules for all sets in place.
 func BenchmarkOneMemberOf2000Sets(b *testing.B) {
 	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
 		be := n.open(Config{Variant: v, PostWriteCheckInterval: -1, RefreshInterval: -1})
@@ -135,7 +135,7 @@ func BenchmarkOneMemberOf2000Sets(b *testing.B) {
 	})
 }
 
-// BenchmarkRestart5000Chains: a new process finds everything in place.
+// BenchmarkRestart5000Chains is a new process that finds everything in place.
 func BenchmarkRestart5000Chains(b *testing.B) {
 	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
 		be := n.open(Config{Variant: v})
@@ -151,7 +151,7 @@ func BenchmarkRestart5000Chains(b *testing.B) {
 	})
 }
 
-// BenchmarkOnePodOf1000: an endpoint's chain and its place in the dispatch chain.
+// BenchmarkOnePodOf1000 adds an endpoint's chain and its entry in the dispatch chain.
 func BenchmarkOnePodOf1000(b *testing.B) {
 	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
 		be := n.open(Config{Variant: v, PostWriteCheckInterval: -1, RefreshInterval: -1})

@@ -2,22 +2,22 @@ package iptables
 
 import "time"
 
-// repairsInARow is how many repairs, each at the first look after the last, are taken for accidents. After that another
-// program is fighting over the rules, and looks are spread out as if nothing had been written.
+// repairsInARow is the number of repairs, each at the first check after the last repair, that are treated as accidental. After that another
+// program is repeatedly changing the rules, and checks continue at doubling intervals as if nothing had been written.
 const repairsInARow = 3
 
-// checks reports when to look whether the kernel's table is still as written: at the refresh interval, and after a write at times that
-// double, to notice soon when a program that had read the table before writes it back after us.
+// checks schedules the checks whether the kernel's table is still as written: at the refresh interval, and after a write at doubling
+// intervals. The latter soon detect that a program which had read the table before our write has written its old state back.
 type checks struct {
 	refresh, first time.Duration
 
 	refreshAt time.Time     // zero: never
 	againAt   time.Time     // zero: never
-	interval  time.Duration // up to againAt
+	interval  time.Duration // the interval that ends at againAt
 	repairs   int
 }
 
-// seen notes that the table was read.
+// seen records that the table was read.
 func (c *checks) seen(now time.Time) {
 	if c.refresh > 0 {
 		c.refreshAt = now.Add(c.refresh)
@@ -28,7 +28,7 @@ func (c *checks) due(now time.Time) bool {
 	return !c.refreshAt.IsZero() && !now.Before(c.refreshAt) || !c.againAt.IsZero() && !now.Before(c.againAt)
 }
 
-// done notes the end of an apply. After a write the first look is not before atLeast.
+// done records the end of an apply. After a write the first check is at least atLeast later.
 func (c *checks) done(now time.Time, wrote, repair bool, atLeast time.Duration) {
 	looked := !c.againAt.IsZero() && !now.Before(c.againAt)
 	switch {
@@ -51,7 +51,7 @@ func (c *checks) done(now time.Time, wrote, repair bool, atLeast time.Duration) 
 	}
 }
 
-// next is when the next look is due; zero: never.
+// next returns when the next check is due; zero: never.
 func (c *checks) next() time.Time {
 	if c.againAt.IsZero() || !c.refreshAt.IsZero() && c.refreshAt.Before(c.againAt) {
 		return c.refreshAt

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// conditions is a match as iptables can say it: args hold in one rule; each of the lists takes several.
+// conditions is a match in iptables' terms: one rule can hold all of args; each of lists needs several rules.
 type conditions struct {
 	never    bool
 	args     []string
@@ -20,10 +20,10 @@ type conditions struct {
 	markMask uint32
 }
 
-// list holds when any of its alternatives, each what one rule can say, does; with not when none does.
+// list holds if one of its alternatives does; each alternative fits into one rule. With not, it holds if none does.
 type list struct {
 	not  bool
-	need string // what iptables wants in a rule with an alternative; it is in the conditions' args too
+	need string // arguments that iptables requires in a rule with an alternative; they are in the conditions' args too
 	any  []string
 }
 
@@ -40,7 +40,7 @@ const (
 
 func (c *conditions) always(arg string) { c.args = append(c.args, arg) }
 
-// anyOf requires one of the alternatives.
+// anyOf adds the condition that one of the alternatives holds.
 func (c *conditions) anyOf(need string, alternatives []string) {
 	switch len(alternatives) {
 	case 0:
@@ -99,7 +99,7 @@ func protocolArg(p uint8) string {
 	return "-p " + strconv.Itoa(int(p))
 }
 
-// nets adds the conditions of all lists of nets. A rule has room for one source and one destination, either negated or not.
+// nets adds the conditions of all lists of prefixes. A rule can have only one source and one destination, each negated or not.
 func (l *lowerer) nets(c *conditions, m table.Match) error {
 	for _, side := range []struct {
 		flag     string
@@ -120,7 +120,7 @@ func (l *lowerer) nets(c *conditions, m table.Match) error {
 		room := true
 		if len(side.yes) > 0 && !slices.ContainsFunc(yes, everything) {
 			c.anyOf("", prefixed(side.flag, yes))
-			room = false // also with several: they may become their own rules
+			room = false // also with several alternatives: they may become separate rules
 		}
 		switch {
 		case slices.ContainsFunc(not, everything):
@@ -148,7 +148,7 @@ func (l *lowerer) nets(c *conditions, m table.Match) error {
 	return nil
 }
 
-// family1 are the nets of the lowerer's family, without their host bits.
+// family1 returns the prefixes of the lowerer's family, without their host bits.
 func (l *lowerer) family1(nets []netip.Prefix) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, n := range nets {
@@ -170,7 +170,7 @@ func prefixed(flag string, nets []netip.Prefix) []string {
 	return out
 }
 
-// sets are the sets without ports: all must match, or not match.
+// sets adds the conditions on sets without ports: all must match, or not match.
 func (l *lowerer) sets(c *conditions, m table.Match) error {
 	for _, s := range []struct {
 		ids []string
@@ -247,7 +247,7 @@ func hasPorts(protocol uint8) bool {
 	return false
 }
 
-// multiports are the ports as arguments of as few multiport matches as can be: each has 15 slots, a range takes two.
+// multiports returns the ports as arguments of as few multiport matches as possible: each has 15 slots, and a range takes two.
 func multiports(ports []table.PortRange) []string {
 	const slots = 15
 	var out []string
@@ -286,7 +286,7 @@ func (l *lowerer) icmp(c *conditions, m table.Match) error {
 	if m.Protocol != protoICMP && m.Protocol != protoICMPv6 {
 		return fmt.Errorf("matches on ICMP types, which protocol %d does not have", m.Protocol)
 	}
-	if m.Protocol != own { // the other family's ICMP, which has no types here
+	if m.Protocol != own { // the other family's ICMP, whose types cannot be matched here
 		c.never = m.ICMP != nil
 		return nil
 	}
@@ -370,7 +370,7 @@ func (l *lowerer) other(c *conditions, m table.Match) error {
 	return l.services(c, m)
 }
 
-// services are what only services need. They come last: a client is noted only if all else holds.
+// services adds the conditions that only services use. They come last: a client is recorded only if all other conditions hold.
 func (l *lowerer) services(c *conditions, m table.Match) error {
 	if m.OneIn > 1 {
 		c.always(fmt.Sprintf("-m statistic --mode random --probability %.10f", 1/float64(m.OneIn)))

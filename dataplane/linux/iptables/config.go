@@ -13,63 +13,63 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Variant reports which of the kernel's two implementations iptables programs.
+// Variant selects one of the kernel's two implementations of iptables.
 type Variant string
 
 // The variants.
 const (
-	VariantAuto   Variant = "auto" // the one that has more rules, or else the one that the program iptables stands for
+	VariantAuto   Variant = "auto" // the one with more rules; if equal, the one of the program iptables
 	VariantNFT    Variant = "nft"
 	VariantLegacy Variant = "legacy"
 )
 
-// InsertMode reports where in the kernel's chains our rules go.
+// InsertMode determines the position of our rules in the kernel's chains.
 type InsertMode string
 
 // The modes.
 const (
-	Insert InsertMode = "insert" // above all others; a foreign rule above ours is noticed at each check, and ours moved up
-	Append InsertMode = "append" // below those that are there
+	Insert InsertMode = "insert" // above all others; each check detects rules of other programs above ours and moves ours up
+	Append InsertMode = "append" // below the existing rules
 )
 
-// Config reports how the backend works. The zero value is usable except for ScratchMarks, which rules with lists need.
+// Config configures the backend. The zero value is usable except for ScratchMarks, which rules with lists need.
 type Config struct {
 	NS      *nsdo.Namespace
 	Log     *slog.Logger          // nil: none
 	Metrics prometheus.Registerer // nil: none
-	Clock   Clock                 // nil: the real one
-	// MetricPrefix begins the metrics' names; "": they have Felix's names.
+	Clock   Clock                 // nil: real time
+	// MetricPrefix is the prefix of the metrics' names; "": they have Felix's names.
 	MetricPrefix string
 
 	Variant    Variant    // "": auto
 	InsertMode InsertMode // "": insert
 
-	// ScratchMarks are two mark bits that rules with lists (more than one net, …) use between one rule and the next. After
+	// ScratchMarks are two mark bits that rules with lists (more than one prefix, …) use to pass results from one rule to the next. After
 	// such a rule their value is undefined.
 	ScratchMarks [2]uint32
-	// ChainPrefixes begin the names of all chains that are ours: such chains that nothing desires are removed, with the rules of the
+	// ChainPrefixes are the prefixes of our chains' names. Chains with such a name that are not desired are removed, with the rules of the
 	// kernel's chains that jump to them. nil: "cali-".
 	ChainPrefixes []string
 
-	// RefreshInterval is how often the kernel's rules are compared with what is desired. 0: 90 s, negative: never.
+	// RefreshInterval is the interval at which the kernel's rules are compared with the desired ones. 0: 90 s, negative: never.
 	RefreshInterval time.Duration
-	// PostWriteCheckInterval is the time between a write and the first look at what has become of it; each further look comes
-	// after twice the time, up to an hour. 0: 1 s, negative: none. At least 50 ms.
+	// PostWriteCheckInterval is the time from a write to the first check of its result; the time doubles with each further check, up to an
+	// hour. 0: 1 s, negative: no checks. At least 50 ms.
 	PostWriteCheckInterval time.Duration
 
-	// LockFilePath is the lock that users of the legacy variant share. "": /run/xtables.lock.
+	// LockFilePath is the file of the lock that programs of the legacy variant share. "": /run/xtables.lock.
 	LockFilePath string
-	// LockTimeout is how long to wait for it. Up to 0: 10 s; but with an iptables older than 1.6.2, which does not take the
-	// lock itself, 0 stands for not to lock.
+	// LockTimeout is how long to wait for the lock. 0 or less: 10 s; but with an iptables older than 1.6.2, which does not take the lock
+	// itself, 0 or less means that the lock is not taken.
 	LockTimeout time.Duration
-	// LockProbeInterval is how often to try. 0: 50 ms.
+	// LockProbeInterval is the interval between attempts to take the lock. 0: 50 ms.
 	LockProbeInterval time.Duration
 }
 
-// Clock is the time, and pauses between attempts.
+// Clock provides the time, and pauses between attempts.
 type Clock interface {
 	Now() time.Time
-	// Sleep pauses, or returns the context's error when that ends first.
+	// Sleep pauses for d, or returns the context's error if the context ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -141,7 +141,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// orElse replaces a zero value.
+// orElse sets *v to other if it is zero.
 func orElse[T comparable](v *T, other T) {
 	var zero T
 	if *v == zero {

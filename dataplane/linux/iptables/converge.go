@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// A failed write is tried again after 1, 2, 4 … ms: about a second in all.
+	// A failed write is retried after 1, 2, 4 … ms: about a second in all.
 	attempts = 11
 	firstGap = time.Millisecond
-	// A failed reading is tried again after 100, 200, 400 ms.
+	// A failed read is retried after 100, 200, 400 ms.
 	readAttempts = 4
 	readGap      = 100 * time.Millisecond
-	// When so many writes in a row fail although the kernel was read just before, and others' writes do not explain it, the
-	// chain at fault is looked for.
+	// After this number of failed writes in a row, although the kernel's rules were read just before and writes of other programs do not
+	// explain it, the faulty chain is searched for.
 	suspicious = 2
 )
 
-// exitResource is iptables' exit code when the lock is not to be had or another program has written at the same time; the nft variant has
-// it for other things too.
+// exitResource is iptables' exit code if the lock cannot be taken or another program has written at the same time; the nft variant uses it
+// for other errors too.
 const exitResource = 4
 
-// converge writes until the kernel has what is desired. It returns the number of objects written. Chains that the kernel does
-// not take are noted as refused and do not count as failures.
+// converge writes until the kernel has the desired state. It returns the number of objects written. Chains that the kernel rejects are
+// recorded as refused and do not count as failures.
 func (t *layer) converge(ctx context.Context) (int, error) {
 	gap := firstGap
 	for attempt := 1; ; attempt++ {
@@ -53,7 +53,7 @@ func (t *layer) converge(ctx context.Context) (int, error) {
 	}
 }
 
-// attempt reads if need be, and writes the difference.
+// attempt reads the kernel's rules if necessary, and writes the difference.
 func (t *layer) attempt(ctx context.Context, read bool) (int, error) {
 	fresh := t.ahead && !read
 	t.ahead = false
@@ -67,7 +67,7 @@ func (t *layer) attempt(ctx context.Context, read bool) (int, error) {
 	d := t.differ(fresh)
 	r := d.run(t.name)
 	if !fresh && r.risky() {
-		// Positions in the kernel's chains, and long chains, need the kernel's present state.
+		// Writes that depend on positions in the kernel's chains, and writes of long chains, need the kernel's current state.
 		return t.attempt(ctx, true)
 	}
 	if err := t.write(ctx, r); err != nil {
@@ -77,7 +77,7 @@ func (t *layer) attempt(ctx context.Context, read bool) (int, error) {
 	return r.count(), nil
 }
 
-// risky is true when the input should be made from what the kernel has right now.
+// risky reports whether the input must be based on the kernel's current state.
 func (r *restore) risky() bool {
 	if r == nil {
 		return false
@@ -117,7 +117,7 @@ func (t *layer) readWithRetries(ctx context.Context) error {
 	}
 }
 
-// transient is true for failures that time heals.
+// transient reports whether the failure is temporary, so that a retry may succeed.
 func (e *exitError) transient() bool {
 	return e.code == exitResource && strings.Contains(e.stderr, "temporarily unavailable")
 }
@@ -129,7 +129,7 @@ func heldByOthers(err error) bool {
 
 var lineNumber = regexp.MustCompile(`\bline:? (\d+)`)
 
-// suspect is the owner of the line that a failure names.
+// suspect returns the owner of the line that a failure names.
 func (r *restore) suspect(err error) owner {
 	exit := ended(err)
 	if exit == nil {
@@ -144,7 +144,7 @@ func (r *restore) suspect(err error) owner {
 	return owner{}
 }
 
-// retry tries again what did not work before.
+// retry retries what has failed before.
 func (t *layer) retry(ctx context.Context) (int, error) {
 	wrote, err := t.retryRefused(ctx)
 	if err != nil || len(t.stuck) == 0 || !t.lookedAround {
@@ -157,7 +157,7 @@ func (t *layer) retry(ctx context.Context) (int, error) {
 	return wrote + s.wrote, err
 }
 
-// retryRefused tries chains that the kernel refused before: all, and if that fails each, a few at a time.
+// retryRefused retries chains that the kernel rejected before: all at once and, if that fails, up to retryEach of them one by one.
 func (t *layer) retryRefused(ctx context.Context) (int, error) {
 	if len(t.refused) == 0 {
 		return 0, nil
@@ -189,5 +189,5 @@ func (t *layer) retryRefused(ctx context.Context) (int, error) {
 	return wrote, nil
 }
 
-// retryEach is how many refused chains are tried singly in one apply.
+// retryEach is how many rejected chains are retried singly in one apply.
 const retryEach = 4

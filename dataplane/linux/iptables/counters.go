@@ -12,7 +12,8 @@ import (
 
 var _ table.Counters = (*Backend)(nil)
 
-// ReadCounters implements table.Counters by one iptables-save for each family. iptables counts every rule, so counting costs packets nothing.
+// ReadCounters implements table.Counters with one iptables-save per family. iptables counts every rule, so counting has no extra cost per
+// packet.
 func (b *Backend) ReadCounters(ctx context.Context, families []table.Family, chains []string, each func(chain, comment string, packets uint64)) error {
 	wanted := make(map[string]bool, len(chains))
 	for _, c := range chains {
@@ -21,7 +22,7 @@ func (b *Backend) ReadCounters(ctx context.Context, families []table.Family, cha
 	filter := layerNames[table.Filter]
 	for _, f := range families {
 		if b.env.tools.variant == VariantLegacy && !legacyTables(b.env.runner, f)[filter] {
-			continue // asking would make the kernel set the table up
+			continue // reading would make the kernel create the table
 		}
 		whole := false
 		err := b.env.runner.run(ctx, command{
@@ -43,8 +44,9 @@ func (b *Backend) ReadCounters(ctx context.Context, families []table.Family, cha
 	return nil
 }
 
-// countedRule takes a line of iptables-save -c apart: `[12:720] -A chain -m comment --comment "cv:…" -m comment --comment "text" … -j RETURN`. Of the
-// rules that a rule of the model became, the one that ends the walk says how many packets matched; the others only set marks.
+// countedRule parses a line of iptables-save -c: `[12:720] -A chain -m comment --comment "cv:…" -m comment --comment "text" … -j RETURN`.
+// If a rule of the model became several rules, the one that ends the processing has the number of matching packets; the others only set
+// marks.
 func countedRule(l []byte) (chain, comment string, packets uint64, ok bool) {
 	rest, ok := bytes.CutPrefix(l, []byte("["))
 	if !ok {
@@ -58,7 +60,7 @@ func countedRule(l []byte) (chain, comment string, packets uint64, ok bool) {
 		return "", "", 0, false
 	}
 	const flag = `--comment "`
-	_, args, _ = bytes.Cut(args, []byte("--comment ")) // that of the hash
+	_, args, _ = bytes.Cut(args, []byte("--comment ")) // the comment with the hash
 	_, args, ok = bytes.Cut(args, []byte(flag))
 	text, _, whole := bytes.Cut(args, []byte(`"`))
 	return string(name), string(text), packets, ok && whole

@@ -11,19 +11,19 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// A dispatch chain with more than leafSize interfaces is split by the first character in which their names differ, and so are
-// its parts: a packet meets a few dozen rules at most, and a new interface changes the one part that it is in.
+// A dispatch chain with more than leafSize interfaces is split by the first character in which their names differ, and so are its parts: a
+// packet passes a few dozen rules at most, and a new interface changes only one part.
 const leafSize = 16
 
-// dispatcher lowers one dispatch chain.
+// dispatcher translates one dispatch chain.
 type dispatcher struct {
 	*lowerer
 	flag string // -i or -o
 	d    table.Dispatch
-	rest string // what each part ends with, "" for nothing
+	rest string // chain at the end of each part; "": none
 }
 
-// dispatch lowers a dispatch chain to the piece of its name, and parts.
+// dispatch translates a dispatch chain to a piece with its name, and further pieces for the parts.
 func (l lowerer) dispatch(d table.Dispatch) ([]*piece, error) {
 	if err := word("chain", d.Name, maxChainName); err != nil {
 		return nil, err
@@ -54,7 +54,8 @@ func (l lowerer) dispatch(d table.Dispatch) ([]*piece, error) {
 	return l.sealed(), nil
 }
 
-// defaults makes the chain of the rules for all other interfaces. Parts are gone to, not called, so each ends with it.
+// defaults builds the chain of the rules for all other interfaces. Parts are entered by goto, not by jump, so each part ends with a goto to
+// this chain.
 func (p *dispatcher) defaults() error {
 	if len(p.d.Default) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func (p *dispatcher) defaults() error {
 	return nil
 }
 
-// part fills to with rules for names, which are sorted.
+// part adds rules for names, which must be sorted, to the piece to.
 func (p *dispatcher) part(to *piece, names []string) {
 	split, common := len(names) > leafSize, 0
 	if split {
@@ -107,7 +108,7 @@ func (p *dispatcher) leaf(to *piece, name string) {
 	to.chains = append(to.chains, p.d.Chains[name])
 }
 
-// sub is the name of a part.
+// sub returns the name of a part.
 func (p *dispatcher) sub(part string) string {
 	name := p.d.Name + "." + part
 	if len(name) <= maxChainName && word("chain", name, maxChainName) == nil {
@@ -118,7 +119,7 @@ func (p *dispatcher) sub(part string) string {
 	return p.d.Name[:min(len(p.d.Name), maxChainName-1-len(hash))] + "." + hash
 }
 
-// commonPrefix is the length of what a and b begin with.
+// commonPrefix returns the length of the common prefix of a and b.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -127,7 +128,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// sameStart is how many of names begin with the same n bytes as the first; 1 when that is shorter.
+// sameStart returns how many of names start with the same n bytes as the first; 1 if the first is shorter.
 func sameStart(names []string, n int) int {
 	if len(names[0]) < n {
 		return 1

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// packet is what rules can ask about a packet.
+// packet holds the properties of a packet that rules can match.
 type packet struct {
 	in, out            string
 	proto              uint8
@@ -28,9 +28,9 @@ type packet struct {
 	inSet              map[string]bool // "<id> src", "<id> dst,dst", …
 }
 
-// outcome is what has become of it.
+// outcome is the result for a packet.
 type outcome struct {
-	verdict string // "" when it came to the chain's end
+	verdict string // "" if it reached the chain's end
 	log     []string
 	noTrack bool
 	mark    uint32
@@ -42,12 +42,12 @@ func (o outcome) equal(p outcome) bool {
 		slices.Equal(o.visited, p.visited)
 }
 
-// evaluator walks a packet through rules in the words of iptables. It refuses words that it does not know.
+// evaluator evaluates rules in iptables' syntax for a packet. Unknown words are an error.
 type evaluator struct {
 	t      *testing.T
 	family table.Family
 	chains map[string]*piece
-	seen   func(chain string) bool // chains whose visits are noted
+	seen   func(chain string) bool // chains whose visits are recorded
 	pkt    packet
 	out    outcome
 }
@@ -87,7 +87,7 @@ func words(t *testing.T, rule string) []string {
 	return out
 }
 
-// walk returns true when the walk is over.
+// walk evaluates a chain. It returns true if the processing has ended.
 func (e *evaluator) walk(chain string) bool {
 	c := e.chains[chain]
 	if c == nil {
@@ -209,7 +209,7 @@ func (e *evaluator) match(rule string) (target string, args []string, jump bool)
 	return "", nil, false
 }
 
-// arm checks that a match module is there and has what it needs.
+// arm checks that a match module is present and has the options that it requires.
 func (e *evaluator) arm(seen map[string]bool, module string, w []string) {
 	switch module {
 	case "multiport":
@@ -308,7 +308,7 @@ func (e *evaluator) addrType(flag string, onOut bool) bool {
 	return e.pkt.srcLocal
 }
 
-// oracle walks a packet through chains of the model, in the plainest way.
+// oracle evaluates chains of the model for a packet, in the simplest way.
 type oracle struct {
 	family table.Family
 	layer  table.Layer

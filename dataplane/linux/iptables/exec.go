@@ -15,9 +15,9 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// runner is the system that the backend works on. The tests have one that misbehaves.
+// runner runs programs and reads files of the system. Tests use one that injects faults.
 type runner interface {
-	// has reports whether there is a program of this name.
+	// has reports whether a program of this name exists.
 	has(program string) bool
 	// run runs a program until it ends. An exit code other than 0 is an *exitError.
 	run(ctx context.Context, c command) error
@@ -29,12 +29,12 @@ type runner interface {
 type command struct {
 	program string
 	args    []string
-	env     []string // besides the agent's own
+	env     []string // in addition to the agent's own
 	input   []byte
 	line    func([]byte) // called for each line of output; the line is valid until it returns
 }
 
-// exitError is a program's failure.
+// exitError is the failure of a program.
 type exitError struct {
 	program string
 	code    int
@@ -45,7 +45,7 @@ func (e *exitError) Error() string {
 	return fmt.Sprintf("%s ended with code %d: %s", e.program, e.code, strings.Join(strings.Fields(e.stderr), " "))
 }
 
-// system is the real one, in a network namespace.
+// system is the runner for a network namespace of the real system.
 type system struct{ ns *nsdo.Namespace }
 
 func (s system) has(program string) bool {
@@ -79,7 +79,7 @@ func (s system) run(ctx context.Context, c command) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", c.program, err)
 	}
-	// The child lives in the namespace of the thread that starts it.
+	// The child process runs in the namespace of the thread that starts it.
 	if err := s.ns.Do(cmd.Start); err != nil {
 		return fmt.Errorf("run %s in %s: %w", c.program, s.ns, err)
 	}
@@ -110,7 +110,7 @@ func eachLine(r interface{ Read([]byte) (int, error) }, each func([]byte)) error
 	return sc.Err()
 }
 
-// bounded keeps the first of what is written to it.
+// bounded stores the first maxStderr bytes written to it.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// fakeSystem has iptables programs that keep tables in memory. The input of iptables-restore is read strictly: a line that the
-// real one would not take fails the test. Faults are injected by its hooks.
+// fakeSystem has iptables programs that keep tables in memory. The input of iptables-restore is parsed strictly: a line that the real
+// program would reject fails the test. Faults are injected by its hooks.
 type fakeSystem struct {
 	t       *testing.T
 	version string
@@ -28,9 +28,9 @@ type fakeSystem struct {
 	failSaves     int // how many of the next saves fail
 	cutSaves      int // how many of the next saves end in the middle
 	failRestores  int
-	restoreError  error                  // what failRestores fail with
-	poison        func(line string) bool // a rule that the kernel refuses
-	hint          bool                   // whether the refusal names the line
+	restoreError  error                  // the error of failRestores
+	poison        func(line string) bool // a rule that the kernel rejects
+	hint          bool                   // whether the error names the line
 	missing       map[string]bool        // programs that are not installed
 }
 
@@ -253,7 +253,7 @@ func target(rule string) string {
 	return ""
 }
 
-// check is what the kernel checks at the end.
+// check does the checks that the kernel does at the end.
 func (t *fakeTable) check() error {
 	for _, rules := range t.chains {
 		for _, r := range rules {
@@ -266,7 +266,7 @@ func (t *fakeTable) check() error {
 	return nil
 }
 
-// fakeClock stands still except for pauses.
+// fakeClock only advances by pauses.
 type fakeClock struct {
 	now    time.Time
 	pauses []time.Duration

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/filelock"
 )
 
-// bench is a backend on a fake system.
+// testRig is a backend on a fake system.
 type testRig struct {
 	*Backend
 	t     *testing.T
@@ -49,7 +49,7 @@ func (r *testRig) open(cfg Config) {
 
 func (r *testRig) filter() *fakeTable { return r.sys.table("iptables", "filter") }
 
-// rule is one whose match is distinguished from others by a port.
+// numberedRule returns a rule that is identified by its port.
 func numberedRule(n int, actions ...table.Action) table.Rule {
 	p := uint16(n)
 	return table.Rule{Match: table.Match{Protocol: 6, DstPorts: []table.PortRange{{First: p, Last: p}}}, Actions: actions}
@@ -63,7 +63,7 @@ func numberedChain(name string, ports ...int) table.Chain {
 	return c
 }
 
-// ports are the numbers of a chain's rules in the fake kernel.
+// ports returns the numbers of a chain's rules in the fake kernel.
 func (r *testRig) ports(chain string) string {
 	rules, ok := r.filter().chains[chain]
 	if !ok {
@@ -93,7 +93,7 @@ func (r *testRig) expect(want map[string]string) {
 	}
 }
 
-// two chains, of which the hook leads to one and that to the other.
+// basics adds two chains: the hook jumps to one, and that one jumps to the other.
 func (r *testRig) basics() {
 	a := numberedChain("cali-a", 1, 2, 3)
 	a.Rules = append(a.Rules, jump("cali-b"))
@@ -118,7 +118,7 @@ func TestOneSaveAndOneRestorePerChangedTable(t *testing.T) {
 	if !slices.Equal(r.sys.lastArgs, want) {
 		t.Errorf("arguments %v, want %v", r.sys.lastArgs, want)
 	}
-	// The same once more is no change.
+	// The same chains again are no change.
 	r.basics()
 	r.SetChains(4, table.Filter, numberedChain("cali-b", 4, 6))
 	if res := apply(t, r.Backend); res.Writes != 0 || r.sys.restores != 2 {
@@ -126,7 +126,7 @@ func TestOneSaveAndOneRestorePerChangedTable(t *testing.T) {
 	}
 }
 
-// With a fresh picture of the kernel, only the part of a chain behind the first difference is written.
+// With a fresh copy of the kernel's state, only the part of a chain after the first difference is written.
 func TestPositionDiff(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()
@@ -158,7 +158,7 @@ func TestOnlyWhatHooksLeadToIsProgrammed(t *testing.T) {
 	r.expect(map[string]string{"cali-a": "none", "cali-c": "none", "cali-d": "none", "FORWARD": ""})
 }
 
-// Whatever happens under our feet, one apply ends as desired.
+// For any concurrent change, one apply results in the desired state.
 func TestConcurrentChanges(t *testing.T) {
 	interfere := map[string]func(tb *fakeTable){
 		"chain flushed": func(tb *fakeTable) { tb.chains["cali-b"] = nil },
@@ -200,7 +200,7 @@ func TestConcurrentChanges(t *testing.T) {
 					r.sys.afterSave = hook
 				}
 				apply(t, r.Backend)
-				// What was not noticed at once is at the first look.
+				// Changes that were not detected at once are detected at the first check.
 				r.clock.now = r.clock.now.Add(time.Second)
 				apply(t, r.Backend)
 				hooks := r.ports("FORWARD")
@@ -213,7 +213,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// After a write the kernel is looked at 1, 2, 4, … seconds later, up to an hour; each refresh interval in any case.
+// After a write the kernel is checked 1, 2, 4, … seconds later, up to an hour; at each refresh interval in any case.
 func TestChecks(t *testing.T) {
 	r := newRig(t, Config{PostWriteCheckInterval: time.Second, RefreshInterval: -1})
 	r.basics()
@@ -260,7 +260,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A program that undoes our changes at once each time does not cause endless work.
+// A program that undoes our changes immediately each time does not cause endless work.
 func TestChangesUndoneByAnotherProgram(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()
@@ -276,7 +276,7 @@ func TestChangesUndoneByAnotherProgram(t *testing.T) {
 			t.Fatalf("not repaired: %s", r.ports("FORWARD"))
 		}
 	}
-	if restores > 60 || restores < 40 { // each 90 s
+	if restores > 60 || restores < 40 { // every 90 s
 		t.Errorf("%d repairs in an hour", restores)
 	}
 }
@@ -379,8 +379,8 @@ func TestFailingPrograms(t *testing.T) {
 	})
 }
 
-// A chain that the kernel refuses is named and lets nothing through; the rest is written, whether or not the kernel reports which line was
-// at fault. When the chain is changed, or the kernel accepts it later, the error ends.
+// A chain that the kernel rejects is reported and drops everything; the rest is written, whether or not the kernel reports the faulty line.
+// When the chain is changed, or the kernel accepts it later, the error ends.
 func TestRefusedChains(t *testing.T) {
 	for _, hint := range []bool{true, false} {
 		for _, bad := range [][]int{{3}, {0, 7, 8}, {11}} {
@@ -415,7 +415,7 @@ func TestRefusedChains(t *testing.T) {
 				}
 				r.expect(map[string]string{"INPUT": "cali-new"})
 
-				// One is changed; then the kernel takes the others.
+				// One is changed; then the kernel accepts the others.
 				i := bad[0]
 				chains[i].Rules = chains[i].Rules[:len(chains[i].Rules)-1]
 				r.SetChains(4, table.Filter, chains[i])
@@ -458,7 +458,7 @@ func (r *testRig) expectRefused(t *testing.T, bad []int, chains int) {
 	}
 }
 
-// What cannot even be tried: rules that iptables has no words for, loops, chains and sets that there are not.
+// Chains that cannot even be tried: rules that iptables cannot express, loops, missing chains and sets.
 func TestBrokenBeforeTheKernel(t *testing.T) {
 	r := newRig(t, Config{})
 	r.SetChains(4, table.Filter,
@@ -497,7 +497,7 @@ func TestBrokenBeforeTheKernel(t *testing.T) {
 	r.expect(map[string]string{"cali-dangling": "cali-nowhere", "cali-nowhere": "2"})
 }
 
-// A chain that cannot be removed, since another program's rule leads to it, keeps nothing from working.
+// A chain that cannot be removed, since another program's rule refers to it, does not prevent other changes.
 func TestChainHeldByOthers(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()

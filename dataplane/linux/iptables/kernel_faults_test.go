@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/filelock"
 )
 
-// stepClock is the real time, moved on by tests.
+// stepClock is real time, which tests can advance.
 type stepClock struct {
 	realClock
 	ahead time.Duration
@@ -31,7 +31,7 @@ func basics(b *Backend) {
 	b.SetHook(4, table.Filter, table.Forward, jump("cali-a"), jump("cali-b"))
 }
 
-// What others do to our rules in the kernel is repaired at the next look, and theirs stay.
+// Changes of other programs to our rules in the kernel are repaired at the next check; their own rules are kept.
 func TestClobberedInTheKernel(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		n := newNS(t)
@@ -73,7 +73,7 @@ func TestClobberedInTheKernel(t *testing.T) {
 	})
 }
 
-// A chain that the kernel refuses (it may not be led to from FORWARD) is isolated, whatever the variant says about lines.
+// A chain that the kernel rejects (it may not be reached from FORWARD) is isolated, whether or not the variant reports the line.
 func TestRefusedByTheKernel(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		n := newNS(t)
@@ -138,7 +138,7 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 	}
 }
 
-// The variant that has rules is used, so that ours and kube-proxy's meet.
+// The variant that already has rules is used, so that ours and kube-proxy's are in the same one.
 func TestAutoVariant(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		n := newNS(t)
@@ -160,7 +160,7 @@ func TestAutoVariant(t *testing.T) {
 	}
 }
 
-// When the variant changes, the rules move, and sets that they use stay; those of others stay where they are.
+// When the variant changes, our rules move and the sets that they use are kept; rules of others are kept where they are.
 func TestVariantChanges(t *testing.T) {
 	n := newNS(t)
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
@@ -198,7 +198,7 @@ func TestVariantChanges(t *testing.T) {
 	}
 }
 
-// A rule that moves to another set's type does so without a moment in which the set is empty, and the old set goes.
+// A rule changes to a set of another type without a moment in which the set is empty, and the old set is removed.
 func TestSetChangesType(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		n := newNS(t)

@@ -24,7 +24,7 @@ func jump(chain string) table.Rule {
 	return table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: chain}}}
 }
 
-// allConditions is one of each, for both families.
+// allConditions returns one match of each kind, for both families.
 func allConditions(f table.Family) []table.Match {
 	a, b, host, icmp := "10.0.0.0/8", "192.168.1.0/24", "10.1.2.3/32", uint8(1)
 	if f == table.IPv6 {
@@ -54,7 +54,7 @@ func allConditions(f table.Family) []table.Match {
 	}
 }
 
-// everything fills a backend with one of each.
+// everything adds one object of each kind to a backend.
 func everything(b *Backend) {
 	for _, f := range []table.Family{4, 6} {
 		b.ReplaceSet(f, table.Set{ID: "nets", Type: table.SetNet}, nil)
@@ -111,8 +111,8 @@ func everything(b *Backend) {
 	}
 }
 
-// Chains whose names do not say that they are ours are found and removed by the next process all the same, empty ones too;
-// those of others are not.
+// Chains whose names do not show that they are ours are found and removed by the next process, including empty ones; chains of others are
+// not.
 func TestLeftoversWithoutPrefix(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		n := newNS(t)
@@ -135,7 +135,7 @@ func TestLeftoversWithoutPrefix(t *testing.T) {
 	})
 }
 
-// stillClock always says the same time, so that no look at the kernel becomes due.
+// stillClock always returns the same time, so that no check of the kernel becomes due.
 type stillClock struct {
 	realClock
 	now time.Time
@@ -143,7 +143,7 @@ type stillClock struct {
 
 func (c stillClock) Now() time.Time { return c.now }
 
-// Everything that the model can say is taken by the kernel, and found right by the next process.
+// Everything that the model can express is accepted by the kernel, and recognised as correct by the next process.
 func TestEverythingLoads(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		n := newNS(t)

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// kernelState is what iptables-save prints about one table, as far as it concerns us.
+// kernelState is the content of one table, as printed by iptables-save, as far as it concerns us.
 type kernelState struct {
 	chains map[string][]ruleHash // our chains; a rule without a hash has the zero hash
 	alien  map[string]bool       // chains that are not ours
 	hooks  map[string]hookState  // the kernel's own chains
 }
 
-// hookState is what is in one of the kernel's own chains.
+// hookState holds our rules in one of the kernel's own chains.
 type hookState struct {
 	ours []hookRule // in order
 }
 
-// hookRule is one of our rules there.
+// hookRule is one of these rules.
 type hookRule struct {
 	position int // counted from 0 among all rules
 	hash     ruleHash
@@ -30,10 +30,10 @@ func newKernelState() *kernelState {
 	return &kernelState{chains: map[string][]ruleHash{}, alien: map[string]bool{}, hooks: map[string]hookState{}}
 }
 
-// saveParser reads the output of iptables-save -t.
+// saveParser parses the output of iptables-save -t.
 type saveParser struct {
 	prefixes []string
-	known    func(chain string) bool // chains that are ours whatever their name
+	known    func(chain string) bool // reports chains that are ours regardless of their names
 
 	begun, complete bool
 	err             error
@@ -54,7 +54,7 @@ func newSaveParser(prefixes []string, known func(chain string) bool) *saveParser
 	}
 }
 
-// incompatible is in what iptables-nft-save says of a table with rules that iptables has no words for.
+// incompatible occurs in the output of iptables-nft-save for a table with rules that iptables cannot express.
 const incompatible = "is incompatible"
 
 func (p *saveParser) line(l []byte) {
@@ -75,7 +75,7 @@ func (p *saveParser) line(l []byte) {
 	}
 }
 
-// chain is a line ":name policy [packets:bytes]"; only the kernel's own chains have a policy.
+// chain parses a line ":name policy [packets:bytes]"; only the kernel's own chains have a policy.
 func (p *saveParser) chain(l string) {
 	name, rest, _ := strings.Cut(l, " ")
 	policy, _, _ := strings.Cut(rest, " ")
@@ -105,7 +105,7 @@ func (p *saveParser) rule(l []byte) {
 	p.lengths[hook]++
 }
 
-// findHash is the hash in the first comment among a rule's arguments, zero if there is none.
+// findHash returns the hash in the first comment of a rule's arguments, zero if there is none.
 func findHash(args []byte) (h ruleHash) {
 	const flag = "--comment "
 	i := bytes.Index(args, []byte(flag))
@@ -124,7 +124,7 @@ func findHash(args []byte) (h ruleHash) {
 	return h
 }
 
-// jumpsToOurs reports whether a rule's target has one of our prefixes.
+// jumpsToOurs reports whether the name of a rule's target has one of our prefixes.
 func (p *saveParser) jumpsToOurs(args []byte) bool {
 	for _, flag := range []string{" -j ", " -g "} {
 		if i := bytes.LastIndex(append([]byte(" "), args...), []byte(flag)); i >= 0 {
@@ -144,7 +144,7 @@ func (p *saveParser) prefixed(name string) bool {
 	return false
 }
 
-// state is what was read. A table that does not exist yet is empty.
+// state returns the parsed state. A table that does not exist yet is empty.
 func (p *saveParser) state() (*kernelState, error) {
 	if p.err != nil {
 		return nil, p.err

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// env is what all layers share.
+// env holds what all layers share.
 type env struct {
 	cfg     Config
 	log     *slog.Logger
@@ -22,11 +22,11 @@ type env struct {
 	tools   tools
 	metrics *metrics
 	sets    *ipset.Sets
-	grace   func()        // waits until no packet is any more where it is in the rules; nil: chains go at once
-	slowest time.Duration // run of a program so far
+	grace   func()        // waits until all packets being processed by the rules have left them; nil: chains are removed at once
+	slowest time.Duration // longest run of a program so far
 }
 
-// took notes how long a program took: looking at the kernel more often than twice that would be all that the agent does.
+// took records how long a program ran. Checks are at least twice the longest run apart, otherwise the agent would do nothing else.
 func (e *env) took(d time.Duration) { e.slowest = max(e.slowest, d) }
 
 // save runs iptables-save.
@@ -37,7 +37,7 @@ func (e *env) save(ctx context.Context, f table.Family, line func([]byte), args 
 	return e.runner.run(ctx, command{program: e.tools.program(f, "-save"), args: args, env: e.lockEnv(), line: line})
 }
 
-// layer is one table of iptables in one family: what is desired, and what is known of the kernel's.
+// layer is one table of iptables in one family: the desired state, and the recorded state of the kernel.
 type layer struct {
 	*env
 	family table.Family
@@ -48,14 +48,14 @@ type layer struct {
 	hooks  map[table.Hook][]table.Rule
 	dirty  bool // the desired state has changed since it was last written
 
-	have    *kernelState       // nil: not known
-	plan    *plan              // what was last aimed at
-	refused map[string]refused // chains that the kernel did not take
+	have    *kernelState       // nil: unknown
+	plan    *plan              // the last plan
+	refused map[string]refused // chains that the kernel rejected
 	removals
 	checks  checks
 	looking bool // this apply must check whether another program has changed the table
-	ahead   bool // have was read for this apply, before its turn
-	// lookedAround is true after the table was read: what others hold may have become free.
+	ahead   bool // have was read for this apply by readAhead
+	// lookedAround is true after the table was read: chains that could not be removed may have become free.
 	lookedAround bool
 }
 
@@ -95,22 +95,22 @@ func (t *layer) setHook(h table.Hook, rules []table.Rule) {
 	t.dirty = true
 }
 
-// pending is true when apply would have something to do.
+// pending reports whether apply would have something to do.
 func (t *layer) pending(now time.Time) bool {
 	return t.dirty || t.have == nil || t.checks.due(now) || len(t.leaving) > 0
 }
 
-// troubled is true when something could not be programmed, and is to be tried again.
+// troubled reports whether something could not be programmed and must be retried.
 func (t *layer) troubled() bool {
 	return t.plan != nil && len(t.plan.broken)+len(t.plan.badHooks)+len(t.refused)+len(t.stuck) > 0
 }
 
-// object is how a chain is called in results.
+// object returns the name of a chain in results.
 func (t *layer) object(kind, name string) string {
 	return fmt.Sprintf("%s v%d %s %s", kind, t.family, t.name, name)
 }
 
-// apply makes the kernel's table as desired.
+// apply writes the desired state to the kernel's table.
 func (t *layer) apply(ctx context.Context, res *table.Result) error {
 	now := t.cfg.Clock.Now()
 	if !t.ahead && !t.pending(now) && !t.troubled() {
@@ -138,7 +138,7 @@ func (t *layer) apply(ctx context.Context, res *table.Result) error {
 	return nil
 }
 
-// prepare drops what is known of the kernel's table when it is time to look at it again.
+// prepare discards the recorded state of the kernel's table if a check is due.
 func (t *layer) prepare(now time.Time) {
 	due := t.checks.due(now)
 	t.looking = due && !t.dirty && t.have != nil
@@ -147,20 +147,20 @@ func (t *layer) prepare(now time.Time) {
 	}
 }
 
-// unused is true when nothing is desired here and there can be nothing of ours either. It is asked before the first reading,
-// since reading makes the kernel set up a table of the legacy variant.
+// unused reports whether nothing is desired here and the kernel cannot have objects of ours. It is called before the first read, since
+// reading makes the kernel create a table of the legacy variant.
 func (t *layer) unused() bool {
 	return t.have == nil && t.untouched() && t.tools.variant == VariantLegacy && !legacyTables(t.runner, t.family)[t.name]
 }
 
-// untouched is true while nothing is desired here, and nothing was.
+// untouched reports whether nothing is desired here, and nothing was.
 func (t *layer) untouched() bool {
 	return len(t.hooks) == 0 && (t.plan == nil || len(t.plan.units)+len(t.plan.hooks) == 0)
 }
 
 func (t *layer) program(what string) string { return t.tools.program(t.family, what) }
 
-// report reports what could not be programmed.
+// report adds what could not be programmed to the result.
 func (t *layer) report(res *table.Result) {
 	note := func(kind string, m map[string]error) {
 		for name, err := range m {
@@ -186,7 +186,7 @@ func (t *layer) count(wrote int) {
 	t.metrics.lines.WithLabelValues(labels...).Add(float64(wrote))
 }
 
-// makePlan works out what the table should look like; chains in good are tried although the kernel has refused them.
+// makePlan computes the desired contents of the table; chains for which good returns true are tried although the kernel has rejected them.
 func (t *layer) makePlan(good func(chain string) bool) *plan {
 	avoid := map[string]refused{}
 	for name, r := range t.refused {
@@ -205,7 +205,7 @@ func (t *layer) makePlan(good func(chain string) bool) *plan {
 	return p.run(t.hooks)
 }
 
-// forgetOldRefusals drops those of chains that have changed or gone.
+// forgetOldRefusals removes the records of chains that have changed or were removed.
 func (t *layer) forgetOldRefusals() {
 	maps.DeleteFunc(t.refused, func(name string, r refused) bool {
 		src := t.chains[name]
@@ -217,7 +217,7 @@ func (t *layer) forgetOldRefusals() {
 	})
 }
 
-// differ compares the present plan with the kernel.
+// differ returns a comparison of the current plan with the kernel's state.
 func (t *layer) differ(fresh bool) *differ {
 	return &differ{
 		plan: t.plan, have: t.have, fresh: fresh, mode: t.cfg.InsertMode,
@@ -226,7 +226,7 @@ func (t *layer) differ(fresh bool) *differ {
 	}
 }
 
-// parser reads this table's part of what iptables-save says.
+// parser returns a parser for this table's part of the output of iptables-save.
 func (t *layer) parser() *saveParser {
 	known := func(string) bool { return false }
 	if t.plan != nil {
@@ -236,7 +236,7 @@ func (t *layer) parser() *saveParser {
 	return newSaveParser(t.cfg.ChainPrefixes, known)
 }
 
-// read asks the kernel for the table.
+// read reads the table from the kernel.
 func (t *layer) read(ctx context.Context) error {
 	p := t.parser()
 	err := t.save(ctx, t.family, p.line, "-t", string(t.name))
@@ -249,7 +249,7 @@ func (t *layer) read(ctx context.Context) error {
 	return err
 }
 
-// learn takes over what was read.
+// learn stores the parsed state.
 func (t *layer) learn(p *saveParser) (err error) {
 	if t.have, err = p.state(); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (t *layer) learn(p *saveParser) (err error) {
 	return nil
 }
 
-// write runs iptables-restore. What it has changed is noted.
+// write runs iptables-restore and records the changes.
 func (t *layer) write(ctx context.Context, r *restore) error {
 	if r == nil {
 		return nil
@@ -287,7 +287,7 @@ func (t *layer) write(ctx context.Context, r *restore) error {
 	return nil
 }
 
-// probe writes nothing; if it fails, nothing can be written at all.
+// probe writes an empty change; if it fails, nothing can be written at all.
 func (t *layer) probe(ctx context.Context) error {
 	r := &restore{}
 	r.line(owner{}, "*", string(t.name))
@@ -295,7 +295,7 @@ func (t *layer) probe(ctx context.Context) error {
 	return t.write(ctx, r)
 }
 
-// ended is the program's failure, nil if err is something else.
+// ended returns the program's failure, or nil if err is another error.
 func ended(err error) *exitError {
 	var exit *exitError
 	errors.As(err, &exit)

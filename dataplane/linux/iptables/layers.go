@@ -2,7 +2,7 @@ package iptables
 
 import "contiv.dev/vswitch/dataplane/linux/table"
 
-// layerName is what iptables calls a layer: its table.
+// layerName is iptables' name of a layer: its table.
 type layerName string
 
 var layerNames = [...]layerName{table.Raw: "raw", table.Mangle: "mangle", table.NAT: "nat", table.Filter: "filter"}

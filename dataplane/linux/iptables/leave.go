@@ -6,20 +6,20 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// removals is what is known of chains that are not wanted.
+// removals holds the state of unwanted chains.
 type removals struct {
-	stuck   map[string]error // those that could not be removed
-	leaving map[string]bool  // those that no packet is on its way to any more
+	stuck   map[string]error // chains that could not be removed
+	leaving map[string]bool  // chains that no packet is being sent to any more
 }
 
-// goes reports whether a chain that is not wanted can be removed now. With the variant nft a packet that is on its way to a chain finds it as the
-// newest generation of rules has it, and once removed that is empty: the packet would pass. So nothing leads to a chain for a grace period before it
-// goes. The legacy variant replaces whole tables, and a packet keeps to one.
+// goes reports whether an unwanted chain can be removed now. In the variant nft, a packet that jumps to a chain finds the chain's newest
+// generation of rules. A removed chain is empty, so the packet would pass. So no rule refers to a chain for a grace period before it is
+// removed. The legacy variant replaces whole tables, and a packet uses one table throughout.
 func (t *layer) goes(chain string) bool {
 	return t.grace == nil || len(t.hooks) == 0 || t.leaving[chain]
 }
 
-// removeRest removes what nothing leads to any more, behind a grace period. The rules that are wanted are in place.
+// removeRest removes chains that no rule refers to any more, after a grace period. The desired rules are in place.
 func (b *Backend) removeRest(ctx context.Context, res *table.Result) {
 	waited := false
 	for _, t := range b.layers {
@@ -40,7 +40,7 @@ func (b *Backend) removeRest(ctx context.Context, res *table.Result) {
 	}
 }
 
-// surplus are the layer's chains that are not wanted.
+// surplus returns the layer's unwanted chains.
 func (t *layer) surplus() []string {
 	if t.have == nil || t.plan == nil || t.dirty {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// TestChainsGoLast: with the variant nft, a chain goes only when nothing leads to it and no packet is on its way to it any more, and so does a set that
-// it uses; also what another process has left. When nothing is desired all goes at once.
+// TestChainsGoLast: with the variant nft, a chain is removed only when no rule refers to it and no packet is being sent to it any more, and
+// so is a set that it uses; the same holds for chains of another process. If nothing is desired, everything is removed at once.
 func TestChainsGoLast(t *testing.T) {
 	r := newRig(t, Config{})
 	graces := 0

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errLocked is when another program holds iptables' lock for too long.
+// errLocked means that another program holds iptables' lock for too long.
 var errLocked = errors.New("another program holds the iptables lock")
 
-// lockArgs make iptables-restore wait for the lock itself.
+// lockArgs returns the arguments that make iptables-restore itself wait for the lock.
 func (e *env) lockArgs() []string {
 	if !e.tools.version.atLeast(restoreLocks) {
 		return nil
@@ -31,7 +31,7 @@ func (e *env) lockArgs() []string {
 	}
 }
 
-// lockEnv names the lock's path to iptables, if that is not the usual place.
+// lockEnv returns the variable with the lock's path, if it is not the default.
 func (e *env) lockEnv() []string {
 	if e.cfg.LockFilePath == defaultLockFile {
 		return nil
@@ -39,7 +39,7 @@ func (e *env) lockEnv() []string {
 	return []string{"XTABLES_LOCKFILE=" + e.cfg.LockFilePath}
 }
 
-// lock takes the lock for an iptables-restore that does not. The returned function lets go of it.
+// lock takes the lock for a version of iptables-restore that does not take it itself. The returned function releases it.
 func (e *env) lock(ctx context.Context) (release func(), err error) {
 	if e.tools.version.atLeast(restoreLocks) || e.cfg.LockTimeout <= 0 {
 		return func() {}, nil

@@ -10,19 +10,19 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// lowerer says chains of the model in the words of iptables. It is pure: what comes out depends on what goes in only.
+// lowerer translates chains of the model to iptables. It has no side effects: the output depends only on the input.
 type lowerer struct {
 	family  table.Family
 	layer   table.Layer
-	scratch [2]uint32 // single mark bits: all lists so far hold; this list holds
+	scratch [2]uint32 // single mark bits: all lists so far hold; the current list holds
 	random  bool      // iptables supports --random-fully
-	helpers string    // how the names of helper chains begin
+	helpers string    // prefix of the names of helper chains
 	setName func(id string) string
 
 	pieces []*piece
 }
 
-// chain lowers a chain to the piece of its name, and helpers.
+// chain translates a chain to a piece with its name, and helpers.
 func (l lowerer) chain(c table.Chain) ([]*piece, error) {
 	if err := word("chain", c.Name, maxChainName); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (l lowerer) chain(c table.Chain) ([]*piece, error) {
 	return l.sealed(), nil
 }
 
-// hook lowers the rules of a hook to a piece with the kernel chain's name, and helpers.
+// hook translates the rules of a hook to a piece with the kernel chain's name, and helpers.
 func (l lowerer) hook(kernelChain string, rules []table.Rule) ([]*piece, error) {
 	p := &piece{name: kernelChain}
 	l.pieces = []*piece{p}
@@ -80,7 +80,7 @@ func (l *lowerer) rule(p *piece, r table.Rule) error {
 	}
 	actions := r.Actions
 	if !repeatable(r, c, l.scratch) {
-		// The conditions must be looked at once only. A helper chain that is gone to (not called) ends as this chain would.
+		// The conditions must be evaluated only once. A helper chain that is entered by goto (not jump) ends as this chain would.
 		if actions, err = l.helper(r); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (l *lowerer) rule(p *piece, r table.Rule) error {
 	return l.emit(p, c.args, r.Match, actions)
 }
 
-// onceIsTwice is true when a packet that meets the actions twice is no worse off than one that does once.
+// onceIsTwice reports whether running the actions twice for a packet has the same effect as running them once.
 func onceIsTwice(actions []table.Action) bool {
 	if len(actions) == 0 {
 		return true
@@ -108,12 +108,12 @@ func onceIsTwice(actions []table.Action) bool {
 	return len(actions) == 1 && v != table.Log && v != table.Jump
 }
 
-// ofConnection is true for conditions on the connection to which a packet belongs.
+// ofConnection reports whether a match has conditions on the connection of a packet.
 func ofConnection(m table.Match) bool {
 	return m.CT != 0 || m.DNATed || len(m.CTOrigDst)+len(m.CTOrigSrc)+len(m.CTReplSrc) > 0
 }
 
-// repeatable is true when the rule's conditions, looked at before each action, hold each time if they did the first time.
+// repeatable reports whether the rule's conditions, evaluated again before each action, still hold if they held the first time.
 func repeatable(r table.Rule, c *conditions, scratch [2]uint32) bool {
 	m := r.Match
 	for i, a := range r.Actions {
@@ -141,10 +141,10 @@ func repeatable(r table.Rule, c *conditions, scratch [2]uint32) bool {
 	return true
 }
 
-// helper makes a chain of r's actions, and returns the action that leads there. Its name comes from its content.
+// helper creates a chain of r's actions, and returns the action that enters it. Its name is a hash of its content.
 func (l *lowerer) helper(r table.Rule) ([]table.Action, error) {
 	h := &piece{}
-	// Protocol decides what can be said about ports and how connections are rejected.
+	// Protocol determines how ports are written and how connections are rejected.
 	if err := l.emit(h, nil, table.Match{Protocol: r.Match.Protocol, NotProtocol: r.Match.NotProtocol}, r.Actions); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (l *lowerer) helper(r table.Rule) ([]table.Action, error) {
 	return []table.Action{{Verb: verb, Chain: h.name}}, nil
 }
 
-// lists appends to p the rules that leave the first scratch bit set if all of c's lists hold, and makes that a condition.
+// lists appends to p the rules that leave the first scratch bit set if all of c's lists hold, and adds this bit as a condition.
 func (l *lowerer) lists(p *piece, c *conditions) error {
 	if len(c.lists) == 0 {
 		return nil
@@ -172,7 +172,7 @@ func (l *lowerer) lists(p *piece, c *conditions) error {
 	if err := l.checkScratch(c); err != nil {
 		return err
 	}
-	// The first list that must hold sets the bit by itself.
+	// The first list that is not negated sets the bit directly.
 	start, first := all, slices.IndexFunc(c.lists, func(o list) bool { return !o.not })
 	if first >= 0 {
 		start = 0
@@ -183,7 +183,7 @@ func (l *lowerer) lists(p *piece, c *conditions) error {
 			p.add(c.lists[first].need, alternative, setMark(all, all))
 		}
 	}
-	clean := true // this list's bit is not set
+	clean := true // the bit of the current list is not set
 	for i, o := range c.lists {
 		switch {
 		case i == first:
@@ -231,7 +231,7 @@ func (p *piece) add(args ...string) {
 	p.rules = append(p.rules, strings.Join(words, " "))
 }
 
-// emit appends a rule for each action, under the conditions of args.
+// emit appends a rule with the conditions of args for each action.
 func (l *lowerer) emit(p *piece, args []string, m table.Match, actions []table.Action) error {
 	start := len(p.rules)
 	if len(actions) == 0 {

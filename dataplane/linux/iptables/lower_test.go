@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// gen makes random chains and packets over a small world, so that conditions often hold.
+// gen generates random chains and packets in a small world, so that conditions often hold.
 type gen struct {
 	*rand.Rand
 	family table.Family
@@ -116,7 +116,7 @@ func (g *gen) match() table.Match {
 	return m
 }
 
-// rule leads to chains of a higher number only.
+// rule returns a random rule that refers only to chains with a higher number.
 func (g *gen) rule(chain, chains int) table.Rule {
 	r := table.Rule{Match: g.match(), Comment: []string{"", "why", "a \"b\" \\c\nd"}[g.IntN(3)]}
 	target := fmt.Sprintf("cali-%d", chain+1+g.IntN(max(1, chains-chain-1)))
@@ -179,14 +179,14 @@ func (g *gen) packet() packet {
 	}
 	for _, id := range []string{"n0", "n1", "p0", "p1"} {
 		for _, dir := range []string{"src", "dst", "src,src", "dst,dst"} {
-			// Ports, and with them port sets, are of protocols that have them.
+			// Only packets of protocols with ports have ports, and can be in port sets.
 			p.inSet[ipset.Name(g.family, id)+" "+dir] = g.maybe(0.5) && (id[0] == 'n' || hasPorts(p.proto))
 		}
 	}
 	return p
 }
 
-// What iptables does with a packet is what the model says, for random chains of all layers.
+// iptables handles a packet as the model specifies, for random chains of all layers.
 func TestLoweringAgainstOracle(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -248,7 +248,7 @@ func dumpPieces(pieces map[string]*piece) string {
 	return b.String()
 }
 
-// Each packet gets to its interface's chain, or to the default, and meets few rules on the way.
+// Each packet reaches its interface's chain, or the default, and passes few rules before.
 func TestDispatch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	for _, n := range []int{0, 1, 2, 16, 17, 100, 2000} {
@@ -306,7 +306,7 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// What iptables would refuse, or take for something else, is refused with a reason.
+// Rules that iptables would reject, or interpret differently, are rejected with a reason.
 func TestRefusedByLowering(t *testing.T) {
 	port := []table.PortRange{{First: 80, Last: 80}}
 	filter := func(m table.Match, a ...table.Action) (table.Layer, table.Rule) {
@@ -361,7 +361,7 @@ func TestRefusedByLowering(t *testing.T) {
 	}
 }
 
-// Hashes tell position, content and chain.
+// Hashes depend on position, content and chain.
 func TestHashes(t *testing.T) {
 	a := hashRules("c", []string{"1", "2", "3"})
 	b := hashRules("c", []string{"1", "x", "3"})

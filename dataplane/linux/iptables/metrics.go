@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics mean what Felix's mean.
+// metrics has the meaning of Felix's metrics.
 type metrics struct {
 	restoreCalls, restoreErrors prometheus.Counter
 	saveCalls, saveErrors       prometheus.Counter
@@ -18,7 +18,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, prefix string) (*metrics, error) {
 	count, lines, seconds := "_total", "lines", "lock_acquire_seconds"
-	if prefix == "" { // Felix's
+	if prefix == "" { // Felix's names
 		prefix, count, lines, seconds = "felix_", "", "lines_executed", "lock_acquire_secs"
 	}
 	prefix += "iptables_"
@@ -55,7 +55,7 @@ func newMetrics(reg prometheus.Registerer, prefix string) (*metrics, error) {
 	return m, err
 }
 
-// register registers *c; if another instance has done so already, theirs is used.
+// register registers *c; if another instance has already registered this metric, *c becomes that one.
 func register[C prometheus.Collector](reg prometheus.Registerer, c *C, failed *error) {
 	err := reg.Register(*c)
 	var there prometheus.AlreadyRegisteredError

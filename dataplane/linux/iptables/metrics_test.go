@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// values are the registry's counters and gauges, by name and labels.
+// values returns the registry's counters and gauges, by name and labels.
 func values(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -30,7 +30,7 @@ func values(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// Felix's names tell what happens, and a second backend (the process's next, in tests) may share the registry.
+// Metrics with Felix's names show the events, and a second backend (the next process, in tests) may share the registry.
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	for range 2 {

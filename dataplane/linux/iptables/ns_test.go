@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// netns is a fresh namespace.
+// netns is a new namespace.
 type netns struct {
 	*testbed.Namespace
 	ns *nsdo.Namespace
@@ -66,7 +66,7 @@ func (n *netns) open(cfg Config) *Backend {
 	return b
 }
 
-// variants runs f with each variant that is installed.
+// variants runs f with each installed variant.
 func variants(t *testing.T, f func(t *testing.T, v Variant)) {
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
@@ -78,7 +78,7 @@ func variants(t *testing.T, f func(t *testing.T, v Variant)) {
 	}
 }
 
-// apply must succeed with everything in place.
+// apply calls Apply, which must succeed with everything in place.
 func apply(t testing.TB, b *Backend) table.Result {
 	t.Helper()
 	r := b.Apply(context.Background())

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// piece is one chain as iptables has it. A chain of the model becomes one piece, or several when it needs helpers. Pieces are
-// not changed once they are made.
+// piece is one chain in iptables' format. A chain of the model becomes one piece, or several if it needs helpers. Pieces are immutable once
+// they are sealed.
 type piece struct {
 	name   string
 	rules  []string   // arguments of -A after the chain's name, without the hash comment
 	hashes []ruleHash // of each rule, see hashRules
-	chains []string   // that rules jump or go to
+	chains []string   // that rules jump or go to, by name
 	sets   []setRef   // that rules refer to
 }
 
-// setRef is a set, and the name in the kernel under which rules refer to it.
+// setRef is a set, and its name in the kernel, which rules use.
 type setRef struct{ id, name string }
 
-// ruleHash identifies a rule and its position in its chain: it depends on the chain's name and all rules before. Equal hashes
-// at some position mean equal chains up to there, so a chain read from the kernel is compared without understanding it.
+// ruleHash identifies a rule and its position in its chain: it depends on the chain's name and all rules before. Equal hashes at a position
+// mean equal chains up to there, so a chain read from the kernel can be compared without parsing it.
 type ruleHash [16]byte
 
-// hashPrefix starts the comment that carries a rule's hash.
+// hashPrefix starts the comment that contains a rule's hash.
 const hashPrefix = "cv:"
 
-// hashRules are the hashes of a chain's rules: 96 bits of SHA-256 over the chain's name, the hash before and the rule.
+// hashRules returns the hashes of a chain's rules: 96 bits of SHA-256 over the chain's name, the previous hash and the rule.
 func hashRules(chain string, rules []string) []ruleHash {
 	if len(rules) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func hashRules(chain string, rules []string) []ruleHash {
 	return out
 }
 
-// fill gives an empty chain a rule that changes nothing. Its hash says that the chain is ours, whatever its name.
+// fill adds a rule without effect to an empty chain. The rule's hash marks the chain as ours, regardless of its name.
 func (p *piece) fill() {
 	if len(p.rules) == 0 {
 		p.rules = []string{"-j RETURN"}
@@ -62,13 +62,13 @@ func (p *piece) seal() {
 	p.sets = slices.Compact(p.sets)
 }
 
-// same reports whether two lists of hashes stand for the same rules.
+// same reports whether two lists of hashes identify the same rules.
 func same(a, b []ruleHash) bool {
 	return len(a) == len(b) && (len(a) == 0 || a[len(a)-1] == b[len(b)-1])
 }
 
-// stub is what stands for a chain that cannot be programmed: nothing gets through it. In the nat layer, which cannot drop,
-// nothing is translated.
+// stub returns the replacement of a chain that cannot be programmed: it drops everything. In the nat layer, which cannot drop, it
+// translates nothing.
 func stub(l layerName, chain string) *piece {
 	p := &piece{name: chain}
 	if l != "nat" {

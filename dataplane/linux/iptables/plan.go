@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// source is a chain as it was given.
+// source is a desired chain as the caller passed it.
 type source struct {
 	chain    table.Chain
 	dispatch *table.Dispatch
@@ -19,7 +19,7 @@ type source struct {
 	err     error    // why there are no pieces
 }
 
-// lower makes the pieces, once, or again when sets are called something else now.
+// lower translates the chain to pieces: the first time, and again if names of sets have changed.
 func (s *source) lower(l lowerer) {
 	if s.lowered && !slices.ContainsFunc(s.pieces, func(p *piece) bool { return p.renamed(l.setName) }) {
 		return
@@ -32,12 +32,12 @@ func (s *source) lower(l lowerer) {
 	}
 }
 
-// renamed reports whether a set that the piece refers to has another name now.
+// renamed reports whether the name of a set that the piece refers to has changed.
 func (p *piece) renamed(name func(id string) string) bool {
 	return slices.ContainsFunc(p.sets, func(s setRef) bool { return name(s.id) != s.name })
 }
 
-// fingerprint is different when the pieces are.
+// fingerprint returns a value that identifies the pieces.
 func (s *source) fingerprint() string {
 	var b []byte
 	for _, p := range s.pieces {
@@ -49,20 +49,20 @@ func (s *source) fingerprint() string {
 	return string(b)
 }
 
-// refused is a chain that the kernel did not take.
+// refused is a chain that the kernel rejected.
 type refused struct {
 	fingerprint string
 	err         error
 }
 
-// plan is what a table should look like: the chains that the hooks lead to. A chain that cannot be programmed is there as a
-// stub, so that those which lead to it can be.
+// plan is the desired contents of a table: the chains that the hooks refer to, directly or indirectly. A chain that cannot be programmed is
+// replaced by a stub, so that chains that refer to it can be programmed.
 type plan struct {
-	units  []*unit // those that a unit leads to come before it
+	units  []*unit // in order: a unit follows those that it refers to
 	pieces map[string]*piece
 	hooks  map[string]*piece // by the kernel chain's name
 	broken map[string]error  // by chain
-	// badHooks cannot be programmed. What the kernel has there stays.
+	// badHooks cannot be programmed. The kernel's rules there remain unchanged.
 	badHooks map[string]error
 }
 
@@ -72,7 +72,7 @@ type unit struct {
 	pieces []*piece
 }
 
-// planner makes a plan.
+// planner computes a plan.
 type planner struct {
 	*plan
 	lower    lowerer
@@ -132,7 +132,7 @@ func (p *planner) add(u *unit) {
 	p.units = append(p.units, u)
 }
 
-// visit adds a chain to the plan, after those that it leads to. It returns an error if nothing may lead to it.
+// visit adds a chain to the plan, after the chains that it refers to. It returns an error if no rule may refer to the chain.
 func (p *planner) visit(name string) error {
 	switch {
 	case p.visiting[name]:
@@ -163,7 +163,7 @@ func (p *planner) visit(name string) error {
 	return nil
 }
 
-// contents are a chain's pieces; with an error when they must not be programmed.
+// contents returns a chain's pieces, and an error if they must not be programmed.
 func (p *planner) contents(name string) ([]*piece, error) {
 	src := p.chains[name]
 	switch {
@@ -185,8 +185,8 @@ func (p *planner) contents(name string) ([]*piece, error) {
 	return src.pieces, nil
 }
 
-// references visits what pieces lead to, and checks the sets they need. One interface without a chain is no reason to cut off
-// all others: with standIn a chain that is not defined is there as a stub.
+// references visits the chains that pieces refer to, and checks the sets they need. With standIn, an undefined chain becomes a stub: one
+// interface without a chain must not block all others.
 func (p *planner) references(pieces []*piece, standIn bool) error {
 	own := make(map[string]bool, len(pieces))
 	for _, x := range pieces {

@@ -11,11 +11,11 @@ const (
 	maxIface     = 15
 	maxComment   = 200 // 255 in the kernel; quoting doubles it at worst
 	maxLogPrefix = 29
-	maxRule      = 8000 // a line of iptables-restore has at most 10240, and words are counted too
+	maxRule      = 8000 // a line of iptables-restore has at most 10240 bytes, and words are counted too
 	maxWords     = 240
 )
 
-// quote makes one word of s for iptables-restore. Control characters, line ends above all, become spaces: no text can end a
+// quote returns s as one word for iptables-restore. Control characters, above all line ends, become spaces, so that a text cannot end a
 // line and begin another.
 func quote(s string, limit int) string {
 	var b strings.Builder
@@ -38,10 +38,10 @@ func quote(s string, limit int) string {
 	return b.String()
 }
 
-// commentArg is a match that carries a text; it matches everything.
+// commentArg returns a match that contains a text; it matches every packet.
 func commentArg(text string) string { return "-m comment --comment " + quote(text, maxComment) }
 
-// word checks that s, a name, is one word that iptables takes for nothing else.
+// word returns an error unless the name s is one word that iptables does not interpret in another way.
 func word(what, s string, limit int) error {
 	switch {
 	case s == "":

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Random changes, faults and vandalism end as one write of the outcome does.
+// Random changes, faults and changes by other programs end in the same state as one write of the result.
 func TestRandomEdits(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

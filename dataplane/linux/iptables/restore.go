@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// rewriteMax is the length up to which a chain is rewritten as a whole when the kernel's state was not read just before:
-// rewriting does not depend on what is there.
+// rewriteMax is the maximum length of chains that are rewritten completely if the kernel's state was not read just before. Rewriting does
+// not depend on the kernel's state.
 const rewriteMax = 256
 
-// restore is an input for iptables-restore, and what it changes.
+// restore is an input for iptables-restore, with the changes that it makes.
 type restore struct {
 	text   bytes.Buffer
 	owners []owner // of each line
@@ -22,37 +22,36 @@ type restore struct {
 	writes  int
 }
 
-// owner reports what a line is for.
+// owner describes the object that a line is for.
 type owner struct {
 	unit   string // a chain of the model
 	hook   string // a chain of the kernel
-	delete string // a chain that goes
+	delete string // a chain that is removed
 }
 
 // differ compares a plan with the kernel's state.
 type differ struct {
 	plan  *plan
 	have  *kernelState
-	fresh bool // have was read just now
+	fresh bool // have was just read
 	mode  InsertMode
 
-	// While the culprit of a failure is looked for, only some things are changed; chains that must be there, but are not yet,
-	// are made as stubs.
+	// While the cause of a failure is searched for, only some objects are changed; missing chains that they need are created as stubs.
 	only    map[string]bool // units; nil: all
 	noHooks bool
 	stub    func(chain string) *piece
-	// goes chooses among the chains that are not wanted; nil: all.
+	// goes selects the unwanted chains to remove; nil: all.
 	goes func(chain string) bool
 }
 
-// run makes the input. It is nil when nothing is to be done.
+// run returns the input, or nil if there is nothing to do.
 func (d *differ) run(l layerName) *restore {
 	r := &restore{chains: map[string][]ruleHash{}, hooks: map[string]*piece{}}
 	r.line(owner{}, "*", string(l))
 	changed := d.changed(r)
 	gone := d.surplus()
 	for _, name := range gone {
-		r.line(owner{delete: name}, ":", name, " - [0:0]") // empty, so that they do not hold each other
+		r.line(owner{delete: name}, ":", name, " - [0:0]") // emptied first, so that they do not refer to each other
 	}
 	for _, c := range changed {
 		d.rules(r, c)
@@ -72,7 +71,7 @@ func (d *differ) run(l layerName) *restore {
 	return r
 }
 
-// change is a chain to write: rules from keep on.
+// change is a chain to write: the rules from index keep on.
 type change struct {
 	owner owner
 	piece *piece
@@ -80,7 +79,7 @@ type change struct {
 	have  int // rules that the kernel has
 }
 
-// changed finds the chains that differ, and declares those that are new or rewritten.
+// changed returns the chains that differ, and declares those that are new or rewritten.
 func (d *differ) changed(r *restore) []change {
 	var out []change
 	missing := map[string]bool{}
@@ -135,10 +134,11 @@ func (d *differ) compare(r *restore, o owner, p *piece) (change, bool) {
 	return c, true
 }
 
-// intact is true when all hashes are equal. The last hash proves what we wrote, but not what another program has changed.
+// intact reports whether all hashes are equal. Comparing the last hash suffices for rules that we wrote, but not for changes by another
+// program.
 func intact(have, want []ruleHash) bool {
 	if len(have) == 0 || &have[0] == &want[0] {
-		return true // noted when it was written
+		return true // recorded when it was written
 	}
 	return slices.Equal(have, want)
 }
@@ -160,10 +160,10 @@ func (d *differ) rules(r *restore, c change) {
 	}
 }
 
-// hashArg is the comment that begins each rule.
+// hashArg returns the comment with the hash, which is the first in each rule.
 func hashArg(h ruleHash) string { return `-m comment --comment "` + hashPrefix + string(h[:]) + `" ` }
 
-// hooks puts our rules where they belong in the kernel's chains, if they are not there.
+// hooks writes our rules into the kernel's chains, unless they are already there in the right position.
 func (d *differ) hooks(r *restore) {
 	names := map[string]bool{}
 	for name := range d.plan.hooks {
@@ -185,7 +185,7 @@ func (d *differ) hooks(r *restore) {
 		}
 		o := owner{hook: name}
 		for _, old := range d.have.hooks[name].ours {
-			r.line(o, "-D ", name, " ", old.text) // by its text: a position may be another's by now
+			r.line(o, "-D ", name, " ", old.text) // by its text: the position may belong to another rule by now
 			r.writes++
 		}
 		for i := range want.rules {
@@ -201,7 +201,7 @@ func (d *differ) hooks(r *restore) {
 	}
 }
 
-// inOrder is true when our rules are as wanted, and in insert mode the first of all.
+// inOrder reports whether our rules are as desired and, in insert mode, the first of all.
 func (h hookState) inOrder(want []ruleHash, mode InsertMode) bool {
 	if len(h.ours) != len(want) {
 		return false
@@ -214,7 +214,7 @@ func (h hookState) inOrder(want []ruleHash, mode InsertMode) bool {
 	return true
 }
 
-// surplus are the chains that are ours and not wanted.
+// surplus returns the chains that are ours and not wanted.
 func (d *differ) surplus() []string {
 	var out []string
 	for name := range d.have.chains {
@@ -234,7 +234,7 @@ func (r *restore) line(o owner, parts ...string) {
 	r.owners = append(r.owners, o)
 }
 
-// applyTo notes in have what the input has changed.
+// applyTo records the input's changes in have.
 func (r *restore) applyTo(have *kernelState) {
 	for name, hashes := range r.chains {
 		have.chains[name] = hashes

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// What happens to packets is the same with all backends.
+// Packets are handled in the same way with all backends.
 func TestPackets(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
 		tabletest.Run(t, func(t *testing.T, ns *nsdo.Namespace) table.Backend {
@@ -24,7 +24,7 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// dumper adds the kernel's state in the variant that is tested, without counters and tables that have nothing in them.
+// dumper adds the kernel's state in the tested variant, without counters and empty tables.
 type dumper struct {
 	*Backend
 	ns *nsdo.Namespace

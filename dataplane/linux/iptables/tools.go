@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// tools are the iptables programs in use.
+// tools describes the iptables programs in use.
 type tools struct {
 	variant Variant
 	base    string // "iptables-nft", "iptables-legacy" or "iptables"
@@ -22,7 +22,7 @@ type tools struct {
 // version of iptables: major, minor, patch.
 type version [3]int
 
-// Versions that made a difference. Before 1.6.2 iptables-restore did not take the lock and did not know --random-fully.
+// Versions with relevant differences. Before 1.6.2 iptables-restore did not take the lock and did not support --random-fully.
 var restoreLocks = version{1, 6, 2}
 
 func (v version) atLeast(o version) bool {
@@ -44,7 +44,7 @@ func (t tools) program(f table.Family, what string) string {
 
 var errNoIPTables = errors.New("iptables is not installed: install it, or choose the nftables backend")
 
-// findTools decides which programs to use.
+// findTools selects the programs to use.
 func findTools(ctx context.Context, r runner, want Variant) (tools, error) {
 	byDefault, err := askVersion(ctx, r, "iptables")
 	if err != nil && !errors.Is(err, errNoIPTables) {
@@ -81,7 +81,7 @@ func findTools(ctx context.Context, r runner, want Variant) (tools, error) {
 	return nft, nil
 }
 
-// otherTools are the programs of the variant that is not in use, if they are installed.
+// otherTools returns the programs of the variant that is not in use, if they are installed.
 func otherTools(ctx context.Context, r runner, used tools) (tools, bool) {
 	other := VariantNFT
 	if used.variant == VariantNFT {
@@ -117,12 +117,12 @@ func askVersion(ctx context.Context, r runner, program string) (tools, error) {
 	return t, nil
 }
 
-// countRules is how many rules the variant has in both families; what cannot be listed counts as none.
+// countRules returns the number of rules of the variant in both families; a table that cannot be listed counts as empty.
 func countRules(ctx context.Context, r runner, t tools) int {
 	n := 0
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
 		if t.variant == VariantLegacy && len(legacyTables(r, f)) == 0 {
-			continue // asking would make the kernel set them up
+			continue // reading would make the kernel create them
 		}
 		err := r.run(ctx, command{program: t.program(f, "-save"), line: func(l []byte) {
 			if bytes.HasPrefix(l, []byte("-A ")) {
@@ -136,7 +136,7 @@ func countRules(ctx context.Context, r runner, t tools) int {
 	return n
 }
 
-// legacyTables are the tables of the legacy variant that are in use.
+// legacyTables returns the tables of the legacy variant that are in use.
 func legacyTables(r runner, f table.Family) map[layerName]bool {
 	file := "ip_tables_names"
 	if f == table.IPv6 {

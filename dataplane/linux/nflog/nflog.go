@@ -33,26 +33,26 @@ const (
 	sizeofNfGenMsg = 4
 )
 
-// buffer is what the kernel keeps for us, in bytes. More than it has room for is lost, which Watch does not mind.
+// buffer is the size in bytes of the kernel's receive buffer for us. Packets beyond it are lost, which Watch tolerates.
 const buffer = 256 << 10
 
-// batch is how many packets the kernel collects into one message, for batchTime hundredths of a second at most.
+// batch is the number of packets that the kernel collects into one message. It waits for batchTime hundredths of a second at most.
 const (
 	batch     = 32
 	batchTime = 20
 )
 
-// Packet is what a rule has sent.
+// Packet is a packet that a rule has sent.
 type Packet struct {
 	Prefix string // of the rule
-	Data   []byte // the packet from the network header on, as much as the rule sends; not to be kept
+	Data   []byte // the packet from the network header on, as much as the rule sends; valid only during the call
 }
 
 // Watcher receives the packets of a group.
 type Watcher struct{ events *netlink.Events }
 
-// Open binds to a group of a namespace; nil is the own one. bytes is how much of each packet is wanted. The error says, for example, that the
-// kernel has no nfnetlink_log, or that another program has the group.
+// Open binds to a group of a namespace; nil means that of the process. bytes is the number of bytes wanted of each packet. An error
+// reports, for example, that the kernel has no nfnetlink_log, or that another program has bound to the group.
 func Open(ns *nsdo.Namespace, group uint16, bytes uint32) (*Watcher, error) {
 	e, err := netlink.Listen(ns, unix.NETLINK_NETFILTER, buffer)
 	if err != nil {
@@ -65,7 +65,7 @@ func Open(ns *nsdo.Namespace, group uint16, bytes uint32) (*Watcher, error) {
 	return w, nil
 }
 
-// bind waits for the kernel's answer.
+// bind binds to the group and waits for the kernel's answer.
 func (w *Watcher) bind(group uint16, bytes uint32) error {
 	header := append([]byte{unix.AF_UNSPEC, 0}, binary.BigEndian.AppendUint16(nil, group)...)
 	var b netlink.Batch
@@ -82,7 +82,7 @@ func (w *Watcher) bind(group uint16, bytes uint32) error {
 	return w.ask(&b)
 }
 
-// answerWait bounds the wait for the kernel's answer.
+// answerWait limits the wait for the kernel's answer.
 const answerWait = 2 * time.Second
 
 func (w *Watcher) ask(b *netlink.Batch) error {
@@ -97,7 +97,7 @@ func (w *Watcher) ask(b *netlink.Batch) error {
 	for !answered {
 		err := w.events.Receive(func(typ uint16, payload []byte) {
 			if typ != unix.NLMSG_ERROR || len(payload) < 4 {
-				return // a packet already
+				return // a packet that arrived before the answer
 			}
 			answered = true
 			if errno := -int32(binary.NativeEndian.Uint32(payload)); errno != 0 {
@@ -111,10 +111,10 @@ func (w *Watcher) ask(b *netlink.Batch) error {
 	return errors.Join(failure, w.events.SetDeadline(time.Time{}))
 }
 
-// Close ends Watch.
+// Close closes the socket and ends Watch.
 func (w *Watcher) Close() error { return w.events.Close() }
 
-// Watch hands over packets until ctx ends. What comes faster than it is taken is lost.
+// Watch calls each for every packet until ctx ends. Packets that arrive faster than they are handled are lost.
 func (w *Watcher) Watch(ctx context.Context, each func(Packet)) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.events.SetDeadline(time.Unix(1, 0)) }) // fails only once it is closed
 	defer stop()

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// TestWatch: packets that a rule sends arrive with their prefix, and as much of them as asked for. A second program gets an error.
+// TestWatch: packets that a rule sends arrive with their prefix, and with the requested number of bytes. A second program gets an error.
 func TestWatch(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skip("there is no nft here")

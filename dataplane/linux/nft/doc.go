@@ -1,16 +1,14 @@
-// Package nft programs the kernel's nf_tables. It speaks netlink itself, without the nft tool and without a library: what an Apply changes
-// is one transaction over sets, maps, chains and rules, which packets see all at once or not at all, and which the kernel acknowledges
-// once.
+// Package nft programs the kernel's nf_tables. It uses netlink directly, without the nft tool and without a library. An Apply is one
+// transaction over sets, maps, chains and rules: packets see all of its changes at once or none, and the kernel acknowledges it once.
 //
 //	wire      netlink messages, transactions, listings and expressions
 //	policy    a table.Backend: chains, rules and sets in the tables contiv
 //	services  services, in the tables contiv-services
 //
-// policy and services stand on wire and have nothing of each other: so neither makes the kernel look at the other's tables again when
-// rules change. They may share the sockets: the kernel takes a third longer for a large transaction of which it has to inform any
-// listener, even ourselves.
+// policy and services use wire and do not depend on each other: neither makes the kernel check the other's tables again when rules change.
+// They may share the sockets: a large transaction takes the kernel a third longer if it has to notify any listener, even ourselves.
 //
-// A transaction says for which generation of the kernel's rules it is, so that it never meets other objects than those it was made for.
-// Every rule carries a hash of what it does in its user data: that is how a restart finds that nothing has to be written. The owner flag
-// of tables is not used, because the rules have to survive the process.
+// A transaction names the generation of the kernel's rules that it is based on, so that it never applies to other objects than those it was
+// made for. Every rule has a hash of its contents in its user data, so that after a restart the driver finds that nothing has to be written.
+// The owner flag of tables is not used, because the rules must persist when the process ends.
 package nft

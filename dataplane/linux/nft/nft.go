@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Supported is nil if the kernel has all that policy and services use of nf_tables. Nothing is changed: what is needed is asked for in
-// transactions that the kernel cannot complete, and so undoes.
+// Supported returns nil if the kernel has all features of nf_tables that policy and services use. Nothing is changed: the features are
+// tested in transactions that the kernel cannot complete and therefore reverts.
 func Supported(ns *nsdo.Namespace) error {
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
 		if err := errors.Join(policy.Supported(ns, f), services.Supported(ns, f)); err != nil {

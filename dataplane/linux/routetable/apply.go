@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxErrors is how many failed routes an error names.
+// maxErrors is the maximum number of failed routes that an error names.
 const maxErrors = 8
 
-// work is what comes up during one Apply.
+// work holds the state of one Apply.
 type work struct {
 	errs    []error
 	failed  int
-	clashes []*entry // something else is in the way
+	clashes []*entry // routes whose place another route has
 	held    []*entry
 	flush   []netip.Addr
 }
 
-// Apply writes what differs. Every route that fails does so for itself: the error names them, and they are tried again at the
-// next Apply. A link that is down or gone is not an error, its routes wait.
+// Apply writes the differences. Routes fail independently: the error names the failed ones, and the next Apply retries them. A link that is
+// down or missing is not an error; its routes wait.
 func (t *Table) Apply(ctx context.Context) error {
 	if t.kernel == nil {
 		k, err := t.open()
@@ -42,7 +42,7 @@ func (t *Table) Apply(ctx context.Context) error {
 	return err
 }
 
-// failedRoutes says that routes failed while the kernel answered.
+// failedRoutes means that routes failed although the kernel answered.
 type failedRoutes struct{ error }
 
 func (f failedRoutes) Unwrap() error { return f.error }
@@ -69,7 +69,7 @@ func (t *Table) apply(ctx context.Context) error {
 		err = t.resolveClashes(ctx, w)
 	}
 	if t.flush != nil {
-		t.flush.add(w.flush) // whatever has failed: these routes are gone
+		t.flush.add(w.flush) // regardless of failures: these routes are removed
 	}
 	if err == nil {
 		err = t.putHeld(ctx, w)
@@ -81,7 +81,7 @@ func (t *Table) apply(ctx context.Context) error {
 	return w.err()
 }
 
-// wakeResting looks again at the routes that are left for their time of grace, when the first such time is over.
+// wakeResting checks the routes in their time of grace again when the first such time is over.
 func (t *Table) wakeResting() {
 	if t.again.IsZero() || t.now().Before(t.again) {
 		return
@@ -95,7 +95,7 @@ func (t *Table) wakeResting() {
 	t.resting, t.again = t.resting[:0], time.Time{}
 }
 
-// tidyTodo leaves in the list what still differs.
+// tidyTodo keeps in the list the entries that still differ.
 func (t *Table) tidyTodo() {
 	rest := t.todo[:0]
 	for _, e := range t.todo {
@@ -110,7 +110,7 @@ func (t *Table) tidyTodo() {
 	t.todo = rest
 }
 
-// exec carries out a plan and notes what the kernel has then.
+// exec executes a plan and records the resulting state of the kernel.
 func (t *Table) exec(ctx context.Context, w *work, p *plan) error {
 	if len(p.ops) == 0 {
 		return nil
@@ -137,17 +137,17 @@ func (t *Table) exec(ctx context.Context, w *work, p *plan) error {
 	return nil
 }
 
-// isGone says that what was to be removed is not there, or its link is not.
+// isGone reports whether the object to remove, or its link, does not exist.
 func isGone(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || isLinkGone(err)
 }
 
-// isLinkGone says that the link vanished, or was disabled, before we heard of it.
+// isLinkGone reports whether the link was removed or disabled before we were notified.
 func isLinkGone(err error) bool {
 	return errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENETDOWN) || errors.Is(err, unix.ENXIO)
 }
 
-// deleted notes the outcome of a deletion; e is nil for a stray.
+// deleted records the result of a deletion; e is nil for a stray.
 func (t *Table) deleted(w *work, o *op, e *entry, err error) {
 	if err != nil && !isGone(err) {
 		w.fail(fmt.Errorf("remove route %s: %w", t.describe(o.route), err))
@@ -156,7 +156,7 @@ func (t *Table) deleted(w *work, o *op, e *entry, err error) {
 		}
 		return
 	}
-	if e == nil { // a stray, of a destination that may be wanted: see planStray
+	if e == nil { // a stray, for a destination that may be wanted: see planStray
 		if claimed := t.entries[o.route.dst]; o.route.host() && (claimed == nil || len(claimed.claims) == 0) {
 			t.forget(&w.flush, o.route.dst.Addr())
 		}
@@ -171,7 +171,7 @@ func (t *Table) deleted(w *work, o *op, e *entry, err error) {
 	}
 }
 
-// put notes the outcome of adding or replacing a route.
+// put records the result of adding or replacing a route.
 func (t *Table) put(w *work, o *op, e *entry, err error) {
 	switch {
 	case err == nil:
@@ -209,8 +209,8 @@ func (t *Table) neighWritten(w *work, o *op, n *neighbour, err error) {
 	}
 }
 
-// resolveClashes looks what is in the way of new routes. What is ours, or over the same link, is replaced: the CNI plugin may
-// have added it. The rest belongs to others and stays.
+// resolveClashes determines which routes are in the place of new ones. Routes that are ours, or over the same link, are replaced, since the
+// CNI plugin may have added them. All others belong to other programs and are kept.
 func (t *Table) resolveClashes(ctx context.Context, w *work) error {
 	if len(w.clashes) == 0 {
 		return nil
@@ -251,7 +251,7 @@ func (t *Table) resolveClashes(ctx context.Context, w *work) error {
 	return nil
 }
 
-// holders finds which routes, of any owner, have the destinations of some entries.
+// holders returns the existing routes, of any owner, with the destinations of the given entries.
 func (t *Table) holders(of []*entry) (map[netip.Prefix]route, error) {
 	wanted := make(map[netip.Prefix]bool, len(of))
 	for _, e := range of {
@@ -270,7 +270,7 @@ func (t *Table) holders(of []*entry) (map[netip.Prefix]route, error) {
 	return out, nil
 }
 
-// putHeld adds the routes whose addresses' old connections had to be forgotten first.
+// putHeld adds the routes that had to wait until the old connections of their addresses were removed.
 func (t *Table) putHeld(ctx context.Context, w *work) error {
 	if len(w.held) == 0 {
 		return nil
@@ -283,7 +283,7 @@ func (t *Table) putHeld(ctx context.Context, w *work) error {
 			select {
 			case <-done:
 			case <-limit.C:
-				limit.Reset(0) // the others are not waited for either
+				limit.Reset(0) // do not wait for the others either
 				w.fail(fmt.Errorf("add route %s: connections of the address's last owner are still being forgotten",
 					t.describe(e.goal)))
 				continue
@@ -302,7 +302,7 @@ func (t *Table) putHeld(ctx context.Context, w *work) error {
 	return nil
 }
 
-// failClashes gives up, for this time, routes that something has got in the way of again.
+// failClashes reports routes whose place was taken again as failed; the next Apply retries them.
 func (w *work) failClashes(t *Table) {
 	for _, e := range w.clashes {
 		w.fail(fmt.Errorf("add route %s: %w; what is in its way is looked at next time", t.describe(e.goal), unix.EEXIST))

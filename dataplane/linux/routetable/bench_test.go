@@ -41,7 +41,7 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// BenchmarkRestart finds 10 000 routes as they should be.
+// BenchmarkRestart finds 10 000 routes as desired.
 func BenchmarkRestart(b *testing.B) {
 	ns, index := benchNet(b)
 	targets := many(benchRoutes, "cali0")
@@ -82,7 +82,7 @@ func BenchmarkOne(b *testing.B) {
 	}
 }
 
-// BenchmarkFloor is what cannot be done better: 10 000 requests, encoded beforehand, in sends of 512.
+// BenchmarkFloor measures the minimum: 10 000 requests, encoded beforehand, in sends of 512.
 func BenchmarkFloor(b *testing.B) {
 	ns, index := benchNet(b)
 	conn, err := netlink.Dial(ns.Namespace, unix.NETLINK_ROUTE, defaultTimeout)
@@ -102,7 +102,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// BenchmarkIPBatch is what the ip command does.
+// BenchmarkIPBatch does the same with the ip command.
 func BenchmarkIPBatch(b *testing.B) {
 	ns, _ := benchNet(b)
 	var text strings.Builder

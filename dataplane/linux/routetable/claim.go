@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// claim is a target as an owner wants it. It is comparable.
+// claim is a target of one class. It is comparable.
 type claim struct {
 	class  string
 	dst    netip.Prefix
@@ -28,7 +28,7 @@ type claim struct {
 	hasMAC bool
 }
 
-// claimOf checks a target.
+// claimOf converts and validates a target.
 func claimOf(class string, f table.Family, t *Target) (claim, error) {
 	c := claim{class: class, dst: t.CIDR.Masked(), gw: t.GW, onLink: t.OnLink, src: t.Src, mtu: uint32(max(t.MTU, 0))}
 	is := func(a netip.Addr) bool { return a.Is4() == (f == table.IPv4) && !a.Is4In6() }
@@ -65,7 +65,7 @@ func claimOf(class string, f table.Family, t *Target) (claim, error) {
 	return c, nil
 }
 
-// neighbour is the address that the claim's MAC is for.
+// neighbour returns the address that the claim's MAC belongs to.
 func (c *claim) neighbour() netip.Addr {
 	if c.gw.IsValid() {
 		return c.gw
@@ -73,27 +73,27 @@ func (c *claim) neighbour() netip.Addr {
 	return c.dst.Addr()
 }
 
-// entry is all that is known of a destination.
+// entry is the state of a destination.
 type entry struct {
 	dst    netip.Prefix
 	claims []claim  // in order of precedence
-	room   [1]claim // for them, as there is mostly one
+	room   [1]claim // memory for claims, as there is mostly one
 
-	goal    route  // what the kernel is to have, if wanted
+	goal    route  // the route that the kernel must have, if wanted
 	goalVia string // the link's name
 	wanted  bool
-	waitFor []int    // the links that claims wait for, if not wanted: what the kernel has over them stays
-	neigh   neighKey // that the goal uses; zero: none
+	waitFor []int    // if not wanted: the links that claims wait for; the kernel's routes over them are kept
+	neigh   neighKey // neighbour that the goal uses; zero: none
 
-	actual route // what the kernel has of ours, if there
+	actual route // our route in the kernel, if there
 	there  bool
-	known  bool // there was a claim: its route may go at once. Others have a time of grace.
+	known  bool // there was a claim: the route may be removed at once. Unknown routes have a time of grace.
 
-	// servedBy is the link whose owner has had the address, if served: another one must not continue its connections.
+	// servedBy is the link whose owner has had the address, if served: another owner must not continue its connections.
 	served   bool
 	servedBy servant
 
-	changed, todo, resting bool // is in the table's list of that name
+	changed, todo, resting bool // the entry is in the table's list of this name
 }
 
 type servant struct {
@@ -101,10 +101,10 @@ type servant struct {
 	index int
 }
 
-// servant is the link that the goal is for.
+// servant returns the link that the goal is for.
 func (e *entry) servant() servant { return servant{e.goalVia, e.goal.index} }
 
-// differs says that the kernel is to be changed, or connections forgotten.
+// differs reports whether the kernel must be changed, or connections removed.
 func (e *entry) differs() bool {
 	if e.wanted {
 		return !e.there || e.actual != e.goal
@@ -115,12 +115,12 @@ func (e *entry) differs() bool {
 	return len(e.claims) == 0 && e.served
 }
 
-// idle says that there is nothing to remember.
+// idle reports whether the entry can be dropped.
 func (e *entry) idle() bool {
 	return len(e.claims) == 0 && !e.there && !e.changed && !e.todo && !e.resting
 }
 
-// addClaim adds a claim unless it is there.
+// addClaim adds a claim unless it exists.
 func (e *entry) addClaim(c claim) (added bool) {
 	at, found := slices.BinarySearchFunc(e.claims, c, compareClaims)
 	if !found {
@@ -129,7 +129,7 @@ func (e *entry) addClaim(c claim) (added bool) {
 	return !found
 }
 
-// dropClaim removes a claim if it is there.
+// dropClaim removes a claim if it exists.
 func (e *entry) dropClaim(c claim) (dropped bool) {
 	at := slices.Index(e.claims, c)
 	if at >= 0 {
@@ -138,7 +138,7 @@ func (e *entry) dropClaim(c claim) (dropped bool) {
 	return at >= 0
 }
 
-// wants reports whether any owner wants the destination over a link.
+// wants reports whether any class claims the destination over a link.
 func (e *entry) wants(iface string) bool {
 	return slices.ContainsFunc(e.claims, func(c claim) bool { return c.iface == iface })
 }
@@ -154,7 +154,7 @@ func compareBool(x, y bool) int {
 	}
 }
 
-// compareClaims orders by precedence; only claims that are the same compare equal.
+// compareClaims orders claims by precedence; only identical claims compare equal.
 func compareClaims(x, y claim) int {
 	return cmp.Or(strings.Compare(x.class, y.class), strings.Compare(x.iface, y.iface), x.gw.Compare(y.gw),
 		cmp.Compare(x.typ, y.typ), cmp.Compare(x.mtu, y.mtu), x.src.Compare(y.src), bytes.Compare(x.mac[:], y.mac[:]),

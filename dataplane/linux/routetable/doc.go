@@ -1,15 +1,15 @@
-// Package routetable keeps the main routing table's routes of the Linux driver, and the static neighbours that belong to them,
-// as desired. It owns what carries its protocol number, and leaves all else alone.
+// Package routetable maintains the Linux driver's routes in the main routing table, and the static neighbours that belong to them. It owns
+// the objects with its protocol number, and leaves all others unchanged.
 //
-// Each user of the table is a class; several may want the same destination, of which one gets it (Table.SetRoutes). From the claims
-// follows for each destination a goal, given which links are up (goal.go); what the kernel has is noted as it is listed and
-// written (listing.go, apply.go). Apply turns the difference into one pipelined batch (plan.go): what goes, neighbours, routes
-// over links, routes by next hops. All of that is pure; kernel.go is the thin part that talks.
+// Each user of the table is a class; several classes may claim the same destination, and one of them gets it (Table.SetRoutes). The goal of
+// each destination is computed from the claims and from the set of links that are up (goal.go). The kernel's state is recorded when it is
+// listed and written (listing.go, apply.go). Apply turns the difference into one pipelined batch (plan.go): removals, neighbours, routes
+// over links, routes with next hops. All of this has no side effects; kernel.go is the small part that accesses the kernel.
 //
-// A listing is needed only at first, after a Resync, after answers were lost, and of links that were down: the kernel has
-// dropped their routes. New routes are added so that the kernel refuses if there is one already (NLM_F_EXCL); only then is it
-// looked whose that is.
+// A listing is needed only at the start, after a Resync, after lost answers, and for links that were down, since the kernel has removed
+// their routes. New routes are added with NLM_F_EXCL, so that the kernel rejects them if there is already a route; only then the owner of
+// the existing route is determined.
 //
-// When a host's address goes from one link to another, or away, its connections are forgotten: first the old route goes, then
-// the connections, in a background job, and only then comes the new route.
+// When a host's address moves from one link to another, or disappears, its connections are removed: first the old route is removed, then
+// the connections, in a background job, and only then the new route is added.
 package routetable

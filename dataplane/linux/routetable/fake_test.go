@@ -20,7 +20,7 @@ import (
 // fakeLink is a link of fakeKernel.
 type fakeLink struct{ up bool }
 
-// fakeKernel behaves as rtnetlink does for one family, and watches that nothing gets the connections of another.
+// fakeKernel behaves as rtnetlink does for one family, and checks that no link gets the connections of another one.
 type fakeKernel struct {
 	t      testing.TB
 	links  map[int]*fakeLink
@@ -34,7 +34,7 @@ type fakeKernel struct {
 	failList             func() bool
 
 	mu     sync.Mutex
-	served map[netip.Addr]int // address → the link that last had it, until its connections are forgotten
+	served map[netip.Addr]int // address → the link that last had it, until its connections are removed
 	forgot []netip.Addr
 }
 
@@ -157,7 +157,7 @@ func (f *fakeKernel) put(o op) error {
 	return nil
 }
 
-// noteServed fails the test if an address goes to another link before its connections have been forgotten.
+// noteServed fails the test if an address moves to another link before its connections have been removed.
 func (f *fakeKernel) noteServed(r route) {
 	if !r.host() {
 		return
@@ -188,7 +188,7 @@ func (f *fakeKernel) forgotten() string {
 	return s
 }
 
-// setLink makes a link be up or down, which loses its routes and neighbours.
+// setLink sets a link up or down; down removes its routes and neighbours.
 func (f *fakeKernel) setLink(index int, up bool) {
 	if up {
 		f.links[index] = &fakeLink{up: true}
@@ -208,7 +208,7 @@ func (f *fakeKernel) drop(index int) {
 	maps.DeleteFunc(f.neighs, func(k neighKey, _ mac) bool { return k.index == index })
 }
 
-// state is what there is, one line each.
+// state returns the kernel's objects, one line each.
 func (f *fakeKernel) state() string {
 	var out []string
 	for _, r := range f.routes {
@@ -231,7 +231,7 @@ func (f *fakeKernel) state() string {
 	return strings.Join(out, "\n")
 }
 
-// fakeTable is a table over a fake kernel.
+// fakeTable returns a table on a fake kernel.
 func fakeTable(f *fakeKernel, cfg Config) *Table {
 	if cfg.Family == 0 {
 		cfg.Family = 4

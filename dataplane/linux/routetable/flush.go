@@ -17,7 +17,7 @@ const (
 	stopLimit  = 5 * time.Second
 )
 
-// flusher forgets the connections of addresses in a background job, in the order in which they were given up.
+// flusher removes the connections of addresses in a background job, in the order in which the addresses were queued.
 type flusher struct {
 	name    string
 	forget  func(ctx context.Context, addrs []netip.Addr) error
@@ -28,7 +28,7 @@ type flusher struct {
 
 	mu      sync.Mutex
 	queued  []netip.Addr
-	waiting map[netip.Addr]*pass // queued or under way
+	waiting map[netip.Addr]*pass // queued or being processed
 	next    *pass
 }
 
@@ -42,7 +42,7 @@ func newFlusher(name string, forget func(context.Context, []netip.Addr) error, l
 	}
 }
 
-// add queues an address. One that is being worked at is queued again: it may have got new connections.
+// add queues addresses. An address that is being processed is queued again: it may have new connections.
 func (f *flusher) add(addrs []netip.Addr) {
 	if len(addrs) == 0 {
 		return
@@ -68,7 +68,7 @@ func (f *flusher) add(addrs []netip.Addr) {
 	}
 }
 
-// pending is closed when the connections of an address have been forgotten; nil if that is so already.
+// pending returns a channel that is closed when the connections of an address have been removed; nil if there is nothing to wait for.
 func (f *flusher) pending(a netip.Addr) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *flusher) run(ctx context.Context) error {
 	}
 }
 
-// work forgets connections. If that fails for good they stay: the address's next owner is not kept off the network for it.
+// work removes connections. If that fails permanently they are kept: the address's next owner must not lose its network because of that.
 func (f *flusher) work(ctx context.Context, addrs []netip.Addr) {
 	var err error
 	for try := 1; try <= flushTries; try++ {

@@ -4,11 +4,11 @@ import (
 	"slices"
 )
 
-// neighbour is a static neighbour that routes use, or that the kernel has of ours.
+// neighbour is a static neighbour that routes use, or one of ours in the kernel.
 type neighbour struct {
 	key    neighKey
-	users  []neighUse // by destination; the first one's MAC counts
-	actual mac        // what the kernel has, if there
+	users  []neighUse // by destination; the MAC of the first one is used
+	actual mac        // MAC in the kernel, if there
 	there  bool
 }
 
@@ -17,7 +17,7 @@ type neighUse struct {
 	mac mac
 }
 
-// settleGoals works out what the kernel is to have for the destinations whose claims or links have changed.
+// settleGoals computes the goals of destinations whose claims or links have changed.
 func (t *Table) settleGoals() {
 	for _, e := range t.changed {
 		t.setGoal(e)
@@ -27,8 +27,8 @@ func (t *Table) settleGoals() {
 	}
 }
 
-// tidyChanged ends the changes. What nothing wants is remembered until the kernel has been looked at, if that is due: it may have been
-// written, and the answer lost.
+// tidyChanged clears the list of changed entries. Unwanted entries are kept until a pending listing is done: they may have been written
+// although the answer was lost.
 func (t *Table) tidyChanged() {
 	for _, e := range t.changed {
 		e.changed = false
@@ -71,7 +71,7 @@ func (t *Table) setGoal(e *entry) {
 	}
 }
 
-// useNeighbour makes an entry use a neighbour, or none if key is zero, in place of what it used.
+// useNeighbour replaces the neighbour that an entry uses; a zero key means none.
 func (t *Table) useNeighbour(e *entry, key neighKey, m mac) {
 	isThis := func(u neighUse) bool { return u.e == e }
 	if old := t.neighs[e.neigh]; old != nil {
@@ -108,7 +108,7 @@ func (t *Table) neighbourOf(key neighKey) *neighbour {
 	return n
 }
 
-// differs says that the kernel is to be changed.
+// differs reports whether the kernel must be changed.
 func (n *neighbour) differs() bool {
 	if len(n.users) == 0 {
 		return n.there

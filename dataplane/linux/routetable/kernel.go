@@ -17,21 +17,21 @@ import (
 // mac is a hardware address.
 type mac [6]byte
 
-// neighKey names a neighbour.
+// neighKey identifies a neighbour.
 type neighKey struct {
 	index int
 	ip    netip.Addr
 }
 
-// verb is what an op does.
+// verb is the kind of an op.
 type verb uint8
 
 const (
 	delRoute verb = iota
 	delNeigh
 	setNeigh
-	addRoute     // fails with EEXIST if there is one for the same destination and metric
-	replaceRoute // takes the place of one for the same destination and metric
+	addRoute     // fails with EEXIST if there is a route with the same destination and metric
+	replaceRoute // replaces a route with the same destination and metric
 )
 
 // op is one write.
@@ -42,19 +42,19 @@ type op struct {
 	mac   mac
 }
 
-// kernel is the part of rtnetlink that a table needs. Listings are those of the table's family.
+// kernel is the part of rtnetlink that a table uses. Listings are of the table's family.
 type kernel interface {
-	// Routes lists the main table's routes of a protocol and of a link, or with 0 of all.
+	// Routes lists the main table's routes of one protocol and of one link; 0 means all.
 	Routes(protocol uint8, index int) ([]route, error)
-	// Neighbours lists the permanent neighbours of a protocol of a link, or with index 0 of all links.
+	// Neighbours lists the permanent neighbours of a protocol on one link, or with index 0 on all links.
 	Neighbours(protocol uint8, index int) (map[neighKey]mac, error)
-	// Exec carries out writes in order, each whether or not others fail; failed is nil or has an entry per op. After an err
-	// nothing is known, and the kernel is to be closed.
+	// Exec executes writes in order, each regardless of the others' failures; failed is nil or has an entry per op. After an err the state
+	// is unknown, and the caller must close the kernel.
 	Exec(ctx context.Context, protocol uint8, ops []op) (failed []error, err error)
 	Close()
 }
 
-// socket is the kernel of a namespace.
+// socket implements kernel for a network namespace.
 type socket struct {
 	conn   *netlink.Conn
 	family uint8
@@ -78,7 +78,7 @@ func (s *socket) Routes(protocol uint8, index int) ([]route, error) {
 		r, keep := parseRoute(payload)
 		return r, keep && (protocol == 0 || r.protocol == protocol) && (index == 0 || r.index == index)
 	})
-	if errors.Is(err, unix.ENOENT) { // the kernel has not made the main table yet
+	if errors.Is(err, unix.ENOENT) { // the kernel has not created the main table yet
 		return nil, nil
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *socket) Neighbours(protocol uint8, index int) (map[neighKey]mac, error)
 	}
 	out := make(map[neighKey]mac, len(list))
 	for _, n := range list {
-		var m mac // of another length: none of ours, and not equal to any
+		var m mac // stays zero for another length: then it is not ours, and different from any MAC
 		if len(n.MAC) == len(m) {
 			m = mac(n.MAC)
 		}

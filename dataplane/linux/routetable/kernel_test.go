@@ -32,7 +32,7 @@ func indexOf(t testing.TB, ns *nettest.NS, name string) (index int) {
 	return index
 }
 
-// pair makes a veth pair of which both ends are up, and gives the first one's index.
+// pair creates a veth pair with both ends up, and returns the first one's index.
 func pair(t testing.TB, ns *nettest.NS, a, b string) int {
 	t.Helper()
 	ns.IP("link add " + a + " type veth peer name " + b)
@@ -56,7 +56,7 @@ var (
 	noise  = regexp.MustCompile(` (pref medium|linkdown|dead|expires \S+)`)
 )
 
-// shown is the output of ip, tidied and sorted.
+// shown returns the output of ip, cleaned and sorted.
 func shown(ns *nettest.NS, args string) string {
 	var out []string
 	for _, line := range strings.Split(ns.IP(args), "\n") {
@@ -103,7 +103,7 @@ func countWrites(tab *Table) *writes {
 	return w
 }
 
-// kinds are targets of every kind, and how ip shows them.
+// kinds returns targets of every kind, and the output of ip for them.
 func kinds(f table.Family) (targets []Target, routes, neighs []string) {
 	m := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	a := netip.MustParseAddr
@@ -214,7 +214,7 @@ func TestKinds(t *testing.T) {
 			mustApply(t, again)
 			check()
 		}
-		// Another program removes what is ours.
+		// Another program removes our objects.
 		ns.IP(ip + "route flush proto 202")
 		ns.IP(ip + "neigh flush dev cali0 nud permanent")
 		again.Resync()
@@ -227,7 +227,7 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// TestKernelForeign: routes of others stay, even for the same destination; those over the same link are taken over.
+// TestKernelForeign: routes of others are kept, even for the same destination; those over the same link are replaced.
 func TestKernelForeign(t *testing.T) {
 	bothFamilies(t, func(t *testing.T, family table.Family, ip string) {
 		ns := nettest.New(t)
@@ -270,7 +270,7 @@ func TestKernelForeign(t *testing.T) {
 	})
 }
 
-// TestKernelStrays: whatever has our protocol and is not as we write it goes.
+// TestKernelStrays: routes with our protocol that differ from the form that we write are removed.
 func TestKernelStrays(t *testing.T) {
 	bothFamilies(t, func(t *testing.T, family table.Family, ip string) {
 		ns := nettest.New(t)
@@ -303,7 +303,7 @@ func TestKernelStrays(t *testing.T) {
 	})
 }
 
-// TestKernelVanish: a link that goes while its routes are being written is no error, and keeps no others out.
+// TestKernelVanish: a link that is removed while its routes are being written is not an error, and the routes of others are written.
 func TestKernelVanish(t *testing.T) {
 	bothFamilies(t, func(t *testing.T, family table.Family, ip string) {
 		for _, how := range []string{"link del cali0", "link set cali0 down"} {
@@ -331,7 +331,7 @@ func TestKernelVanish(t *testing.T) {
 	})
 }
 
-// TestKernelErrors: a route that the kernel refuses is named, with what to do, and the others are there.
+// TestKernelErrors: the error names a route that the kernel rejects, with a fix, and the other routes are written.
 func TestKernelErrors(t *testing.T) {
 	ns := nettest.New(t)
 	index := pair(t, ns, "cali0", "peer0")
@@ -354,7 +354,8 @@ func TestKernelErrors(t *testing.T) {
 	mustApply(t, tab)
 }
 
-// TestTentativeSource: IPv6 does not take a source address before duplicate detection is over. It is said, and done later.
+// TestTentativeSource: IPv6 does not accept a source address before the end of duplicate address detection. This is an error, and the route
+// is written later.
 func TestTentativeSource(t *testing.T) {
 	ns := nettest.New(t)
 	index := pair(t, ns, "cali0", "peer0")
@@ -378,7 +379,7 @@ func TestTentativeSource(t *testing.T) {
 		"fd01::/64 dev cali0 src fd99::5 metric 1024")
 }
 
-// TestConntrack: the connections of a removed address are forgotten before another program gets it, all others stay.
+// TestConntrack: the connections of a removed address are removed before another link gets it; all others are kept.
 func TestConntrack(t *testing.T) {
 	ns := nettest.New(t)
 	a, b := pair(t, ns, "cali0", "peer0"), pair(t, ns, "cali1", "peer1")
@@ -402,7 +403,7 @@ func TestConntrack(t *testing.T) {
 	wantShown(t, ns, "route show proto 202", "10.0.0.1 dev cali1 scope link", "10.0.0.2 dev cali0 scope link")
 }
 
-// TestNoGap: while routes are changed in place, and compared again and again, traffic always finds one.
+// TestNoGap: while routes are changed in place and compared repeatedly, traffic always finds a route.
 func TestNoGap(t *testing.T) {
 	ns := nettest.New(t)
 	a := pair(t, ns, "cali0", "peer0")
@@ -439,8 +440,8 @@ func TestNoGap(t *testing.T) {
 		tab.Resync()
 	}
 	close(stop)
-	// The kernel itself is not quite without a gap: who has found the old route as it is being released (fib_dead) looks no further.
-	// That is one lookup in some 10,000 replacements; routes removed and made again would miss in one of a few.
+	// The kernel itself has a small gap: a lookup that finds the old route while it is being released (fib_dead) does not continue. This
+	// affects about one lookup in 10,000 replacements; if routes were removed and added again, it would be one in a few.
 	if n := <-missing; n > 3 {
 		t.Errorf("%d times there was no route", n)
 	}
@@ -454,8 +455,8 @@ func many(n int, iface string) []Target {
 	return out
 }
 
-// TestManyRoutes: 10 000 of them, cold and after a restart. The time is logged, and held against a generous limit only: the machine is
-// shared.
+// TestManyRoutes: 10 000 routes, on an empty table and after a restart. The time is logged, and compared only with a generous limit, since
+// the machine is shared.
 func TestManyRoutes(t *testing.T) {
 	ns := nettest.New(t)
 	index := pair(t, ns, "cali0", "peer0")

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxVerify is how many links are listed one by one; for more of them everything is listed once.
+// maxVerify is the maximum number of links that are listed one by one; with more of them everything is listed once.
 const maxVerify = 8
 
-// look compares with the kernel what has to be: everything, or the links that have come up again.
+// look reads the kernel's state: all of it, or that of the links that have come up again.
 func (t *Table) look() error {
 	if t.resync || len(t.verify) > maxVerify {
 		if err := t.lookAt(0); err != nil {
@@ -32,7 +32,7 @@ func (t *Table) look() error {
 	return nil
 }
 
-// lookAt lists the routes and neighbours of a link, or with index 0 of all.
+// lookAt lists the routes and neighbours of a link, or with index 0 of all links.
 func (t *Table) lookAt(index int) error {
 	began := t.now()
 	protocol := t.protocol
@@ -81,7 +81,7 @@ func (t *Table) takeRoutes(index int, routes []route) {
 	}
 }
 
-// takeRoute notes that the kernel has a route. The entry has room for one; the others are in excess.
+// takeRoute records a route of the kernel. An entry has one route; further ones are strays.
 func (t *Table) takeRoute(r route) {
 	if t.seen[r.index].IsZero() {
 		t.seen[r.index] = t.now()
@@ -110,7 +110,7 @@ func (t *Table) takeRoute(r route) {
 	}
 }
 
-// isOurs reports whether a route is for us to remove.
+// isOurs reports whether we may remove a route.
 func (t *Table) isOurs(r route) bool {
 	if r.protocol == t.protocol {
 		return true
@@ -127,7 +127,7 @@ func (t *Table) isOurs(r route) bool {
 	return told && t.cfg.OwnsIface(name)
 }
 
-// graceEnd is until when a route that nothing asked for is left alone; zero: it is not.
+// graceEnd returns the end of the time for which an unwanted route is kept; zero: it is not kept.
 func (t *Table) graceEnd(r route) time.Time {
 	if t.cfg.OwnsIface == nil || r.index == 0 {
 		return time.Time{}
@@ -138,7 +138,7 @@ func (t *Table) graceEnd(r route) time.Time {
 	return t.seen[r.index].Add(t.cfg.Grace)
 }
 
-// ownsNeighbours reports whether neighbours of a link are for us to remove. Tunnel devices have some, too, with our protocol.
+// ownsNeighbours reports whether we may remove the neighbours of a link. Tunnel devices, too, have neighbours with our protocol.
 func (t *Table) ownsNeighbours(index int) bool {
 	return t.cfg.OwnsIface == nil || t.cfg.OwnsIface(t.names[index])
 }

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// plan is a list of writes, with what each of them is for.
+// plan is a list of writes, with the object that each of them is for.
 type plan struct {
 	ops   []op
 	refs  []ref
-	add   []*entry // to be put after everything that is to go
-	addGW []*entry // to be put last: next hops may depend on the others
-	held  []*entry // to be put when the connections of their addresses have been forgotten
+	add   []*entry // to be written after all removals
+	addGW []*entry // to be written last: next hops may depend on the other routes
+	held  []*entry // to be written when the connections of their addresses have been removed
 	flush []netip.Addr
 
-	// What stays for its time of grace, the first of which ends at again.
+	// The routes that are kept for their time of grace; the first such time ends at again.
 	strays  []route
 	resting []*entry
 	again   time.Time
 }
 
-// ref is what a write is for: an entry, a neighbour or, both nil, a stray route.
+// ref is the object of a write: an entry, a neighbour or, if both are nil, a stray route.
 type ref struct {
 	e *entry
 	n *neighbour
@@ -31,7 +31,7 @@ func (p *plan) write(o op, r ref) {
 	p.refs = append(p.refs, r)
 }
 
-// makePlan turns what differs into writes.
+// makePlan turns the differences into writes.
 func (t *Table) makePlan() *plan {
 	size := len(t.todo) + len(t.neighDo)
 	p := &plan{ops: make([]op, 0, size), refs: make([]ref, 0, size)}
@@ -50,7 +50,7 @@ func (t *Table) makePlan() *plan {
 	return p
 }
 
-// put writes what an entry is to have. That its link will have had the address is noted now: the answer may be lost.
+// put writes an entry's goal. It records at once that the goal's link has had the address, since the answer may be lost.
 func (p *plan) put(e *entry) {
 	o := op{verb: addRoute, route: e.goal}
 	if e.there {
@@ -81,7 +81,7 @@ func (t *Table) planStray(p *plan, r route) {
 		p.strays = append(p.strays, r)
 		return
 	}
-	if wanted && r.host() && !e.served { // then the pod behind its link has had the address
+	if wanted && r.host() && !e.served { // the pod behind the stray's link has had the address
 		e.served, e.servedBy = true, servant{t.names[r.index], r.index}
 	}
 	p.write(op{verb: delRoute, route: r}, ref{})
@@ -100,7 +100,7 @@ func (t *Table) planEntry(p *plan, e *entry) {
 		e.served = false
 		t.forget(&p.flush, e.dst.Addr())
 	case t.changesHands(e) && e.there:
-		p.write(op{verb: delRoute, route: e.actual}, ref{e: e}) // then it is held, see deleted
+		p.write(op{verb: delRoute, route: e.actual}, ref{e: e}) // afterwards it is held, see deleted
 	case t.changesHands(e):
 		t.forget(&p.flush, e.dst.Addr())
 		e.served = false
@@ -114,7 +114,7 @@ func (t *Table) planEntry(p *plan, e *entry) {
 	}
 }
 
-// rest puts an entry aside until a time of grace is over.
+// rest sets an entry aside until a time of grace is over.
 func (t *Table) rest(p *plan, e *entry) {
 	if !e.resting {
 		e.resting = true
@@ -122,7 +122,7 @@ func (t *Table) rest(p *plan, e *entry) {
 	}
 }
 
-// changesHands reports whether the address goes from one link to another, so that connections of the former must not reach the latter.
+// changesHands reports whether the address moves from one link to another, so that the former's connections must not reach the latter.
 func (t *Table) changesHands(e *entry) bool {
 	if t.flush == nil || !e.goal.host() {
 		return false
@@ -138,19 +138,19 @@ func (t *Table) isBeingForgotten(e *entry) bool {
 	return t.flush.pending(e.dst.Addr()) != nil
 }
 
-// forget adds an address to those whose connections are to be forgotten after the plan's writes.
+// forget adds an address to those whose connections are removed after the plan's writes.
 func (t *Table) forget(list *[]netip.Addr, a netip.Addr) {
 	if t.flush != nil {
 		*list = append(*list, a)
 	}
 }
 
-// planNeighbours removes first what is not wanted, since the kernel's table has a limit.
+// planNeighbours first removes unwanted neighbours, since the kernel's table has a limit.
 func (t *Table) planNeighbours(p *plan) {
 	for key, n := range t.neighDo {
 		_, told := t.names[key.index]
 		switch {
-		case !n.differs(), len(n.users) == 0 && !told: // gone with its link
+		case !n.differs(), len(n.users) == 0 && !told: // removed with its link
 			t.neighDone(n)
 		case len(n.users) == 0:
 			p.write(op{verb: delNeigh, neigh: key}, ref{n: n})
@@ -163,7 +163,7 @@ func (t *Table) planNeighbours(p *plan) {
 	}
 }
 
-// neighDone notes that a neighbour is as desired, and forgets it if nothing wants it.
+// neighDone records that a neighbour is as desired, and drops it if it has no users.
 func (t *Table) neighDone(n *neighbour) {
 	delete(t.neighDo, n.key)
 	if len(n.users) == 0 {

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Table keeps the routes of one family. It is used by one goroutine.
+// Table maintains the routes of one family. It is used by one goroutine.
 type Table struct {
 	cfg      Config
 	protocol uint8
@@ -20,21 +20,21 @@ type Table struct {
 	kernel   kernel // nil: not connected
 
 	classes map[string][]claim
-	invalid map[string]error // class → what is wrong with its targets
+	invalid map[string]error // class → error in its targets
 	entries map[netip.Prefix]*entry
-	changed []*entry // their claims or links have changed
-	todo    []*entry // the kernel may differ
+	changed []*entry // entries whose claims or links have changed
+	todo    []*entry // entries that may differ from the kernel
 	resting []*entry // unknown routes in their time of grace
-	strays  []route  // of ours in the kernel, in excess of entries
+	strays  []route  // our routes in the kernel, in excess of entries
 	neighs  map[neighKey]*neighbour
 	neighDo map[neighKey]*neighbour
 
 	links  map[string]*link
 	names  map[int]string
-	seen   map[int]time.Time // when a link was first seen, reported or in a listing
+	seen   map[int]time.Time // when a link was first seen, in a report or in a listing
 	resync bool
-	verify map[int]bool // links whose routes the kernel may have dropped
-	again  time.Time    // when the grace of some route ends; zero: never
+	verify map[int]bool // links whose routes the kernel may have removed
+	again  time.Time    // the first end of a time of grace; zero: never
 
 	flush *flusher
 }
@@ -43,10 +43,10 @@ type link struct {
 	name  string
 	index int
 	up    bool
-	wants map[*entry]struct{} // with claims over the link
+	wants map[*entry]struct{} // entries with claims over the link
 }
 
-// New is a table. It does no I/O before Apply.
+// New returns a table. It does no I/O before Apply.
 func New(cfg Config) *Table {
 	if cfg.Protocol == 0 {
 		cfg.Protocol = DefaultProtocol
@@ -77,8 +77,8 @@ func New(cfg Config) *Table {
 	return t
 }
 
-// SetRoutes replaces all routes that class wants: "ep/<link>", "vxlan". When several classes want a route to the same CIDR,
-// one of those whose link is up gets it, of those the one whose name is lowest.
+// SetRoutes replaces all routes of a class, for example "ep/<link>" or "vxlan". If several classes claim a route to the same CIDR, the one
+// with the lowest name gets it, of those whose link is up.
 func (t *Table) SetRoutes(class string, targets []Target) {
 	var wrong []error
 	list := make([]claim, 0, len(targets))
@@ -101,13 +101,13 @@ func (t *Table) SetRoutes(class string, targets []Target) {
 	}
 }
 
-// replaceClaims replaces the claims of a class. A claim may be in a list more than once.
+// replaceClaims replaces the claims of a class. A list may contain a claim more than once.
 func (t *Table) replaceClaims(old, list []claim) {
-	same := 0 // lists mostly come in the same order
+	same := 0 // lists mostly have the same order
 	for same < len(old) && same < len(list) && old[same] == list[same] {
 		same++
 	}
-	if same == len(old) { // nothing goes
+	if same == len(old) { // no claim is removed
 		for _, c := range list[same:] {
 			t.insertClaim(c)
 		}
@@ -127,7 +127,7 @@ func (t *Table) replaceClaims(old, list []claim) {
 	}
 }
 
-// DeleteClass removes all routes that class wants.
+// DeleteClass removes all routes of a class.
 func (t *Table) DeleteClass(class string) { t.SetRoutes(class, nil) }
 
 func (t *Table) insertClaim(c claim) {
@@ -188,7 +188,7 @@ func (t *Table) linkOf(name string) *link {
 	return l
 }
 
-// tidyLink forgets a link that is not there and that nothing wants routes over.
+// tidyLink drops a link that does not exist and that no claim uses.
 func (t *Table) tidyLink(l *link) {
 	if l.up || len(l.wants) > 0 {
 		return
@@ -205,14 +205,14 @@ func (t *Table) forgetIndex(l *link) {
 	}
 }
 
-// OnIfaceStateChanged reports the state of a link, as the interface monitor does: index 0 or up false when it is not usable. Telling up
-// again makes the next Apply compare the link's routes with the kernel's.
+// OnIfaceStateChanged records the state of a link, as the interface monitor reports it: index 0 or up false if the link is not usable. A
+// repeated report of up makes the next Apply compare the link's routes with the kernel.
 func (t *Table) OnIfaceStateChanged(name string, index int, up bool) {
 	l := t.linkOf(name)
 	if index > 0 && index != l.index {
 		t.forgetIndex(l)
 		if other := t.links[t.names[index]]; other != nil && other.index == index {
-			other.up = false // renamed: index now is this link's
+			other.up = false // renamed: the index now belongs to this link
 			t.linkChanged(other)
 		}
 		l.index = index
@@ -224,7 +224,7 @@ func (t *Table) OnIfaceStateChanged(name string, index int, up bool) {
 	t.tidyLink(l)
 }
 
-// linkChanged queues what is to go over a link. What the kernel has of it may have gone while the link was down.
+// linkChanged queues the entries with claims over a link. The kernel may have removed their routes while the link was down.
 func (t *Table) linkChanged(l *link) {
 	for e := range l.wants {
 		t.markChanged(e)
@@ -237,7 +237,7 @@ func (t *Table) linkChanged(l *link) {
 // Resync makes the next Apply compare everything with the kernel.
 func (t *Table) Resync() { t.resync = true }
 
-// Pending is true when Apply would have something to do.
+// Pending reports whether Apply would have something to do.
 func (t *Table) Pending() bool {
 	if t.resync || len(t.changed)+len(t.todo)+len(t.invalid) > 0 || !t.again.IsZero() && !t.now().Before(t.again) {
 		return true
@@ -261,7 +261,7 @@ func (t *Table) usable(index int) bool {
 	return l != nil && l.up && l.index == index
 }
 
-// Again is the time after which Apply should be called because the grace of some unknown route will be over; 0: no need.
+// Again returns the delay after which Apply should be called because the grace of an unknown route ends; 0: not needed.
 func (t *Table) Again() time.Duration {
 	if t.again.IsZero() {
 		return 0
@@ -269,7 +269,7 @@ func (t *Table) Again() time.Duration {
 	return max(t.again.Sub(t.now()), time.Millisecond)
 }
 
-// Close ends background work and closes the socket. The kernel's routes stay. Call it when Apply is not running.
+// Close ends background work and closes the socket. The kernel's routes remain. Close must not be called while Apply is running.
 func (t *Table) Close() error {
 	t.disconnect()
 	if t.flush == nil {
@@ -278,7 +278,7 @@ func (t *Table) Close() error {
 	return t.flush.stop()
 }
 
-// disconnect closes the socket after a failure: what the kernel has is looked up again.
+// disconnect closes the socket after a failure, so that the next Apply reads the kernel's state again.
 func (t *Table) disconnect() {
 	if t.kernel != nil {
 		t.kernel.Close()
@@ -286,7 +286,7 @@ func (t *Table) disconnect() {
 	t.kernel, t.resync = nil, true
 }
 
-// metric is that of all our routes.
+// metric returns the metric of all our routes.
 func (t *Table) metric() uint32 {
 	if t.cfg.Family == table.IPv6 {
 		return ipv6Metric

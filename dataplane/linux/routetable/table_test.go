@@ -36,7 +36,7 @@ func wantState(t testing.TB, f *fakeKernel, want ...string) {
 	}
 }
 
-// drain waits until connections that are being forgotten are.
+// drain waits until all pending removals of connections are done.
 func drain(tab *Table) {
 	for {
 		tab.flush.mu.Lock()
@@ -80,7 +80,7 @@ func TestLinkComesAndGoes(t *testing.T) {
 	if got := f.forgotten(); got != "" {
 		t.Errorf("connections of %s were forgotten, though its link is the same", got)
 	}
-	// Removed and created again as another link: the name now belongs to another program.
+	// Removed and created again as another link: the name now belongs to another link.
 	f.delLink(1)
 	tab.OnIfaceStateChanged("a", 1, false)
 	mustApply(t, tab)
@@ -104,7 +104,7 @@ func TestLinkComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestVanishing: a link that goes between our looking and our writing is no error.
+// TestVanishing: a link that is removed between our read and our write is not an error.
 func TestVanishing(t *testing.T) {
 	for _, gone := range []func(f *fakeKernel){
 		func(f *fakeKernel) { f.delLink(1) }, func(f *fakeKernel) { f.setLink(1, false) },
@@ -122,7 +122,7 @@ func TestVanishing(t *testing.T) {
 		f.before = nil
 		mustApply(t, tab) // not reported yet
 		f.setLink(1, true)
-		mustApply(t, tab) // the state that we know has not changed
+		mustApply(t, tab) // the recorded state has not changed
 		wantState(t, f, "10.0.0.1/32 dev 1 proto 202", "10.0.0.2/32 dev 2 proto 202", "10.0.0.3/32 dev 1 proto 202")
 	}
 }
@@ -244,7 +244,7 @@ func TestGrace(t *testing.T) {
 	if tab.Again() != 0 || tab.Pending() {
 		t.Errorf("again after %s, pending %t", tab.Again(), tab.Pending())
 	}
-	// What we have added ourselves has no grace, even on a link that was just seen.
+	// Routes that we have added ourselves have no grace, even on a link that was just seen.
 	f.setLink(9, true)
 	tab.OnIfaceStateChanged("cali1", 9, true)
 	mustApply(t, tab)
@@ -255,7 +255,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestStrays: everything with our protocol that is not as we write it goes, also next to what is desired.
+// TestStrays: routes with our protocol that differ from the form that we write are removed, even next to desired ones.
 func TestStrays(t *testing.T) {
 	f := newFake(t)
 	f.setLink(1, true)
@@ -325,7 +325,7 @@ func TestInvalidTargets(t *testing.T) {
 	mustApply(t, tab)
 }
 
-// TestHeldUntilForgotten: a route waits until the connections of the address's last owner are gone, the others do not.
+// TestHeldUntilForgotten: a route waits until the connections of the address's last owner are removed; the others do not wait.
 func TestHeldUntilForgotten(t *testing.T) {
 	f := newFake(t)
 	tab := fakeTable(f, Config{})
@@ -361,7 +361,7 @@ func TestHeldUntilForgotten(t *testing.T) {
 	wantState(t, f, "10.0.0.1/32 dev 2 proto 202", "10.0.0.2/32 dev 2 proto 202")
 }
 
-// TestFlushFails: the address's new owner gets its route all the same, after three tries.
+// TestFlushFails: the address's new owner still gets its route, after three tries.
 func TestFlushFails(t *testing.T) {
 	f := newFake(t)
 	tab := fakeTable(f, Config{})
@@ -386,7 +386,7 @@ func TestFlushFails(t *testing.T) {
 	}
 }
 
-// TestRestartWritesNothing: another process that wants the same finds it.
+// TestRestartWritesNothing: another process with the same desired state writes nothing.
 func TestRestartWritesNothing(t *testing.T) {
 	f := newFake(t)
 	f.setLink(1, true)
@@ -406,17 +406,17 @@ func TestRestartWritesNothing(t *testing.T) {
 	}
 }
 
-// model is a random sequence of events, and what should come out of it.
+// model is a random sequence of events, with the expected result.
 type model struct {
 	t     *testing.T
 	rnd   *rand.Rand
 	f     *fakeKernel
 	tab   *Table
 	want  map[string][]Target
-	index map[string]int // 0: the link is not there
+	index map[string]int // 0: the link does not exist
 	last  int
 
-	foreign map[netip.Prefix]bool // routes of others that are in our way for a while
+	foreign map[netip.Prefix]bool // routes of others that have the place of ours for a while
 }
 
 func TestRandom(t *testing.T) {
@@ -430,7 +430,7 @@ func TestRandom(t *testing.T) {
 		}
 		m.f.fail, m.f.lose, m.f.failList, m.f.before = nil, nil, nil, nil
 		m.removeForeign()
-		for range 2 { // the first one may find that what it noted is wrong
+		for range 2 { // the first one may find that the recorded state is wrong
 			mustApply(t, m.tab)
 			m.tab.Resync()
 		}
@@ -446,7 +446,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// restart lets another process with the same wishes take over: it must find nothing to do.
+// restart replaces the table by that of another process with the same desired state: it must find nothing to do.
 func (m *model) restart() {
 	tab := fakeTable(m.f, Config{})
 	m.f.writes = 0
@@ -476,7 +476,7 @@ func (m *model) step() {
 		class := fmt.Sprintf("class%d", m.rnd.IntN(3))
 		m.want[class] = m.targets()
 		m.tab.SetRoutes(class, m.want[class])
-	case 3: // a link comes, or comes up
+	case 3: // a link appears, or comes up
 		if index == 0 {
 			m.last++
 			index = m.last
@@ -520,17 +520,17 @@ func (m *model) step() {
 	}
 }
 
-// addForeign adds a route as another program where there is none.
+// addForeign adds a route of another program to a destination without a route.
 func (m *model) addForeign() {
 	dst := prefix(fmt.Sprintf("10.0.0.%d/32", m.rnd.IntN(6)))
 	if !slices.ContainsFunc(m.f.routes, func(r route) bool { return r.dst == dst }) {
 		m.f.routes = append(m.f.routes, route{dst: dst, typ: unix.RTN_UNICAST, protocol: unix.RTPROT_STATIC, index: 99})
 		m.foreign[dst] = true
-		m.tab.Resync() // what we note as written may be what is not there any more
+		m.tab.Resync() // the recorded state may no longer be true
 	}
 }
 
-// removeForeign lets them remove their routes, all of which must still be there.
+// removeForeign removes the other program's routes, all of which must still exist.
 func (m *model) removeForeign() {
 	m.f.routes = slices.DeleteFunc(m.f.routes, func(r route) bool {
 		theirs := r.index == 99 && m.foreign[r.dst]
@@ -563,7 +563,7 @@ func (m *model) targets() (out []Target) {
 	return out
 }
 
-// expected works out the kernel's state from scratch.
+// expected computes the kernel's state from scratch.
 func (m *model) expected() (out []string) {
 	all := map[netip.Prefix][]claim{}
 	for class, targets := range m.want {

@@ -10,24 +10,24 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// ipv6Metric is what the kernel gives an IPv6 route that asks for no metric (IP6_RT_PRIO_USER). IPv4 has 0.
+// ipv6Metric is the metric that the kernel assigns to an IPv6 route without one (IP6_RT_PRIO_USER). For IPv4 it is 0.
 const ipv6Metric = 1024
 
-const rtaNHID = 30 // RTA_NH_ID, Linux 5.3: a route by a next hop object
+const rtaNHID = 30 // RTA_NH_ID, Linux 5.3: a route with a next hop object
 
-// route is a route as the kernel sees it. It is comparable.
+// route is a route in the kernel. It is comparable.
 type route struct {
 	dst      netip.Prefix
 	typ      uint8 // RTN_…
 	protocol uint8 // RTPROT_…
 	tos      uint8
 	metric   uint32
-	index    int // of the link; 0 for what has none
+	index    int // of the link; 0 if the route has no link
 	gw       netip.Addr
 	onLink   bool
 	src      netip.Addr
 	mtu      uint32
-	odd      bool // has what we never ask for, as several next hops
+	odd      bool // has properties that we never set, such as several next hops
 }
 
 // host reports whether the route is to a single address, which may have connections.
@@ -51,7 +51,7 @@ func rtMsg(r route, scope uint8) []byte {
 	return h
 }
 
-// scopeOf is how far away IPv4 takes the destination to be; IPv6 does not care.
+// scopeOf returns the scope of the route, which IPv4 requires; IPv6 ignores it.
 func scopeOf(r route) uint8 {
 	if r.typ == unix.RTN_UNICAST && !r.gw.IsValid() && r.dst.Addr().Is4() {
 		return unix.RT_SCOPE_LINK
@@ -59,8 +59,8 @@ func scopeOf(r route) uint8 {
 	return unix.RT_SCOPE_UNIVERSE
 }
 
-// putRoute adds a route. How says what to do with another one for the same destination and metric: NLM_F_EXCL to fail,
-// NLM_F_REPLACE to take its place.
+// putRoute adds a route. how determines what happens to an existing route with the same destination and metric: with NLM_F_EXCL adding
+// fails, with NLM_F_REPLACE the existing route is replaced.
 func putRoute(b *netlink.Batch, r route, how uint16) {
 	b.Begin(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|how, rtMsg(r, scopeOf(r)))
 	addSelectors(b, r)
@@ -97,8 +97,8 @@ func addSelectors(b *netlink.Batch, r route) {
 	}
 }
 
-// listRoutes asks for the main table's routes of a family: of one protocol and one link, or with 0 of all. Kernels before 4.20
-// answer with all of them.
+// listRoutes requests the main table's routes of a family, of one protocol and one link; 0 means all. Kernels before 4.20 return all of
+// them in any case.
 func listRoutes(b *netlink.Batch, family, protocol uint8, index int) {
 	h := make([]byte, unix.SizeofRtMsg)
 	h[0], h[5] = family, protocol
@@ -109,7 +109,7 @@ func listRoutes(b *netlink.Batch, family, protocol uint8, index int) {
 	}
 }
 
-// parseRoute reads a route of the main table. keep is false for others, and for the kernel's caches.
+// parseRoute parses a route of the main table. keep is false for routes of other tables and for the kernel's caches.
 func parseRoute(payload []byte) (r route, keep bool) {
 	var dst netip.Addr
 	mainTable := len(payload) > 4 && payload[4] == unix.RT_TABLE_MAIN
@@ -153,7 +153,7 @@ func parseRoute(payload []byte) (r route, keep bool) {
 	r.tos, r.protocol, r.typ = payload[3], payload[5], payload[7]
 	r.onLink = flags&unix.RTNH_F_ONLINK != 0
 	if r.typ != unix.RTN_UNICAST {
-		r.index = 0 // IPv6 says lo
+		r.index = 0 // IPv6 reports lo
 	}
 	return r, r.dst.IsValid() && flags&unix.RTM_F_CLONED == 0
 }

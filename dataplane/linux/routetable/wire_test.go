@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// TestWire: what is written is read back the same.
+// TestWire: written routes are read back unchanged.
 func TestWire(t *testing.T) {
 	a := netip.MustParseAddr
 	for _, r := range []route{

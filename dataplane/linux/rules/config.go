@@ -11,34 +11,35 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// What Config.Backend may be.
+// The values of Config.Backend.
 const (
-	BackendAuto     = "auto" // nftables where the kernel can, else iptables
+	BackendAuto     = "auto" // nftables if the kernel supports it, otherwise iptables
 	BackendNFT      = "nft"
 	BackendIptables = "iptables"
 )
 
-// Config is what the rules depend on. Fields that Felix has are named as in Felix.
+// Config is the configuration of the rules. Fields that Felix has are named as in Felix.
 type Config struct {
-	// Hostname is this node's name in the messages; "" stands for the machine's.
+	// Hostname is this node's name in the messages; "": the machine's hostname.
 	Hostname string
 
-	// WorkloadIfacePrefixes are the beginnings of workload interfaces' names. Whatever has such a name and no endpoint is cut off.
+	// WorkloadIfacePrefixes are the prefixes of workload interfaces' names. An interface with such a name and without an endpoint is
+	// blocked.
 	WorkloadIfacePrefixes []string
 
-	// The mark bits that are ours. The first four are single bits; Endpoint is a field of bits that holds a number for each
-	// endpoint (kube-ipvs only), in which NonCaliEndpoint is the number for everything that is no endpoint.
+	// The mark bits of this driver. The first four are single bits. Endpoint is a field of bits that holds a number for each endpoint
+	// (kube-ipvs only); NonCaliEndpoint is the number in this field for all packets that do not come from an endpoint.
 	IptablesMarkAccept   uint32
 	IptablesMarkPass     uint32
 	IptablesMarkScratch0 uint32
 	IptablesMarkScratch1 uint32
 	IptablesMarkEndpoint uint32
-	// IptablesMarkMasquerade is a bit that says of a new connection to a service that it must seem to come from the node. With
-	// iptables only. Default 0x4000, which is kube-proxy's for the same.
+	// IptablesMarkMasquerade is a bit that marks a new connection to a service for masquerading to the node's address. It is used with
+	// iptables only. The default 0x4000 is the bit that kube-proxy uses for the same purpose.
 	IptablesMarkMasquerade      uint32
 	IptablesMarkNonCaliEndpoint uint32
 
-	// ChainPrefix begins the names of all chains; default "cali-", as Felix has it. At most 7 letters, digits, "-" and "_".
+	// ChainPrefix is the prefix of all chain names; default "cali-", as in Felix. It has at most 7 letters, digits, "-" and "_".
 	ChainPrefix string
 
 	KubeNodePortRanges     []table.PortRange
@@ -52,36 +53,37 @@ type Config struct {
 	VXLANPort          int        // UDP; default 4789
 	VXLANVNI           int        // default 10
 	VXLANDevice        string     // default "contiv-vxlan"
-	VXLANMTU           int        // 0: what the parent device allows
+	VXLANMTU           int        // 0: the largest that the parent device allows
 	VXLANTunnelAddress netip.Addr // of the local VTEP, if the node's own message has none
 
 	IPIPEnabled       bool
 	IPIPTunnelAddress netip.Addr
 
 	IptablesLogPrefix    string // of rules with action "log"; default "calico-packet"
-	EndpointToHostAction string // DROP (default), ACCEPT or RETURN: what happens to a workload's packets to the node
+	EndpointToHostAction string // DROP (default), ACCEPT or RETURN: the action for a workload's packets to the node that policy has accepted
 
 	IptablesFilterAllowAction string // ACCEPT (default) or RETURN
 	IptablesMangleAllowAction string // ACCEPT (default) or RETURN
 
-	// The ports of the node that no host policy can close. nil stands for Felix's lists, an empty list for none.
+	// The ports of the node that no host policy can block. nil means Felix's lists; an empty list means no ports.
 	FailsafeInboundHostPorts  []ProtoPort
 	FailsafeOutboundHostPorts []ProtoPort
 
 	DisableConntrackInvalid bool
 
-	// NodeAndSelfExempt says that policies do not apply to what a workload sends to its node or to itself: so Kubernetes has it.
-	// What the node sends to its workloads always passes. It also says that TCP connections of workloads to which policies apply are
-	// not picked up in the middle, so that one which was removed from connection tracking stays cut.
+	// NodeAndSelfExempt exempts packets that a workload sends to its node or to itself from policies, as Kubernetes requires. Packets that
+	// the node sends to its workloads always pass. It also drops TCP segments in the middle of an unknown connection, for workloads to
+	// which policies apply, so that a connection that was removed from connection tracking remains blocked.
 	NodeAndSelfExempt bool
-	// ReportDenied sends the first bytes of what policies of workloads drop to table.ReportGroup, with ReportIngress or ReportEgress as
-	// prefix. It is limited per chain, so that a workload that floods uses up its own reports only.
+	// ReportDenied sends the first bytes of packets that policies of workloads drop to table.ReportGroup, with the prefix ReportIngress or
+	// ReportEgress. The limit is per chain, so that a workload that floods uses up only its own reports.
 	ReportDenied bool
-	// SharePolicies gives workloads to which the same policies apply one chain for them, apart from the chain that each has for itself: a change
-	// of the policies of many workloads then changes elements, where dispatch chains have them. KubeIPVSSupportEnabled does without.
+	// SharePolicies gives workloads with the same policies one common chain for these policies, in addition to each workload's own chain. A
+	// change of the policies of many workloads then changes elements, if the backend implements dispatch chains by elements.
+	// KubeIPVSSupportEnabled turns it off.
 	SharePolicies bool
-	// TiersForNode are tiers of which NodeAndSelfExempt is not true for the node: their policies hold for what a workload sends to it.
-	// The first other tier that has policies for the workload allows it.
+	// TiersForNode are tiers to which the node exemption of NodeAndSelfExempt does not apply: their policies also apply to packets that a
+	// workload sends to its node. The first other tier that has policies for the workload allows such packets.
 	TiersForNode []string
 
 	NATPortRange                       table.PortRange // zero: any
@@ -91,7 +93,7 @@ type Config struct {
 	RouteProtocol int    // the protocol number of our routes; default 202
 }
 
-// ProtoPort is a port of a protocol, of any address or of Net's ("" any).
+// ProtoPort is a port of a protocol, restricted to addresses in Net unless Net is "".
 type ProtoPort struct {
 	Net      string // CIDR
 	Protocol string // tcp, udp, sctp
@@ -116,7 +118,7 @@ const (
 	defaultLogPrefix     = "calico-packet"
 )
 
-// WithDefaults fills in what is not set.
+// WithDefaults returns the configuration with defaults for the fields that are not set.
 func (c Config) WithDefaults() Config {
 	if len(c.WorkloadIfacePrefixes) == 0 {
 		c.WorkloadIfacePrefixes = []string{"cali"}
@@ -155,7 +157,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// clusterPorts are BGP and etcd, without which a node drops out of its cluster.
+// clusterPorts returns the ports of BGP and etcd, without which a node loses its cluster.
 func clusterPorts() []ProtoPort { return portList("tcp", 179, 2379, 2380, 6666, 6667) }
 
 func portList(protocol string, ports ...uint16) []ProtoPort {
@@ -166,7 +168,7 @@ func portList(protocol string, ports ...uint16) []ProtoPort {
 	return list
 }
 
-// Validate returns all that is wrong with the configuration, each error naming its field. The defaults must be filled in.
+// Validate returns all errors of the configuration; each names its field. The defaults must be filled in.
 func (c Config) Validate() error {
 	return errors.Join(c.checkPrefixes(), c.checkMarks(), c.checkActions(), c.checkPorts(), c.checkTunnels())
 }
@@ -242,7 +244,7 @@ func (c Config) checkActions() error {
 	return errors.Join(errs...)
 }
 
-// maxLogPrefix is what fits into xt_LOG's 30 bytes beside the ": " that follows.
+// maxLogPrefix is the number of characters that fit into xt_LOG's 30 bytes together with the ": " that follows.
 const maxLogPrefix = 27
 
 func (c Config) checkPorts() error {
@@ -313,20 +315,20 @@ func (c Config) checkTunnels() error {
 	return errors.Join(errs...)
 }
 
-// reservedRouteProtocols is RTPROT_STATIC: up to it, protocol numbers have meanings to the kernel and to administrators.
+// reservedRouteProtocols is RTPROT_STATIC: protocol numbers up to it are used by the kernel and by administrators.
 const reservedRouteProtocols = 4
 
-// IfaceNameOK reports whether the kernel would take the name (dev_valid_name), and whether it is safe as part of a /proc path.
+// IfaceNameOK reports whether the kernel accepts the name (dev_valid_name) and the name is safe as a part of a /proc path.
 func IfaceNameOK(name string) bool {
 	return name != "" && len(name) <= 15 && name != "." && name != ".." && !strings.ContainsAny(name, "/: \t\r\n\v\f\x00")
 }
 
-// IsWorkloadIface reports whether the name begins like a workload's interface.
+// IsWorkloadIface reports whether the name has a prefix of workload interfaces.
 func (c Config) IsWorkloadIface(name string) bool {
 	return slices.ContainsFunc(c.WorkloadIfacePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// markBits are all bits that we ever change.
+// markBits returns all bits that the rules change.
 func (c Config) markBits() uint32 {
 	all := c.IptablesMarkAccept | c.IptablesMarkPass | c.IptablesMarkScratch0 | c.IptablesMarkScratch1
 	if c.KubeIPVSSupportEnabled {

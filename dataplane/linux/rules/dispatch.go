@@ -7,7 +7,7 @@ import (
 )
 
 func (r *renderer) WorkloadDispatch(ifaces, nodeJudged []string) []table.Dispatch {
-	// The end of the chain is for interfaces that are a workload's by name, and have no owner in our data.
+	// The end of the chain is for interfaces that have the name of a workload's interface but no endpoint.
 	unknown := []table.Rule{rule(table.Match{}, "Unknown interface", act(table.Drop))}
 	list := []table.Dispatch{
 		dispatch(r.Own(chainFromWorkloadDispatch), r.Own(WorkloadFromEndpointPfx), false, ifaces, unknown),

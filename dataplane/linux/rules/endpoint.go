@@ -7,62 +7,62 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Tier is what one tier says in one direction: chains' names, see PolicyChainName. Empty tiers do not count.
+// Tier holds the policies of one tier in one direction, by the names of their chains, see PolicyChainName. Empty tiers are ignored.
 type Tier struct {
 	Name     string
 	Policies []string
-	// PassAtEnd sends packets that no policy decided about on to the next tier; otherwise they are dropped.
+	// PassAtEnd passes packets that no policy has decided about to the next tier; otherwise they are dropped.
 	PassAtEnd bool
 }
 
-// Direction is what applies to the packets of an endpoint in one direction.
+// Direction holds the policies that apply to an endpoint's packets in one direction.
 type Direction struct {
 	Tiers    []Tier
-	Profiles []string // chains' names
+	Profiles []string // names of chains
 }
 
 // Workload is an endpoint on a workload's interface.
 type Workload struct {
 	Iface string
 	Up    bool // admin state; a workload that is down neither sends nor receives
-	// Sources are what the workload may send from, of any family.
+	// Sources are the prefixes that the workload may send from, of any family.
 	Sources []netip.Prefix
-	Spoof   []netip.Prefix // those of Sources that need not be routed to it
+	Spoof   []netip.Prefix // those of Sources that need no route to the workload
 	To      Direction
 	From    Direction
 }
 
-// Host is a host endpoint on one interface of the node, or on AllInterfaces. In layer Raw its policies are untracked ones,
-// in layer Mangle those before DNAT.
+// Host is a host endpoint on one interface of the node, or on AllInterfaces. In layer Raw its policies are the untracked ones, in layer
+// Mangle the pre-DNAT ones.
 type Host struct {
 	Iface string
-	To    Direction // leaving the node by the interface
+	To    Direction // packets that leave the node through the interface
 	From  Direction
-	// ForwardTo and ForwardFrom apply to what the node passes on. Layer Filter only.
+	// ForwardTo and ForwardFrom apply to packets that the node forwards. Layer Filter only.
 	ForwardTo, ForwardFrom []Tier
 }
 
-// kind is how the chain of an endpoint ends.
+// kind determines how the chain of an endpoint ends.
 type kind uint8
 
 const (
 	normal    kind = iota // policies, then profiles, then drop
-	forward               // policies; allow if there is none
+	forward               // policies; allow if there are none
 	untracked             // policies; accepted packets are not tracked
 	preDNAT               // policies
 )
 
-// endpointChain is a chain of an endpoint in the making.
+// endpointChain builds a chain of an endpoint.
 type endpointChain struct {
 	*renderer
 	kind     kind
 	allow    table.Verb
-	exempted []table.Match  // from policy
-	report   string         // prefix of reports; empty: there are none
-	toNode   *table.Match   // what goes to the node, until a tier or the end exempts it; nil: it is exempted, or nothing is
-	strict   bool           // connections that are not known any more must not go on
-	shared   bool           // what is denied returns without the mark accept
-	own      []netip.Prefix // of the sender, whose ICMP errors pass only if they are about its connections; nil: all errors pass
+	exempted []table.Match  // packets to which policies do not apply
+	report   string         // prefix of reports; "": no reports
+	toNode   *table.Match   // matches packets to the node, until a tier or the end exempts them; nil: already exempted, or never exempted
+	strict   bool           // TCP segments of unknown connections are dropped
+	shared   bool           // denied packets return without the mark accept
+	own      []netip.Prefix // the sender's addresses; ICMP errors pass only if they refer to connections of these addresses; nil: all errors pass
 	rules    []table.Rule
 }
 
@@ -81,7 +81,7 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 		toSelf, fromSelf := table.Match{DstNets: own}, table.Match{InIface: ep.Iface, SrcNets: own}
 		from.checkSource(own)
 		from.own = own
-		sends := len(own) > 0 // else all has been dropped
+		sends := len(own) > 0 // otherwise all packets were dropped
 		if sends {
 			from.dropTunnelled(f)
 		}
@@ -108,9 +108,9 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 	}
 }
 
-// checkSource drops what does not come from one of the workload's own addresses: the reverse path check alone lets a
-// workload use any address that is routed to it, and is not there at all where an administrator has set it to loose.
-// Neighbour discovery, which has other sources, is accepted before (workloadToHost).
+// checkSource drops packets whose source is not one of the workload's own addresses. The reverse path check alone does not suffice: it
+// accepts any address that is routed to the workload, and it is ineffective if an administrator has set it to loose. Neighbour discovery,
+// which has other sources, is accepted before (workloadToHost).
 func (c *endpointChain) checkSource(own []netip.Prefix) {
 	c.add(table.Match{NotSrcNets: own}, "Not the workload's address", act(table.Drop))
 }
@@ -125,13 +125,13 @@ func ofFamily(f table.Family, nets []netip.Prefix) []netip.Prefix {
 	return own
 }
 
-// governed reports whether any policy applies to a direction: tiers, or that there is neither tier nor profile.
+// governed reports whether policies apply to a direction: it has tiers with policies, or no profile.
 func (d Direction) governed() bool {
 	return len(d.Profiles) == 0 || slices.ContainsFunc(d.Tiers, func(t Tier) bool { return len(t.Policies) > 0 })
 }
 
-// kubernetes notes what NodeAndSelfExempt adds to the chain of an endpoint to which policies apply: what passes whatever they are, and
-// that connections which they have cut do not go on.
+// kubernetes adds to the chain of an endpoint with policies what NodeAndSelfExempt requires: the packets that pass regardless of policies,
+// and the rule that connections which policies have ended do not continue.
 func (c *endpointChain) kubernetes(ep Workload, d Direction, toNode *table.Match, exempted ...table.Match) {
 	if !c.NodeAndSelfExempt {
 		return
@@ -148,7 +148,7 @@ func (c *endpointChain) kubernetes(ep Workload, d Direction, toNode *table.Match
 	c.exempted = exempted
 }
 
-// JudgesNode reports whether policies say what a workload may send to its node: the first tier that has any is one of TiersForNode.
+// JudgesNode reports whether policies decide what a workload may send to its node: the first tier that has policies is one of TiersForNode.
 func (c Config) JudgesNode(from Direction) bool {
 	for _, tier := range from.Tiers {
 		if len(tier.Policies) > 0 {
@@ -158,7 +158,7 @@ func (c Config) JudgesNode(from Direction) bool {
 	return false
 }
 
-// exemptNode lets pass what goes to the node, if that has not been done before.
+// exemptNode accepts packets to the node, unless an earlier call has done so.
 func (c *endpointChain) exemptNode() {
 	if c.toNode != nil {
 		c.add(*c.toNode, "The node", setMark(c.IptablesMarkAccept), act(table.Return))
@@ -166,19 +166,19 @@ func (c *endpointChain) exemptNode() {
 	}
 }
 
-// dropTunnelled keeps workloads from talking to other nodes' tunnel ends by way of services; what they send there directly is
-// gone before (workloadsNeverSend).
+// dropTunnelled blocks packets of workloads to other nodes' tunnel endpoints through services. Packets that a workload sends there directly
+// are dropped earlier (workloadsNeverSend).
 func (c *endpointChain) dropTunnelled(f table.Family) {
 	c.rules = append(c.rules, c.tunnelled(f, table.Match{}, "of a workload")...)
 }
 
-// body is what all chains of endpoints have, but workloads' with SharePolicies.
+// body adds the part that all endpoint chains have, except those of workloads with SharePolicies.
 func (c *endpointChain) body(d Direction, failsafe string) {
 	c.head(failsafe)
 	c.policies(d)
 }
 
-// head is what comes before policies.
+// head adds the rules before the policies.
 func (c *endpointChain) head(failsafe string) {
 	if c.kind != untracked {
 		c.connections()
@@ -189,20 +189,20 @@ func (c *endpointChain) head(failsafe string) {
 	c.exempt()
 }
 
-// exempt lets pass what passes whatever the policies are.
+// exempt accepts the packets that pass regardless of policies.
 func (c *endpointChain) exempt() {
 	for _, m := range c.exempted {
 		if m.Dst == table.AddrAny && len(m.SrcNets)+len(m.DstNets) == 0 {
-			continue // it has no address of the family
+			continue // it has no address of this family
 		}
 		c.add(m, "The node and the workload itself", setMark(c.IptablesMarkAccept), act(table.Return))
 	}
 }
 
-// policies is what depends on them.
+// policies adds the rules that depend on policies.
 func (c *endpointChain) policies(d Direction) {
 	if c.strict {
-		// Without this rule, the next segment of the other side would open a connection that policy has cut, if that side may connect.
+		// Without this rule, the peer's next segment would open a connection that policy has ended again, if the peer may connect.
 		c.add(table.Match{Protocol: protoTCP, CT: table.CTNew, MidStream: true}, "Of a connection that is not known", act(table.Drop))
 	}
 	c.add(table.Match{}, "", clearMark(c.IptablesMarkAccept))
@@ -220,7 +220,7 @@ func (c *endpointChain) policies(d Direction) {
 	}
 }
 
-// drop reports what it drops.
+// drop adds rules that report and drop the packets that m matches.
 func (c *endpointChain) drop(m table.Match, comment string) {
 	if c.shared {
 		c.add(m, comment, act(table.Return))
@@ -232,9 +232,9 @@ func (c *endpointChain) drop(m table.Match, comment string) {
 	c.add(m, comment, act(table.Drop))
 }
 
-// connections lets pass what belongs to a connection that was let through, and drops what belongs to none and starts none. Of a workload's ICMP
-// errors those pass that are about a connection of its own, as client or, translated or not, as server: for the receiver's chain, which
-// gets errors from routers too, any error is the answer to something that the receiver has sent.
+// connections accepts packets of connections that were accepted before, and drops invalid ones. A workload's ICMP errors pass only if they
+// refer to one of its own connections, as client or as server, with or without translation. The receiver's chain accepts all errors, since
+// it also gets errors from routers and any error is a reply to a packet that the receiver has sent.
 func (c *endpointChain) connections() {
 	pass := []table.Action{act(table.Accept)}
 	if c.allow != table.Accept {
@@ -257,8 +257,8 @@ func (c *endpointChain) connections() {
 	}
 }
 
-// tiers renders the tiers in order and returns how many have policies. A packet leaves a tier accepted, dropped, or passed
-// to the next one.
+// tiers renders the tiers in order and returns how many have policies. A packet leaves a tier accepted, dropped, or passed to the next
+// tier.
 func (c *endpointChain) tiers(tiers []Tier) int {
 	pass, n := c.IptablesMarkPass, 0
 	for _, tier := range tiers {
@@ -278,10 +278,11 @@ func (c *endpointChain) tiers(tiers []Tier) int {
 	return n
 }
 
-// askedAtOnce is how many policies a packet may meet the rules of after one has accepted it. Each then costs it a look at its mark.
+// askedAtOnce is the number of policies between two checks whether a policy has accepted the packet. After the acceptance, a packet still
+// passes the jumps up to the next check, each at the cost of a mark comparison.
 const askedAtOnce = 16
 
-// ask sends what no policy before has decided about to each policy, and returns with what one has accepted.
+// ask adds jumps to the policies for packets that no earlier policy has decided about, and returns packets that a policy has accepted.
 func (c *endpointChain) ask(policies []string) {
 	accept, pass := c.IptablesMarkAccept, c.IptablesMarkPass
 	c.rules = slices.Grow(c.rules, len(policies)+len(policies)/askedAtOnce+spareRules)
@@ -296,7 +297,7 @@ func (c *endpointChain) ask(policies []string) {
 	}
 }
 
-// spareRules is more than a chain has besides those for policies.
+// spareRules is the capacity for rules other than those for policies.
 const spareRules = 8
 
 func (r *renderer) HostChains(l table.Layer, ep Host) []table.Chain {

@@ -87,7 +87,7 @@ func TestSpoofedSources(t *testing.T) {
 			nd := rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr("ff02::1"), Proto: 58,
 				ICMPType: kind}
 			want := "accept"
-			if src == "fe80::1" && (kind == 133 || kind == 135) { // the kernel would remember each source
+			if src == "fe80::1" && (kind == 133 || kind == 135) { // the kernel would store each source
 				want = "drop"
 			}
 			n.expect("neighbour discovery", nd, want)
@@ -116,7 +116,7 @@ func TestTiers(t *testing.T) {
 		1: "accept", // by the first tier
 		2: "accept", // passed by the first tier, allowed by the second
 		3: "accept", // passed by both, allowed by the profile
-		4: "drop",   // passed by the first policy, so not asked of the one behind it; end of the second tier
+		4: "drop",   // passed by the first policy, so not checked by the next one; end of the second tier
 		5: "drop",   // denied
 		6: "accept", // allowed by the second policy of the first tier
 		7: "drop",   // end of the first tier
@@ -126,7 +126,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestManyPoliciesOfATier: what a policy has decided is final for all policies behind it, wherever in the tier it is.
+// TestManyPoliciesOfATier: the decision of a policy is final for all policies after it, at any position in the tier.
 func TestManyPoliciesOfATier(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	const policies = 40
@@ -134,7 +134,7 @@ func TestManyPoliciesOfATier(t *testing.T) {
 	rule := func(action string, port int) *proto.Rule {
 		return &proto.Rule{Action: action, Protocol: protocol("tcp"), DstPorts: ports(int32(port))}
 	}
-	for i := range policies { // each allows a port and passes one; the next denies both, and the next tier what is allowed
+	for i := range policies { // each allows a port and passes one; the next denies both, and the next tier denies allowed ones
 		list := []*proto.Rule{rule("allow", 1000+i), rule("pass", 2000+i), rule("deny", 999+i), rule("deny", 1999+i)}
 		first.Policies = append(first.Policies, n.policy(rules.PolicyInboundPfx, fmt.Sprint("p", i), list...))
 	}
@@ -224,7 +224,7 @@ func TestTunnelledPacketsOfWorkloads(t *testing.T) {
 		Proto: 17, DstPort: 4789, DNATed: true}, "drop")
 }
 
-// TestWorkloadsNeverSend: what only nodes, routers and DHCP servers send is dropped before any policy, whatever its source.
+// TestWorkloadsNeverSend: packets that only nodes, routers and DHCP servers send are dropped before any policy, from any source.
 func TestWorkloadsNeverSend(t *testing.T) {
 	n := newNode(t, rules.Config{VXLANEnabled: true, EndpointToHostAction: "ACCEPT"})
 	for _, f := range families {
@@ -254,7 +254,7 @@ func TestWorkloadsNeverSend(t *testing.T) {
 	}
 }
 
-// TestFamilyWithoutAddress: a workload without an address of a family sends nothing in it, and a policy that comes to it changes none of those rules.
+// TestFamilyWithoutAddress: a workload without an address of a family sends nothing in it, and adding a policy changes none of those rules.
 func TestFamilyWithoutAddress(t *testing.T) {
 	r, err := rules.NewRenderer(rules.Config{})
 	if err != nil {
@@ -277,8 +277,8 @@ func TestFamilyWithoutAddress(t *testing.T) {
 	}
 }
 
-// TestErrorsOfWorkloads: a workload's ICMP error passes if it is about a connection of the workload, as client or as server. What comes from
-// elsewhere passes as before: routers send errors about connections of others.
+// TestErrorsOfWorkloads: a workload's ICMP error passes if it refers to a connection of the workload, as client or as server. Errors from
+// elsewhere pass as before: routers send errors about connections of others.
 func TestErrorsOfWorkloads(t *testing.T) {
 	for _, noInvalid := range []bool{false, true} {
 		for _, f := range families {

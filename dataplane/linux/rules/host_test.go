@@ -190,7 +190,7 @@ func TestKubeIPVS(t *testing.T) {
 	n.workload("calidb", dbAddr, n.openProfile(), n.openProfile())
 	n.apply()
 	service := netip.MustParseAddr("10.96.0.1")
-	// through takes a packet in to a service, and out again to where kube-ipvs sends it.
+	// through sends a packet to a service, and then from the service to where kube-ipvs sends it.
 	through := func(p rulestest.Packet, out string, dst netip.Addr) string {
 		arrived := n.send(p)
 		if arrived.Verdict != "accept" {
@@ -214,7 +214,7 @@ func TestKubeIPVS(t *testing.T) {
 	}
 }
 
-// sendMarked sends a packet through filter OUTPUT as it comes out of kube-ipvs: raw OUTPUT is not met again.
+// sendMarked sends a packet through filter OUTPUT as it comes from kube-ipvs: raw OUTPUT is not passed again.
 func (n *node) sendMarked(p rulestest.Packet) string {
 	n.t.Helper()
 	out, err := n.fake.SendFrom(table.Filter, p)

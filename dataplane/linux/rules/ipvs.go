@@ -7,10 +7,10 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// With kube-ipvs, packets to a service come in by INPUT and go out by OUTPUT, where the interface that they came by is
-// forgotten. The endpoint mark remembers it in between.
+// With kube-ipvs, packets to a service arrive in INPUT and leave by OUTPUT, where their incoming interface is no longer available. The
+// endpoint mark stores it in between.
 
-// forwardCheck finds out whether kube-ipvs will send a packet on, and has it marked if so.
+// forwardCheck returns the chain that detects packets that kube-ipvs will forward, and sends them to the chain that marks them.
 func (r *renderer) forwardCheck() table.Chain {
 	list := []table.Rule{rule(established(), "", act(table.Return))}
 	for _, protocol := range []uint8{protoTCP, protoUDP} {
@@ -24,7 +24,7 @@ func (r *renderer) forwardCheck() table.Chain {
 		rule(table.Match{NotDstSets: []string{SetThisHost}}, "To a service", goTo(r.Own(chainDispatchSetEndpointMark))))}
 }
 
-// forwardEndpointMark is what FORWARD would have done, by the mark.
+// forwardEndpointMark returns the chain that applies the rules of FORWARD by the mark.
 func (r *renderer) forwardEndpointMark() table.Chain {
 	foreign := table.Match{Mark: r.IptablesMarkNonCaliEndpoint, MarkMask: r.IptablesMarkEndpoint, MarkNot: true}
 	list := []table.Rule{rule(foreign, "", jump(r.Own(chainDispatchFromEndpointMark)))}

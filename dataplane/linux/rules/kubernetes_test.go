@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// TestTiersForNode: policies of such tiers say what a workload may send to its node, unless a tier before them has; a connection that they have
-// cut is not picked up by the node. Whatever the node begins passes.
+// TestTiersForNode: policies of such tiers decide what a workload may send to its node, unless an earlier tier has policies. The node does
+// not continue a connection that they have ended. All connections that the node opens pass.
 func TestTiersForNode(t *testing.T) {
 	for _, f := range families {
 		n := newNode(t, rules.Config{NodeAndSelfExempt: true, EndpointToHostAction: "ACCEPT", TiersForNode: []string{"admin", "baseline"}})
@@ -28,7 +28,7 @@ func TestTiersForNode(t *testing.T) {
 			name   string
 			from   rules.Direction
 			want   string // of a connection to port 80
-			picked string // of the node's part of a connection that is not known
+			picked string // of the node's segments of an unknown connection
 		}{
 			{"denied first", with(passing("admin", deny), tier("networkpolicy", none)), "drop", "drop"},
 			{"isolated before", with(tier("networkpolicy", none), passing("baseline", deny)), "accept", "pass"},
@@ -56,8 +56,8 @@ func TestTiersForNode(t *testing.T) {
 	}
 }
 
-// TestNodeAndSelfExempt: what a workload sends to its node and to itself passes whatever the policies are, if it sends with its own
-// address; and a TCP connection that is not known does not go on.
+// TestNodeAndSelfExempt: packets of a workload to its node and to itself pass regardless of policies, if they have its own address as
+// source; and an unknown TCP connection does not continue.
 func TestNodeAndSelfExempt(t *testing.T) {
 	for _, f := range families {
 		n := newNode(t, rules.Config{NodeAndSelfExempt: true, EndpointToHostAction: "ACCEPT"})

@@ -8,16 +8,16 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// matcher translates the match of a rule. What cannot be had is left out of it and noted in problems.
+// matcher translates the match of a rule. Conditions that cannot be rendered are left out and recorded in problems.
 type matcher struct {
 	family   table.Family
 	env      Env
 	match    table.Match
 	problems []string
 	badSets  []string
-	// never: the match holds for no packet of the family.
+	// never means that the match holds for no packet of the family.
 	never bool
-	// anyPortProtocol: the rule names services' (address, protocol, port) without saying which protocol.
+	// anyPortProtocol means that the rule names (address, protocol, port) members of services but no protocol.
 	anyPortProtocol bool
 }
 
@@ -40,7 +40,7 @@ func (m *matcher) problem(format string, args ...any) {
 	m.problems = append(m.problems, fmt.Sprintf(format, args...))
 }
 
-// appendTo appends what the rule is rendered to: one rule, or one for each protocol that has ports.
+// appendTo appends the rendered rule to list: one rule, or one for each protocol that has ports.
 func (m *matcher) appendTo(list []table.Rule, comment string, actions []table.Action) []table.Rule {
 	if !m.anyPortProtocol {
 		return append(list, table.Rule{Match: m.match, Actions: actions, Comment: comment, Counted: comment != ""})
@@ -61,7 +61,7 @@ func (m *matcher) protocols(in *proto.Rule) {
 	m.match.NotProtocol = m.protocol(in.GetNotProtocol())
 }
 
-// protocol returns the number, 0 for none and for one that is not known.
+// protocol returns the protocol's number, or 0 if there is none or it is unknown.
 func (m *matcher) protocol(p *proto.Protocol) uint8 {
 	number, known := proto.NumberOf(p)
 	switch v := p.GetNumberOrName().(type) {
@@ -85,7 +85,7 @@ func hasPorts(protocol uint8) bool {
 	return protocol == protoTCP || protocol == protoUDP || protocol == protoSCTP || protocol == 136 || protocol == 33
 }
 
-// nets returns those of the family. A net that does not parse is a problem.
+// nets returns the prefixes of the family. An invalid prefix is a problem.
 func (m *matcher) nets(texts []string) []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range texts {
@@ -104,7 +104,7 @@ func (m *matcher) nets(texts []string) []netip.Prefix {
 // ParseNet is proto.ParseNet.
 func ParseNet(text string) (netip.Prefix, error) { return proto.ParseNet(text) }
 
-// onlyOther says that there are nets and all of them are of the other family.
+// onlyOther reports whether texts is not empty and all of its prefixes are of the other family.
 func onlyOther(texts []string, f table.Family) bool {
 	for _, text := range texts {
 		p, err := ParseNet(text)
@@ -157,7 +157,7 @@ func (m *matcher) ports(in *proto.Rule) {
 	}
 	m.services(in)
 	if len(m.problems) > before {
-		// Of ranges and sets any may match: half of a list would be less than was asked.
+		// One match in ranges or sets suffices, so an incomplete list would match fewer packets than specified.
 		c := &m.match
 		c.SrcPorts, c.DstPorts, c.NotSrcPorts, c.NotDstPorts = nil, nil, nil, nil
 		c.SrcPortSets, c.DstPortSets, c.NotSrcPortSets, c.NotDstPortSets = nil, nil, nil, nil
@@ -165,7 +165,7 @@ func (m *matcher) ports(in *proto.Rule) {
 	}
 }
 
-// services matches services' ports, each of whose members has its own protocol.
+// services matches the ports of services; each member of such a set has its own protocol.
 func (m *matcher) services(in *proto.Rule) {
 	ids := in.GetDstIpPortSetIds()
 	if len(ids) == 0 {
@@ -180,7 +180,7 @@ func (m *matcher) services(in *proto.Rule) {
 	case m.match.Protocol == 0:
 		m.anyPortProtocol = len(m.match.DstPortSets) > 0
 	case !hasPorts(m.match.Protocol):
-		m.never = true // no member has such a protocol
+		m.never = true // no member has this protocol
 	}
 }
 

@@ -9,19 +9,18 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// felixChainPrefix begins the names of Felix's chains. It is the default of Config.ChainPrefix.
+// felixChainPrefix is the prefix of Felix's chain names. It is the default of Config.ChainPrefix.
 const felixChainPrefix = "cali-"
 
-// maxChainPrefix is what leaves room for the longest of the names below.
+// maxChainPrefix is the longest prefix that leaves room for the longest of the names below.
 const maxChainPrefix = maxChainName - len("forward-endpoint-mark")
 
-// Own is what a chain with one of Felix's names, or with a name that begins like Felix's, is called with the configuration's prefix.
+// Own returns the name of a chain of Felix with the configuration's prefix instead of Felix's. It also works for the beginning of a name.
 func (c Config) Own(felix string) string {
 	return cmp.Or(c.ChainPrefix, felixChainPrefix) + strings.TrimPrefix(felix, felixChainPrefix)
 }
 
-// The chains whose names do not depend on what they are for, by Felix's names: Config.Own has those that are programmed. A name may
-// occur in several layers.
+// The fixed chain names, as in Felix; Config.Own returns the names that are programmed. A name may occur in several layers.
 const (
 	chainInput       = "cali-INPUT"
 	chainForward     = "cali-FORWARD"
@@ -40,11 +39,11 @@ const (
 	chainWorkloadToHost       = "cali-wl-to-host"
 	chainFromWorkloadDispatch = "cali-from-wl-dispatch"
 	chainToWorkloadDispatch   = "cali-to-wl-dispatch"
-	// Ours, with Config.SharePolicies.
+	// Not in Felix; used with Config.SharePolicies.
 	ChainFromWorkloadPolicies = "cali-from-wl-policies"
 	ChainToWorkloadPolicies   = "cali-to-wl-policies"
-	chainNodeToWorkload       = "cali-node-to-wl" // ours
-	chainNodeCut              = "cali-node-cut"   // ours
+	chainNodeToWorkload       = "cali-node-to-wl" // not in Felix
+	chainNodeCut              = "cali-node-cut"   // not in Felix
 
 	chainDispatchToHostEndpoint          = "cali-to-host-endpoint"
 	chainDispatchFromHostEndpoint        = "cali-from-host-endpoint"
@@ -57,7 +56,7 @@ const (
 	chainForwardEndpointMark      = "cali-forward-endpoint-mark"
 )
 
-// The beginnings of the chains of one policy, profile or interface, by Felix's names.
+// The prefixes of the chains of one policy, profile or interface, as in Felix.
 const (
 	PolicyInboundPfx   = "cali-pi-"
 	PolicyOutboundPfx  = "cali-po-"
@@ -67,8 +66,8 @@ const (
 	WorkloadToEndpointPfx   = "cali-tw-"
 	WorkloadFromEndpointPfx = "cali-fw-"
 	SetEndpointMarkPfx      = "cali-sm-"
-	sharedToPfx             = "cali-ts-" // ours, of Config.SharePolicies
-	sharedFromPfx           = "cali-fs-" // ours
+	sharedToPfx             = "cali-ts-" // not in Felix; used with Config.SharePolicies
+	sharedFromPfx           = "cali-fs-" // not in Felix
 
 	HostToEndpointPfx          = "cali-th-"
 	HostFromEndpointPfx        = "cali-fh-"
@@ -76,27 +75,27 @@ const (
 	HostFromEndpointForwardPfx = "cali-fhfw-"
 )
 
-// The IDs of the sets that the driver itself fills.
+// The IDs of the sets that the driver itself maintains.
 const (
-	SetAllPools   = "all-ipam-pools"  // nets of all pools
-	SetMasqPools  = "masq-ipam-pools" // nets of the pools that masquerade
-	SetAllHosts   = "all-hosts-net"   // addresses of all nodes, and nets of nodes outside of the cluster
+	SetAllPools   = "all-ipam-pools"  // prefixes of all pools
+	SetMasqPools  = "masq-ipam-pools" // prefixes of the pools that masquerade
+	SetAllHosts   = "all-hosts-net"   // addresses of all nodes, and prefixes of nodes outside the cluster
 	SetThisHost   = "this-host"       // addresses of this node
-	SetVXLANPeers = "all-vxlan-net"   // addresses that other nodes' VXLAN packets come from
+	SetVXLANPeers = "all-vxlan-net"   // source addresses of other nodes' VXLAN packets
 )
 
-// AllInterfaces is the name of a host endpoint that stands for every interface of the node.
+// AllInterfaces is the name of a host endpoint that applies to every interface of the node.
 const AllInterfaces = "*"
 
-// allInterfacesSuffix takes the place of an interface's name in the chain of the endpoint for all of them; longer than any interface's
-// name, so it is no other program's.
+// allInterfacesSuffix replaces the interface name in the chain of the endpoint for all interfaces. It is longer than any interface name, so
+// it never collides with one.
 const allInterfacesSuffix = "any-interface-at-all"
 
 // maxChainName is iptables' limit (XT_EXTENSION_MAXNAMELEN less the terminator).
 const maxChainName = 28
 
-// ChainName is prefix followed by what name stands for: name itself if the whole is short and made of letters, digits and
-// ". _ - /" only, else "_" and a hash of it. Different names never give equal chains, short of a collision of 100 bits.
+// ChainName returns prefix followed by name, if the result is short and name consists of letters, digits and ". _ - /" only. Otherwise it
+// returns prefix followed by "_" and a hash of name. Different names give different chains unless 100 bits of the hash collide.
 func ChainName(prefix, name string) string {
 	if len(prefix)+len(name) <= maxChainName && !strings.HasPrefix(name, "_") && plain(name) {
 		return prefix + name
@@ -115,7 +114,7 @@ func plain(name string) bool {
 	return name != ""
 }
 
-// IfaceChain is the chain of prefix for an interface, or for AllInterfaces.
+// IfaceChain returns the name of the chain with this prefix for an interface, or for AllInterfaces.
 func IfaceChain(prefix, iface string) string {
 	if iface == AllInterfaces {
 		iface = allInterfacesSuffix
@@ -123,7 +122,7 @@ func IfaceChain(prefix, iface string) string {
 	return ChainName(prefix, iface)
 }
 
-// LayerChains are chains and dispatch chains of one layer.
+// LayerChains holds chains and dispatch chains of one layer.
 type LayerChains struct {
 	Layer      table.Layer
 	Chains     []table.Chain

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// metadataService is where a workload asks for its metadata (OpenStack, EC2).
+// metadataService is the address from which a workload gets its metadata (OpenStack, EC2).
 const metadataService = "169.254.169.254"
 
 func (r *renderer) natPrerouting(f table.Family) table.Chain {
@@ -26,7 +26,8 @@ func (r *renderer) natOutput() table.Chain {
 
 func (r *renderer) natPostrouting(f table.Family) table.Chain {
 	list := []table.Rule{rule(table.Match{}, "", jump(r.Own(chainFIPSnat))), rule(table.Match{}, "", jump(r.Own(chainNATOutgoing)))}
-	// What the node itself sends through a tunnel must have the tunnel's address, or the answer takes another way.
+	// Packets that the node itself sends through a tunnel must have the tunnel's address as source, otherwise the replies take another
+	// route.
 	tunnel := func(device string) table.Rule {
 		m := table.Match{OutIface: device, SrcNotOnOut: true, Src: table.AddrLocal}
 		return rule(m, "The node's own packets take the tunnel's address", act(table.Masquerade))
@@ -40,7 +41,7 @@ func (r *renderer) natPostrouting(f table.Family) table.Chain {
 	return table.Chain{Name: r.Own(chainPostrouting), Rules: list}
 }
 
-// IPIPDevice is the kernel's own IPIP device.
+// IPIPDevice is the IPIP device that the kernel creates.
 const IPIPDevice = "tunl0"
 
 func (r *renderer) NATOutgoing(active bool) table.Chain {
@@ -51,7 +52,7 @@ func (r *renderer) NATOutgoing(active bool) table.Chain {
 	m := table.Match{SrcSets: []string{SetMasqPools}, NotDstSets: []string{SetAllPools},
 		OutIface: r.IptablesNATOutgoingInterfaceFilter}
 	if r.NATPortRange != (table.PortRange{}) {
-		// The verdict ends the walk: Felix's RETURN after each of them is for packets that there are none of.
+		// A match ends the processing here, so Felix's RETURN after each of these rules is not needed: no packet would reach it.
 		for _, protocol := range []uint8{protoTCP, protoUDP} {
 			m.Protocol = protocol
 			chain.Rules = append(chain.Rules, rule(m, "", table.Action{Verb: table.Masquerade, Ports: r.NATPortRange}))
@@ -69,7 +70,7 @@ func (r *renderer) FloatingIPs(dnat, snat []NATPair) []table.Chain {
 		to.Rules = append(to.Rules, rule(m, "", table.Action{Verb: table.DNAT, To: p.Internal}))
 	}
 	for _, p := range snat {
-		// A workload that talks to its own floating IP must not see its own address as the source.
+		// A workload that sends to its own floating IP must not receive packets with its own address as source.
 		own := []netip.Prefix{host(p.Internal)}
 		hairpin := table.Match{SrcNets: own, DstNets: own}
 		from.Rules = append(from.Rules, rule(hairpin, "", table.Action{Verb: table.SNAT, To: p.External}))

@@ -26,7 +26,7 @@ var (
 
 var families = []table.Family{table.IPv4, table.IPv6}
 
-// node is a node's rules on a fake backend, without managers.
+// node is a node's rules with a fake backend, without managers.
 type node struct {
 	t        *testing.T
 	config   rules.Config
@@ -38,7 +38,7 @@ type node struct {
 	workloads  []string
 	nodeJudged []string
 	hosts      map[table.Layer][]string
-	// twin is the same node with Config.SharePolicies: the same becomes of packets. nil: there is none.
+	// twin is the same node with Config.SharePolicies: packets must be handled in the same way. nil: there is none.
 	twin             *node
 	sharedTo, shared map[string]string
 }
@@ -212,7 +212,7 @@ func (n *node) send(p rulestest.Packet) rulestest.Outcome {
 	return out
 }
 
-// expect reports what must become of a packet: drop, accept (a rule of ours said so) or pass (left to the other rules).
+// expect checks the handling of a packet: drop, accept (a rule of ours accepted it) or pass (left to the other rules).
 func (n *node) expect(what string, p rulestest.Packet, want string) {
 	n.t.Helper()
 	if n.twin != nil {

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// The protocols that rules name.
+// The protocols that rules use.
 const (
 	protoICMP   = 1
 	protoIPIP   = 4
@@ -20,7 +20,7 @@ func rule(m table.Match, comment string, actions ...table.Action) table.Rule {
 	return table.Rule{Match: m, Actions: actions, Comment: safeComment(comment)}
 }
 
-// safeComment cuts a comment to what rules may carry and replaces what is not printable ASCII.
+// safeComment truncates a comment to the length that rules may have, and replaces characters that are not printable ASCII.
 func safeComment(s string) string {
 	out := []byte(s)
 	if len(out) > maxComment {
@@ -34,7 +34,7 @@ func safeComment(s string) string {
 	return string(out)
 }
 
-// maxComment is what package table allows.
+// maxComment is the limit of package table.
 const maxComment = 100
 
 func act(v table.Verb) table.Action { return table.Action{Verb: v} }
@@ -61,8 +61,8 @@ func sport(protocol uint8, port uint16) table.Match {
 	return table.Match{Protocol: protocol, SrcPorts: []table.PortRange{{First: port, Last: port}}}
 }
 
-// host is the prefix that holds one address.
+// host returns the prefix that contains only this address.
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// established matches packets of connections that were let through before.
+// established returns the match of packets that belong to accepted connections or are related to one.
 func established() table.Match { return table.Match{CT: table.CTEstablished | table.CTRelated} }

@@ -9,30 +9,30 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// Env is what rules refer to.
+// Env holds the objects that rules refer to.
 type Env struct {
-	// Set returns the type of a set of the family, and false if there is no such set or it cannot be programmed.
+	// Set returns the type of a set of the family, or false if the set does not exist or cannot be programmed.
 	Set func(id string) (table.SetType, bool)
 }
 
-// Prefixes of reports: the policy of the workload that receives, or that sends, has dropped a packet.
+// Prefixes of reports: a policy of the receiving workload (ingress) or of the sending workload (egress) has dropped a packet.
 const (
 	ReportIngress = "contiv ingress"
 	ReportEgress  = "contiv egress"
 )
 
-// Problem is why a rule blocks more than it was asked to.
+// Problem describes why a rule blocks more than specified.
 type Problem struct {
 	Rule  int // position in its list, from 0
 	Cause string
-	// Sets are the sets that the rule would need. The problem may go away when they change.
+	// Sets are the unusable sets that the rule refers to. A change of these sets may solve the problem.
 	Sets []string
 }
 
 func (p Problem) String() string { return fmt.Sprintf("rule %d: %s", p.Rule, p.Cause) }
 
-// PolicyChainName is the chain of a policy of a tier under one of the prefixes PolicyInboundPfx and PolicyOutboundPfx. A
-// policy of tier "default" keeps its name; others are hashed together with the tier's.
+// PolicyChainName returns the name of the chain of a policy of a tier. prefix is PolicyInboundPfx or PolicyOutboundPfx. A policy of tier
+// "default" keeps its name; in other tiers the name is hashed together with the tier's name.
 func PolicyChainName(prefix, tier, name string) string {
 	if tier == "" || tier == DefaultTier {
 		return ChainName(prefix, name)
@@ -40,10 +40,10 @@ func PolicyChainName(prefix, tier, name string) string {
 	return ChainName(prefix, tier+"\x00"+name) // NUL occurs in no name, and forces the hash
 }
 
-// DefaultTier is the tier of policies that do not say otherwise.
+// DefaultTier is the tier of policies that do not name one.
 const DefaultTier = policyname.DefaultTier
 
-// ProfileChainName is the chain of a profile under one of the prefixes ProfileInboundPfx and ProfileOutboundPfx.
+// ProfileChainName returns the name of the chain of a profile. prefix is ProfileInboundPfx or ProfileOutboundPfx.
 func ProfileChainName(prefix, name string) string { return ChainName(prefix, name) }
 
 func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule, env Env) (table.Chain, []Problem) {
@@ -74,7 +74,7 @@ func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule,
 	return chain, problems
 }
 
-// policyRule appends one rule, closed if it has to be. The string says why it had to be.
+// policyRule appends one rule, rendered to block if it has problems. The string is the cause, or "".
 func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]table.Rule, string) {
 	comment := ""
 	if id := in.GetRuleId(); id != "" {
@@ -94,11 +94,11 @@ func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]
 	case "log":
 		return list, cause + ": the rule logs nothing"
 	}
-	// What can be matched bounds the harm.
+	// The conditions that can be matched limit the effect.
 	return m.appendTo(list, comment, []table.Action{act(table.Drop)}), cause + ": the rule drops whatever the rest of it matches"
 }
 
-// RuleComment is the comment of the rules that a policy's rule becomes, by its ID (proto.Rule.RuleId).
+// RuleComment returns the comment of the rules that a policy rule with this ID (proto.Rule.RuleId) is rendered to.
 func RuleComment(id string) string { return safeComment("rule " + id) }
 
 func (r *renderer) policyActions(action string) ([]table.Action, bool) {
@@ -115,8 +115,8 @@ func (r *renderer) policyActions(action string) ([]table.Action, bool) {
 	return []table.Action{act(table.Drop)}, false
 }
 
-// forFamily reports whether a rule is about a family at all: by its IP version, or because each net of some list is of the other one
-// (Felix's reading; so a rule "not from 2001:db8::/32" does not concern IPv4).
+// forFamily reports whether a rule applies to a family. It does not if its IP version is the other one, or if one of its lists has only
+// prefixes of the other family (as in Felix; so a rule "not from 2001:db8::/32" does not apply to IPv4).
 func forFamily(in *proto.Rule, f table.Family) bool {
 	if v := in.GetIpVersion(); v != proto.IPVersion_ANY && int(v) != int(f) {
 		return false

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// verdict is what a policy of one rule, then a profile that allows all, make of a packet to web. The rule must be the
-// whole policy of its tier, so "not matched" is a drop; pass lets the profile decide.
+// verdict returns the result of a policy with one rule, then a profile that allows everything, for a packet to web. The rule must be the
+// whole policy of its tier, so "not matched" is a drop; with pass the profile decides.
 func verdict(t *testing.T, r *proto.Rule, p rulestest.Packet, sets ...func(*node)) (string, []rules.Problem) {
 	t.Helper()
 	n := newNode(t, rules.Config{})
@@ -35,7 +35,7 @@ func (n *node) withSet(id string, kind table.SetType, members ...table.Member) {
 	n.set(id, kind, members...)
 }
 
-// matchCase is a rule without action, and packets that it is for and not for.
+// matchCase is a rule without action, with packets that it matches and packets that it does not.
 type matchCase struct {
 	name     string
 	rule     *proto.Rule
@@ -55,7 +55,7 @@ func toPort(port uint16) rulestest.Packet {
 	return with(toWeb(4), func(p *rulestest.Packet) { p.DstPort = port })
 }
 
-// matchCases is the matrix that all drivers share.
+// matchCases returns the cases that all drivers share.
 func matchCases() []matchCase {
 	var cases []matchCase
 	for _, c := range drivertest.MatchCases() {
@@ -73,7 +73,7 @@ func forwarded(list []drivertest.Packet) []rulestest.Packet {
 	return out
 }
 
-// usualSets are the sets that the cases name.
+// usualSets creates the sets that the cases use.
 func usualSets(n *node) {
 	for _, s := range drivertest.UsualSets() {
 		var members []table.Member
@@ -105,7 +105,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// denyThen is what a rule, then one that allows everything, make of a packet.
+// denyThen returns the result of a rule, then one that allows everything, for a packet.
 func denyThen(t *testing.T, r *proto.Rule, p rulestest.Packet) string {
 	t.Helper()
 	n := newNode(t, rules.Config{})
@@ -132,8 +132,8 @@ func TestDenyMatches(t *testing.T) {
 	}
 }
 
-// TestFailClosed: whatever is wrong with a rule, it never lets more through than it was asked to. bad rules would match the
-// packet if they were understood in the most generous way.
+// TestFailClosed: a rule with any fault never allows more than specified. The bad rules would match the packet in the most permissive
+// interpretation.
 func TestFailClosed(t *testing.T) {
 	bad := drivertest.BadRules()
 	p := toWeb(4)
@@ -154,14 +154,14 @@ func TestFailClosed(t *testing.T) {
 			t.Errorf("deny: %s: %s, want drop", name, got)
 		}
 	}
-	// What is left of a rule to deny bounds it.
+	// The remaining conditions of a deny rule limit its effect.
 	kept := proto.Rule{Action: "deny", SrcNet: []string{"10.0.0.0/8"}, DstIpSetIds: []string{"gone"}}
 	if got := denyThen(t, &kept, p); got != "accept" {
 		t.Errorf("deny from another net: %s, want accept", got)
 	}
 }
 
-// TestBrokenPassDoesNotAllow: leaving a pass rule out would let the rest of its policy allow what a later tier denies.
+// TestBrokenPassDoesNotAllow: without the pass rule, the rest of its policy would allow what a later tier denies.
 func TestBrokenPassDoesNotAllow(t *testing.T) {
 	r := proto.Rule{Action: "pass", SrcIpSetIds: []string{"gone"}}
 	if got := denyThen(t, &r, toWeb(4)); got != "drop" {

@@ -6,11 +6,11 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// With Config.SharePolicies a packet of a workload meets three things in turn: the workload's own chain, with its addresses and its
-// connections; the chain of its policies, which it shares with all workloads to which the same apply; and, if they have not accepted it, its own
-// chain once more, with the mark pass, which reports it and drops it. So each workload has its own limit of reports.
+// With Config.SharePolicies a packet of a workload passes up to three chains: the workload's own chain, which checks addresses and
+// connections; the chain of its policies, which is shared by all workloads with the same policies; and, if the policies have not accepted
+// the packet, its own chain again, with the mark pass, which reports and drops it. So each workload has its own limit of reports.
 
-// throughWorkload sends what m matches through a workload's chains.
+// throughWorkload returns rules that send packets matching m through a workload's chains.
 func (r *renderer) throughWorkload(m table.Match, own, policies string) []table.Rule {
 	if !r.SharePolicies {
 		return []table.Rule{rule(m, "", jump(r.Own(own)))}
@@ -25,7 +25,7 @@ func (r *renderer) throughWorkload(m table.Match, own, policies string) []table.
 	}
 }
 
-// alone is the chain that a workload does not share. What comes out of it without the mark accept is for its policies.
+// alone builds the chain that a workload does not share. Packets that leave it without the mark accept are checked by its policies.
 func (c *endpointChain) alone(self table.Match) {
 	if c.NodeAndSelfExempt {
 		c.exempted = []table.Match{self}

@@ -89,8 +89,7 @@ func (r *renderer) filterForward() table.Chain {
 	for _, prefix := range r.WorkloadIfacePrefixes {
 		list = append(list, r.throughWorkload(in(prefix), chainFromWorkloadDispatch, ChainFromWorkloadPolicies)...)
 	}
-	// After the loop: a packet must have come through the policy of the workload that sent it, whatever the prefixes, before
-	// that of the one that gets it.
+	// In a separate loop: a packet must pass the policy of the sending workload, for all prefixes, before that of the receiving workload.
 	for _, prefix := range r.WorkloadIfacePrefixes {
 		list = append(list, r.throughWorkload(out(prefix), chainToWorkloadDispatch, ChainToWorkloadPolicies)...)
 	}
@@ -135,11 +134,11 @@ func (r *renderer) filterOutput(f table.Family) table.Chain {
 		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
 }
 
-// neighbourDiscovery are the ICMPv6 types without which a workload cannot find its gateway: multicast listener query,
-// report and done, router solicitation, neighbour solicitation and advertisement (RFC 2710, RFC 4861).
+// neighbourDiscovery returns the ICMPv6 types without which a workload cannot find its gateway: multicast listener query, report and done,
+// router solicitation, neighbour solicitation and advertisement (RFC 2710, RFC 4861).
 func neighbourDiscovery() []uint8 { return []uint8{130, 131, 132, 133, 135, 136} }
 
-// routerAdvertisement is for the node itself, never from a workload.
+// routerAdvertisement is accepted for the node itself, never from a workload.
 const routerAdvertisement = 134
 
 func acceptNeighbours(kinds []uint8) []table.Rule {
@@ -151,8 +150,8 @@ func acceptNeighbours(kinds []uint8) []table.Rule {
 	return list
 }
 
-// nodeCut is for a workload whose policies say whether it may reach the node. Without it the next segment of the node would open a connection
-// that they have cut, as one of the node's own.
+// nodeCut returns the chain for workloads whose policies decide whether they may reach the node. Without it the node's next segment would
+// open a connection that these policies have ended again, as a connection of the node.
 func (r *renderer) nodeCut() table.Chain {
 	return table.Chain{Name: r.Own(chainNodeCut), Rules: []table.Rule{rule(table.Match{}, "Of a connection that is not known", act(table.Drop))}}
 }
@@ -168,7 +167,7 @@ func (r *renderer) workloadToHost(f table.Family) table.Chain {
 	return table.Chain{Name: r.Own(chainWorkloadToHost), Rules: list}
 }
 
-// openStack are the services that an OpenStack compute node offers to its workloads whatever their policy.
+// openStack returns rules that accept packets to the services that an OpenStack compute node offers to its workloads regardless of policy.
 func (r *renderer) openStack(f table.Family) []table.Rule {
 	if !r.OpenStackSpecialCasesEnabled {
 		return nil
@@ -198,7 +197,7 @@ func (r *renderer) failsafeChains(f table.Family, l table.Layer) []table.Chain {
 	chainIn := table.Chain{Name: r.Own(chainFailsafeIn), Rules: here(r.FailsafeInboundHostPorts, false)}
 	chainOut := table.Chain{Name: r.Own(chainFailsafeOut), Rules: here(r.FailsafeOutboundHostPorts, true)}
 	if f == table.IPv6 {
-		// An open port does not help clients that cannot find the node.
+		// An open port is not reachable for clients that cannot find the node.
 		chainIn.Rules = append(chainIn.Rules, acceptNeighbours(append(neighbourDiscovery(), routerAdvertisement))...)
 		chainOut.Rules = append(chainOut.Rules, acceptNeighbours(neighbourDiscovery())...)
 	}
@@ -206,7 +205,7 @@ func (r *renderer) failsafeChains(f table.Family, l table.Layer) []table.Chain {
 		return []table.Chain{chainIn}
 	}
 	if l == table.Raw {
-		// Nothing is tracked yet: without the answers, a do-not-track policy would see half of the connection.
+		// Connections are not tracked yet: without rules for the replies, a do-not-track policy would apply to half of the connection.
 		for _, p := range r.FailsafeOutboundHostPorts {
 			chainIn.Rules = append(chainIn.Rules, rule(p.match(false, true), "answers", act(table.Accept)))
 		}
@@ -217,7 +216,7 @@ func (r *renderer) failsafeChains(f table.Family, l table.Layer) []table.Chain {
 	return []table.Chain{chainIn, chainOut}
 }
 
-// match matches packets to the port, or with answer those that come from it. The net is that of the other side: out says
+// match returns the match of packets to the port, or with answer set, of replies from the port. Net applies to the remote side; out means
 // that packets leave the node.
 func (p ProtoPort) match(out, answer bool) table.Match {
 	number, _ := protocolNumber(p.Protocol)

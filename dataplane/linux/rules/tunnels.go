@@ -2,12 +2,12 @@ package rules
 
 import "contiv.dev/vswitch/dataplane/linux/table"
 
-// vxlanPackets are packets to the VXLAN port.
+// vxlanPackets matches packets to the VXLAN port.
 func (r *renderer) vxlanPackets() table.Match { return dport(protoUDP, uint16(r.VXLANPort)) }
 
-// tunnelInput lets in tunnelled packets of other nodes and of nothing else: a caller that can send them is inside the pod network. The
-// first rules do not trust the source address. A workload's packets to a service get here with the tunnel's port when the service leads to
-// it, and a process of the node can send to any of the node's addresses through the loopback.
+// tunnelInput accepts tunnelled packets from other nodes and drops all others: a sender of such packets is inside the pod network. The
+// first rules do not rely on the source address. A workload's packets to a service arrive here with the tunnel's port if a backend of the
+// service is the tunnel endpoint, and a process of the node can send to any of the node's addresses through the loopback.
 func (r *renderer) tunnelInput(f table.Family) []table.Rule {
 	var list []table.Rule
 	for _, prefix := range r.WorkloadIfacePrefixes {
@@ -37,8 +37,8 @@ func (r *renderer) tunnelInput(f table.Family) []table.Rule {
 
 const loopbackDevice = "lo"
 
-// tunnelled drops the tunnel packets among those that match. Other nodes would take their sender for a node. IPIP is dropped
-// whether or not we use it: the kernel of a node that has the module loaded takes it.
+// tunnelled drops the tunnel packets among those that match: other nodes would accept their sender as a node. IPIP is dropped even if it is
+// not in use, since a node's kernel accepts it if the module is loaded.
 func (r *renderer) tunnelled(f table.Family, m table.Match, source string) []table.Rule {
 	var list []table.Rule
 	if r.VXLANEnabled {
@@ -53,7 +53,7 @@ func (r *renderer) tunnelled(f table.Family, m table.Match, source string) []tab
 	return list
 }
 
-// tunnelOutput lets the kernel's own tunnel packets pass whatever host endpoints say.
+// tunnelOutput accepts the kernel's own tunnel packets regardless of host endpoint policies.
 func (r *renderer) tunnelOutput(f table.Family) []table.Rule {
 	var list []table.Rule
 	if r.IPIPEnabled && f == table.IPv4 {
@@ -71,20 +71,20 @@ func (r *renderer) tunnelOutput(f table.Family) []table.Rule {
 	return list
 }
 
-// manglePostrouting marks what goes into the tunnel. The kernel keeps the mark when it puts VXLAN's headers around the packet,
-// so that the outer packet has it in OUTPUT and a process's packet to the same port has not. The owner of the socket does not
-// tell them apart: the outer packet has that of the inner one.
+// manglePostrouting marks packets that enter the tunnel. The kernel keeps the mark when it adds VXLAN's headers, so that the outer packet
+// has the mark in OUTPUT, and a process's packet to the same port has not. The socket owner cannot distinguish them: the outer packet has
+// the owner of the inner one.
 func (r *renderer) manglePostrouting() table.Chain {
 	return table.Chain{Name: r.Own(chainPostrouting), Rules: []table.Rule{
 		rule(table.Match{OutIface: r.VXLANDevice}, "Into the tunnel", setMark(r.tunnelMark()))}}
 }
 
-// tunnelMark is the bit of packets in the tunnel. It has this meaning between POSTROUTING of the inner packet and the first
-// rules of OUTPUT of the outer one only; there all marks are cleared.
+// tunnelMark returns the mark bit of packets in the tunnel. It has this meaning only between POSTROUTING of the inner packet and the first
+// rules of OUTPUT of the outer packet, where all marks are cleared.
 func (c Config) tunnelMark() uint32 { return c.IptablesMarkPass }
 
-// tunnelsOfProcesses drops what a process of the node, of whatever user, sends to other nodes' tunnel ends: they would take it
-// for a packet of this node's pods. Only those that may set marks or write raw frames (CAP_NET_ADMIN, CAP_NET_RAW) can.
+// tunnelsOfProcesses drops packets that a process of the node, of any user, sends to other nodes' tunnel endpoints: these would accept them
+// as packets of this node's pods. Only processes that may set marks or write raw frames (CAP_NET_ADMIN, CAP_NET_RAW) can bypass it.
 func (r *renderer) tunnelsOfProcesses() []table.Rule {
 	if !r.VXLANEnabled {
 		return nil
@@ -98,7 +98,7 @@ func (r *renderer) tunnelsOfProcesses() []table.Rule {
 	return list
 }
 
-// translatedTunnels drops what a service leads to a tunnel end, where it would seem to come from this node.
+// translatedTunnels drops packets that a service translates to a tunnel endpoint, where they would seem to come from this node.
 func (r *renderer) translatedTunnels() []table.Rule {
 	if !r.VXLANEnabled {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// routerMessages are the ICMPv6 types by which a router configures its neighbours: advertisement and redirect (RFC 4861).
+// routerMessages returns the ICMPv6 types by which a router configures its neighbours: advertisement and redirect (RFC 4861).
 func routerMessages() []uint8 { return []uint8{routerAdvertisement, 137} }
 
-// unanswered are the ICMPv6 types that a workload may not send from link-local addresses: solicitations of a router and of a neighbour (RFC 4861).
-// The kernel remembers their sources, in a table with 1,024 entries for all namespaces. From link-local addresses, of which there are 2^64, a
-// workload would fill it, and the node could resolve no other neighbour. A workload that asks for its gateway does so from its own address.
-// Workloads of OpenStack ask for their router by link-local addresses.
+// unanswered returns the ICMPv6 types that a workload may not send from link-local addresses: solicitations of a router and of a neighbour
+// (RFC 4861). The kernel stores their sources in a table with 1,024 entries for all namespaces. There are 2^64 link-local addresses, so a
+// workload could fill this table, and the node could resolve no other neighbour. A workload solicits its gateway from its own address.
+// Workloads of OpenStack solicit their router from link-local addresses, so nothing is dropped there.
 func (r *renderer) unanswered() []uint8 {
 	if r.OpenStackSpecialCasesEnabled {
 		return nil
@@ -21,8 +21,8 @@ func (r *renderer) unanswered() []uint8 {
 	return []uint8{133, 135}
 }
 
-// workloadsNeverSend drops, before anything else looks at a workload's packets, those that only nodes, routers and DHCP servers
-// send. from matches what comes from workloads.
+// workloadsNeverSend drops, before all other rules, packets of workloads that only nodes, routers and DHCP servers send. from matches
+// packets of workloads.
 func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.Rule {
 	list := r.tunnelled(f, from, "of a workload")
 	dhcp := sport(protoUDP, 67)
@@ -40,7 +40,7 @@ func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.
 			list = append(list, rule(m, "A link-local solicitation of a workload", act(table.Drop)))
 		}
 	} else {
-		// Nothing leads from a workload's interface to the loopback; a packet that asks for it is up to no good.
+		// No route leads from a workload's interface to the loopback; a packet to it is an attack or a fault.
 		m := from
 		m.DstNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		list = append(list, rule(m, "The node's loopback", act(table.Drop)))
@@ -49,8 +49,8 @@ func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.
 	return append(list, rule(dhcp, "A DHCP server's answer of a workload", act(table.Drop)))
 }
 
-// ReversePath is the chain that drops packets whose source is not routed back to where they came from, except for sources that the workload
-// may spoof. It does not depend on rp_filter, which an administrator may set to anything.
+// ReversePath returns the chain that drops packets whose source is not routed back to the interface on which they arrived, except for
+// sources that the workload may spoof. It does not depend on rp_filter, which an administrator may change.
 func (r *renderer) ReversePath(f table.Family, workloads []Workload) table.Chain {
 	chain := table.Chain{Name: r.Own(chainReversePath)}
 	for _, w := range workloads {

@@ -20,10 +20,10 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Options say what a network is made of.
+// Options configure a network.
 type Options struct {
 	Pods int // default 3
-	// NoRoutes leaves out the host's routes and neighbours towards pods: the driver under test makes them.
+	// NoRoutes leaves out the host's routes and neighbours towards pods: the driver under test creates them.
 	NoRoutes bool
 }
 
@@ -33,8 +33,8 @@ type Options struct {
 //	pod 2 eth0 ── cali2 ├ Host  eth0 ── eth0 Outside
 //	pod 3 eth0 ── cali3 ┘
 //
-// Pods have one address per family and reach everything through the host. Outside answers to its own address and to every
-// address of the nets in Anywhere. All neighbours are static, so that rules that drop everything leave ARP and ND alone.
+// Pods have one address per family and reach everything through the host. Outside answers to its own address and to every address of the
+// prefixes in Anywhere. All neighbours are static, so that rules that drop everything do not affect ARP and ND.
 type Net struct {
 	Host, Outside *Node
 	Pods          []*Node
@@ -57,13 +57,13 @@ type Node struct {
 	receivers map[recvKey]*receiver
 }
 
-// Addr is the node's address of a family.
+// Addr returns the node's address of a family.
 func (n *Node) Addr(f table.Family) netip.Addr { return n.addrs[f] }
 
-// Path is the file of the node's namespace.
+// Path returns the path of the node's namespace.
 func (n *Node) Path() string { return filepath.Join("/run/netns", n.Name) }
 
-// Anywhere are the nets of a family of which Outside has every address.
+// Anywhere returns the prefixes of a family of which Outside has every address.
 func Anywhere(f table.Family) []netip.Prefix {
 	if f == table.IPv4 {
 		return []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("198.51.100.0/24")}
@@ -71,7 +71,7 @@ func Anywhere(f table.Family) []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("fd00:203::/64"), netip.MustParsePrefix("fd00:198::/64")}
 }
 
-// NeedRoot skips a test, visibly, that cannot make namespaces.
+// NeedRoot skips a test, with a message, if it cannot create namespaces.
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -79,7 +79,7 @@ func NeedRoot(t testing.TB) {
 	}
 }
 
-// NewNet makes a network, which goes with the test.
+// NewNet creates a network, which is removed with the test.
 func NewNet(t testing.TB, opts Options) *Net {
 	t.Helper()
 	NeedRoot(t)
@@ -123,7 +123,7 @@ func (n *Net) build(opts Options) (err error) {
 	return n.await()
 }
 
-// await waits until packets get everywhere. The kernel leaves much of that to work queues, which come late on a busy machine.
+// await waits until packets reach every node. The kernel leaves much of the setup to work queues, which run late on a busy machine.
 func (n *Net) await() error {
 	for _, node := range append([]*Node{n.Outside}, n.Pods...) {
 		if err := errors.Join(n.Host.waitCarrier(node.Iface), node.waitCarrier("eth0")); err != nil {
@@ -157,7 +157,7 @@ func podAddrs(i int) map[table.Family]netip.Addr {
 	}
 }
 
-// nodes are all nodes that have been made.
+// nodes returns all nodes that were created.
 func (n *Net) nodes() []*Node {
 	var all []*Node
 	for _, node := range append([]*Node{n.Host, n.Outside}, n.Pods...) {
@@ -168,7 +168,7 @@ func (n *Net) nodes() []*Node {
 	return all
 }
 
-// owner is the node that has an address.
+// owner returns the node that has an address.
 func (n *Net) owner(a netip.Addr) *Node {
 	for _, node := range n.nodes() {
 		if node.has(a) {

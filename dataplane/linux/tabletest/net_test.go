@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// TestNet: without rules everything reaches everything, with rules made by hand every verdict is seen for what it is.
+// TestNet: without rules every node reaches every other, and with rules written by hand every verdict is recognised.
 func TestNet(t *testing.T) {
 	n := NewNet(t, Options{})
 	both(func(f table.Family) {
@@ -50,7 +50,7 @@ func TestNet(t *testing.T) {
 	})
 }
 
-// TestStream: a stream counts what arrives and what does not.
+// TestStream: a stream counts the packets that arrive and those that do not.
 func TestStream(t *testing.T) {
 	n := NewNet(t, Options{Pods: 2})
 	s := n.Stream(t, n.Pods[0].UDP(n.Pods[1].Addr(table.IPv4), 9), 200*time.Microsecond)
@@ -67,7 +67,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestNamesAtOnce: namespaces that are made at the same time have names of their own.
+// TestNamesAtOnce: namespaces that are created at the same time have different names.
 func TestNamesAtOnce(t *testing.T) {
 	NeedRoot(t)
 	const count = 8

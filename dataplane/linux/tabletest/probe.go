@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Probe is a packet of a new flow and its answer.
+// Probe is a packet of a new flow, with its answer.
 type Probe struct {
 	From  *Node
 	Proto uint8          // TCP, UDP, SCTP (no answer), ICMP or ICMPv6
@@ -20,26 +20,26 @@ type Probe struct {
 	ICMP  table.ICMP     // type and code; only echo requests are answered
 
 	Src netip.AddrPort // zero: the node's own address, any port
-	// At is where the packet is to arrive if it is translated on its way; zero: at To.
+	// At is the address at which the packet must arrive if it is translated; zero: To.
 	At netip.AddrPort
 }
 
-// UDP is a probe to an address and port.
+// UDP returns a probe to an address and port.
 func (n *Node) UDP(to netip.Addr, port uint16) Probe {
 	return Probe{From: n, Proto: unix.IPPROTO_UDP, To: netip.AddrPortFrom(to, port)}
 }
 
-// TCP is a probe that connects to an address and port.
+// TCP returns a probe that connects to an address and port.
 func (n *Node) TCP(to netip.Addr, port uint16) Probe {
 	return Probe{From: n, Proto: unix.IPPROTO_TCP, To: netip.AddrPortFrom(to, port)}
 }
 
-// SCTP is a packet with the ports of SCTP; nothing answers it.
+// SCTP returns a probe with SCTP ports; it is not answered.
 func (n *Node) SCTP(to netip.Addr, port uint16) Probe {
 	return Probe{From: n, Proto: unix.IPPROTO_SCTP, To: netip.AddrPortFrom(to, port)}
 }
 
-// Ping is an echo request.
+// Ping returns an echo request.
 func (n *Node) Ping(to netip.Addr) Probe {
 	if to.Is4() {
 		return n.Message(to, 8, 0)
@@ -47,7 +47,7 @@ func (n *Node) Ping(to netip.Addr) Probe {
 	return n.Message(to, 128, 0)
 }
 
-// Message is an ICMP message of the address' family.
+// Message returns an ICMP message of the address's family.
 func (n *Node) Message(to netip.Addr, typ, code uint8) Probe {
 	p := Probe{From: n, Proto: unix.IPPROTO_ICMP, To: netip.AddrPortFrom(to, 0), ICMP: table.ICMP{Type: typ, Code: code}}
 	if to.Is6() {
@@ -68,13 +68,13 @@ func (p Probe) FromPort(port uint16) Probe {
 	return p
 }
 
-// ArrivesAt reports where the packet arrives when it is translated.
+// ArrivesAt sets the address at which the packet arrives when it is translated.
 func (p Probe) ArrivesAt(a netip.Addr, port uint16) Probe {
 	p.At = netip.AddrPortFrom(a, port)
 	return p
 }
 
-// String is "UDP pod1 → 10.65.0.2:53".
+// String returns, for example, "UDP pod1 → 10.65.0.2:53".
 func (p Probe) String() string {
 	name := map[uint8]string{1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}[p.Proto]
 	if p.Proto == 1 || p.Proto == 58 {
@@ -87,15 +87,15 @@ func (p Probe) String() string {
 	return fmt.Sprintf("%s → %s", s, p.To)
 }
 
-// Outcome is what became of a probe.
+// Outcome is the result of a probe.
 type Outcome struct {
 	Delivered bool           // it arrived
-	Answered  bool           // and the answer came back
+	Answered  bool           // the answer came back
 	Refused   bool           // a TCP reset or an ICMP error came back
 	SeenAs    netip.AddrPort // the source as the receiver saw it
 }
 
-// String is for messages.
+// String returns the outcome as text, for messages.
 func (o Outcome) String() string {
 	return fmt.Sprintf("delivered %v (from %v), answered %v, refused %v", o.Delivered, o.SeenAs, o.Answered, o.Refused)
 }
@@ -106,19 +106,19 @@ type Verdict int
 // The verdicts.
 const (
 	Pass   Verdict = iota // arrives and is answered (SCTP and ICMP other than echo: arrives)
-	Arrive                // arrives, whatever happens to the answer
-	Drop                  // does not arrive, and the sender hears nothing
+	Arrive                // arrives, regardless of the answer
+	Drop                  // does not arrive, and the sender receives nothing
 	Refuse                // does not arrive, and the sender gets an error
 )
 
-// String is the verdict's name.
+// String returns the verdict's name.
 func (v Verdict) String() string { return [...]string{"pass", "arrive", "drop", "refuse"}[v] }
 
-// Case is a probe and what is to become of it.
+// Case is a probe with its expected result.
 type Case struct {
 	Want Verdict
 	Probe
-	SeenAs netip.Addr // the source that the receiver is to see; zero: the probe's own
+	SeenAs netip.Addr // the source that the receiver must see; zero: the probe's own
 	Why    string     // for the message
 }
 
@@ -127,7 +127,7 @@ const (
 	absentTimeout = 120 * time.Millisecond // for packets that must not arrive
 )
 
-// Expect sends all probes at once and reports those that meet another fate than they should.
+// Expect sends all probes at once and reports those with another result than expected.
 func (n *Net) Expect(t testing.TB, cases ...Case) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -165,7 +165,7 @@ func (n *Net) try(c Case) (Outcome, error) {
 	}
 }
 
-// judge reports what is wrong with an outcome, "" if nothing.
+// judge returns what is wrong with an outcome, "" if nothing.
 func (c Case) judge(o Outcome) string {
 	switch {
 	case c.Want == Pass && !(o.Delivered && (o.Answered || !c.answers())), c.Want == Arrive && !o.Delivered:
@@ -185,7 +185,7 @@ func (c Case) seenAs() netip.Addr {
 	return c.source().Addr()
 }
 
-// answers is true for probes that the receiver answers.
+// answers reports whether the receiver answers the probe.
 func (p Probe) answers() bool {
 	switch p.Proto {
 	case unix.IPPROTO_TCP, unix.IPPROTO_UDP:
@@ -198,7 +198,7 @@ func (p Probe) answers() bool {
 	return false
 }
 
-// source is the probe's source; port 0 is any.
+// source returns the probe's source; port 0 is any.
 func (p Probe) source() netip.AddrPort {
 	a := p.Src.Addr()
 	if !a.IsValid() {
@@ -210,7 +210,7 @@ func (p Probe) source() netip.AddrPort {
 	return netip.AddrPortFrom(a, p.Src.Port())
 }
 
-// watch collects what becomes known of a probe.
+// watch collects the results of a probe.
 type watch struct {
 	mu      sync.Mutex
 	outcome Outcome

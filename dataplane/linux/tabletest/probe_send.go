@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Send sends a probe and waits until what became of it is enough, or until the timeout.
+// Send sends a probe and waits until enough returns true for its outcome, or until the timeout.
 func (n *Net) Send(p Probe, timeout time.Duration, enough func(Outcome) bool) (Outcome, error) {
 	at := p.At
 	if !at.IsValid() {
@@ -53,7 +53,7 @@ func (n *Net) Send(p Probe, timeout time.Duration, enough func(Outcome) bool) (O
 	return w.until(deadline, enough), nil
 }
 
-// settle turns an error of sending into an outcome, if it is one.
+// settle turns a send error into an outcome, if it is one.
 func (w *watch) settle(err error) (Outcome, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,12 +136,12 @@ func (p Probe) dial(deadline time.Time) (conn net.Conn, err error) {
 		return err
 	})
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // leaves no TIME-WAIT behind
+		_ = tcp.SetLinger(0) // leaves no TIME-WAIT
 	}
 	return conn, err
 }
 
-// packet is what is written to the socket.
+// packet returns the data to write to the socket.
 func (p Probe) packet(tag payload) []byte {
 	switch p.Proto {
 	case unix.IPPROTO_TCP, unix.IPPROTO_UDP:
@@ -219,7 +219,7 @@ func (p Probe) isAnswer(b []byte, tag payload) bool {
 	return ok && got.id == tag.id
 }
 
-// mustSend sends a probe that is to arrive.
+// mustSend sends a probe that must arrive.
 func (n *Net) mustSend(t testing.TB, p Probe) Outcome {
 	t.Helper()
 	o, err := n.Send(p, arriveTimeout, func(o Outcome) bool { return o.Delivered })

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recvKey is what a receiver listens on; ports only for protocols that have them.
+// recvKey is the address a receiver listens on; it has a port only for protocols with ports.
 type recvKey struct {
 	proto uint8
 	at    netip.AddrPort
@@ -29,7 +29,7 @@ type receiver struct {
 	waiting map[uint32]func(seq uint32, from netip.AddrPort)
 }
 
-// wait calls seen, from any goroutine, for every packet of a probe or stream; nil ends that.
+// wait makes the receiver call seen, from any goroutine, for every packet of a probe or stream; nil ends that.
 func (r *receiver) wait(id uint32, seen func(seq uint32, from netip.AddrPort)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *receiver) deliver(tag payload, from netip.AddrPort) {
 	}
 }
 
-// payload is what packets carry.
+// payload is the content of packets.
 type payload struct {
 	id, seq uint32
 	answer  bool // UDP: whether the receiver answers
@@ -74,7 +74,7 @@ func parsePayload(b []byte) (payload, bool) {
 	return payload{id: binary.BigEndian.Uint32(b), seq: binary.BigEndian.Uint32(b[4:]), answer: b[8] == 1}, true
 }
 
-// receiver is the node's receiver at an address, started when it is first asked for.
+// receiver returns the node's receiver at an address, and starts it at the first call.
 func (n *Node) receiver(key recvKey) (*receiver, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *receiver) listenUDP(at netip.AddrPort) (func(context.Context) error, er
 	}, nil
 }
 
-// forceBuffer gives a socket room for all that may come while its reader does not run: streams must not lose packets there.
+// forceBuffer gives a socket enough buffer for the packets that arrive while its reader does not run: streams must not lose packets there.
 func forceBuffer(c *net.UDPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -185,7 +185,7 @@ func forceBuffer(c *net.UDPConn) error {
 	return errors.Join(err, set)
 }
 
-// headerLen is the length of the header before the payload that we put into packets of a protocol.
+// headerLen returns the length of the header before the payload in packets of a protocol.
 func headerLen(proto uint8) int {
 	if proto == unix.IPPROTO_SCTP {
 		return 12
@@ -225,7 +225,7 @@ func rawNetwork(a netip.Addr, proto uint8) string {
 	return fmt.Sprintf("ip6:%d", proto)
 }
 
-// endOf is nil for the end of a closed socket.
+// endOf returns nil if the error is the end of a closed socket.
 func endOf(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil

@@ -67,18 +67,18 @@ func (s *Stream) send(job, ctx context.Context, interval time.Duration) {
 	packet := payload{id: s.id}.bytes()
 	pause := unix.NsecToTimespec(interval.Nanoseconds())
 	for job.Err() == nil && ctx.Err() == nil {
-		_ = unix.Nanosleep(&pause, nil) // Go's timers are too coarse for some 10 µs
+		_ = unix.Nanosleep(&pause, nil) // Go's timers are too coarse for about 10 µs
 		binary.BigEndian.PutUint32(packet[4:], s.sent.Load())
-		if _, err := s.conn.Write(packet); err == nil { // what was not sent is not counted
+		if _, err := s.conn.Write(packet); err == nil { // packets that were not sent are not counted
 			s.sent.Add(1)
 		}
 	}
 }
 
-// Sent is the number of packets sent so far.
+// Sent returns the number of packets sent so far.
 func (s *Stream) Sent() int { return int(s.sent.Load()) }
 
-// Stop ends the stream and says how many packets were sent and how many of them arrived.
+// Stop ends the stream and returns how many packets were sent and how many of them arrived.
 func (s *Stream) Stop() (sent, arrived int) {
 	s.stop()
 	<-s.done
@@ -88,7 +88,7 @@ func (s *Stream) Stop() (sent, arrived int) {
 		defer s.mu.Unlock()
 		return len(s.arrived)
 	}
-	// The last packets may still be on their way: those of a stream that arrives get as long as a packet that has to arrive.
+	// The last packets may still be on their way: if a stream arrives, they get as long as a packet that must arrive.
 	late := absentTimeout
 	if count() > 0 {
 		late = arriveTimeout

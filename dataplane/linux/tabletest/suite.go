@@ -13,11 +13,11 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// openFunc opens a backend that works in a namespace. Every call makes a new object, as a new process would.
+// openFunc opens a backend for a namespace. Every call returns a new object, as a new process would have.
 type openFunc func(t *testing.T, ns *nsdo.Namespace) table.Backend
 
-// Run tests what a backend does to packets. A backend that has a method Dump() (string, error) is asked for the kernel's
-// state in a form that does not depend on how it came about; for others it is taken from iptables-save and ipset.
+// Run tests the effect of a backend on packets. If the backend has a method Dump() (string, error), it returns the kernel's state in a form
+// that does not depend on its history; otherwise the state is taken from iptables-save and ipset.
 func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend) {
 	NeedRoot(t)
 	for _, test := range []struct {
@@ -52,7 +52,7 @@ func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend
 		{"Counters", testCounters},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel() // each has namespaces of its own, and waits for the kernel most of the time
+			t.Parallel() // each has separate namespaces, and waits for the kernel most of the time
 			n := NewNet(t, Options{})
 			test.run(t, &rig{t: t, net: n, open: open, b: openBackend(t, open, n.Host.NS)})
 		})
@@ -80,13 +80,13 @@ type rig struct {
 
 func (r *rig) pod(i int) *Node { return r.net.Pods[i-1] }
 
-// restart replaces the backend by a new one, as if the process had ended and been started again.
+// restart replaces the backend by a new one, as if the process had been restarted.
 func (r *rig) restart() {
 	r.t.Helper()
 	r.b = openBackend(r.t, r.open, r.net.Host.NS)
 }
 
-// apply applies and wants everything to be written.
+// apply applies; everything must be written.
 func (r *rig) apply() table.Result {
 	r.t.Helper()
 	res := r.tryApply()
@@ -103,7 +103,7 @@ func (r *rig) tryApply() table.Result {
 	return r.settled(ctx, r.b.Apply(ctx))
 }
 
-// settled applies until what goes behind a grace period is gone, and adds the writes.
+// settled applies until objects with a grace period are removed, and adds the writes.
 func (r *rig) settled(ctx context.Context, res table.Result) table.Result {
 	r.t.Helper()
 	const soon = 50 * time.Millisecond
@@ -119,7 +119,7 @@ func (r *rig) settled(ctx context.Context, res table.Result) table.Result {
 	return res
 }
 
-// broken applies and wants exactly the named objects to be broken.
+// broken applies; exactly the named objects must be broken.
 func (r *rig) broken(want ...string) {
 	r.t.Helper()
 	res := r.tryApply()
@@ -179,7 +179,7 @@ func chain(name string, rules ...table.Rule) table.Chain {
 // always matches all packets.
 var always = table.Match{}
 
-// icmpProto is the family's ICMP.
+// icmpProto returns the protocol number of the family's ICMP.
 func icmpProto(f table.Family) uint8 {
 	if f == table.IPv4 {
 		return 1
@@ -187,10 +187,10 @@ func icmpProto(f table.Family) uint8 {
 	return 58
 }
 
-// host is a full-length prefix.
+// host returns the prefix that contains only this address.
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// anywhere is the i-th (from 1) address of the net of that index.
+// anywhere returns the i-th address (from 1) of the prefix with index net in Anywhere.
 func anywhere(f table.Family, net, i int) netip.Addr {
 	b := Anywhere(f)[net].Addr().AsSlice()
 	b[len(b)-1] = byte(i)
@@ -198,7 +198,7 @@ func anywhere(f table.Family, net, i int) netip.Addr {
 	return a
 }
 
-// outgoing makes what pod 1 sends through the host walk a chain of layer filter; everything else passes.
+// outgoing makes packets that pod 1 sends through the host pass a chain of layer filter; all other packets pass.
 func (r *rig) outgoing(f table.Family, name string) {
 	r.b.SetHook(f, table.Filter, table.Forward, jump(table.Match{InIface: "cali1"}, name))
 }

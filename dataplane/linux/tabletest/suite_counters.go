@@ -10,7 +10,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// testCounters: rules say how many packets they matched, whatever their conditions became in the kernel; a restart goes on counting.
+// testCounters: rules report how many packets they matched, in whatever form the kernel has their conditions; counting continues after a
+// restart.
 func testCounters(t *testing.T, r *rig) {
 	both(func(f table.Family) { r.countedChains(f) })
 	r.apply()
@@ -25,7 +26,7 @@ func testCounters(t *testing.T, r *rig) {
 				cases = append(cases, Case{Want: want, Probe: r.pod(1).UDP(anywhere(f, 0, 1), port)})
 			}
 		}
-		for _, c := range cases { // one after the other: each is a connection of its own
+		for _, c := range cases { // one after the other: each is a separate connection
 			r.net.Expect(r.t, c)
 		}
 	}
@@ -47,7 +48,8 @@ func testCounters(t *testing.T, r *rig) {
 	r.counted("after a restart", []table.Family{table.IPv4, table.IPv6}, twice)
 }
 
-// countedChains counts by port: with one action, with two, with alternatives, which are rules of their own, and twice by one comment.
+// countedChains creates rules that count by port: with one action, with two, with alternatives, which become separate rules, and two rules
+// with the same comment.
 func (r *rig) countedChains(f table.Family) {
 	of := func(ports ...table.PortRange) table.Match { return table.Match{Protocol: 17, DstPorts: ports} }
 	one := func(p uint16) table.PortRange { return table.PortRange{First: p, Last: p} }
@@ -70,7 +72,7 @@ func (r *rig) countedChains(f table.Family) {
 	r.outgoing(f, "policy")
 }
 
-// counted compares what rules have counted. Packets may be on their way; rules that have counted none may be left out.
+// counted compares the counts of rules. Packets may be on their way; rules with a count of zero may be left out.
 func (r *rig) counted(what string, families []table.Family, want map[string]uint64) {
 	r.t.Helper()
 	counters, can := r.b.(table.Counters)

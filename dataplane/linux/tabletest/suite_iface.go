@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// testInterfaces: packets are matched by the interfaces that they come and go by, by whole names and by beginnings.
+// testInterfaces: packets are matched by their incoming and outgoing interfaces, by whole names and by prefixes.
 func testInterfaces(t *testing.T, r *rig) {
 	both(func(f table.Family) {
 		in, out := table.PortRange{First: 1, Last: 1}, table.PortRange{First: 2, Last: 2}
@@ -19,7 +19,7 @@ func testInterfaces(t *testing.T, r *rig) {
 		}
 		r.b.SetChains(f, table.Filter, chain("policy",
 			drop(udp(in, table.Match{InIface: "cali2"})),
-			drop(udp(in, table.Match{InIface: "cali", OutIface: "eth0"})), // a name without an owner
+			drop(udp(in, table.Match{InIface: "cali", OutIface: "eth0"})), // no interface has this name
 			drop(udp(in, table.Match{InIface: "eth+", OutIface: "cali3"})),
 			drop(udp(out, table.Match{OutIface: "cali2"})),
 			drop(udp(out, table.Match{InIface: "cali+", OutIface: "e+"})),
@@ -40,7 +40,7 @@ func testInterfaces(t *testing.T, r *rig) {
 	})
 }
 
-// testAddressTypes: what the node is to an address.
+// testAddressTypes: matches on the relation of an address to the node.
 func testAddressTypes(t *testing.T, r *rig) {
 	port := func(p uint16, m table.Match) table.Match {
 		m.Protocol, m.DstPorts = 17, []table.PortRange{{First: p, Last: p}}
@@ -65,7 +65,8 @@ func testAddressTypes(t *testing.T, r *rig) {
 		if err := r.net.Host.NS.Do(func() error { return addAddr("lo", a, a.BitLen()) }); err != nil {
 			t.Fatal(err)
 		}
-		// The kernel makes the local route of an IPv6 address later. Until then its match of address types does not take the address for local.
+		// The kernel creates the local route of an IPv6 address later. Until then its match of address types does not treat the address as
+		// local.
 		if err := r.net.Host.waitAddress(a); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func testAddressTypes(t *testing.T, r *rig) {
 	})
 }
 
-// testReversePath: packets with a source that is not routed back to where they come from are distinguished apart.
+// testReversePath: packets whose source is not routed back to the interface they arrive on are distinguished from others.
 func testReversePath(t *testing.T, r *rig) {
 	both(func(f table.Family) {
 		r.b.SetHook(f, table.Raw, table.Prerouting, drop(table.Match{InIface: "cali+", NoReversePath: true}))
@@ -100,14 +101,14 @@ func testReversePath(t *testing.T, r *rig) {
 	})
 }
 
-// testDispatch: packets go to their interface's chain, those of others meet the default rules.
+// testDispatch: packets go to their interface's chain; those of other interfaces go to the default rules.
 func testDispatch(t *testing.T, r *rig) {
 	both(func(f table.Family) {
 		port := func(p uint16) table.Match {
 			return table.Match{Protocol: 17, DstPorts: []table.PortRange{{First: p, Last: p}}}
 		}
 		r.b.SetChains(f, table.Filter, chain("from-1", accept(port(1)), drop(always)), chain("from-2", accept(port(2)), drop(always)),
-			chain("to-2", drop(port(3))), // its end leads back to the caller of the dispatch chain
+			chain("to-2", drop(port(3))), // at its end the processing continues in the caller of the dispatch chain
 			chain("policy",
 				jump(table.Match{InIface: "cali+"}, "from"),
 				jump(table.Match{OutIface: "cali+"}, "to"),
@@ -132,7 +133,7 @@ func testDispatch(t *testing.T, r *rig) {
 	})
 }
 
-// testDispatchDelta: interfaces come, change their chain and go, also those that are not there yet.
+// testDispatchDelta: interfaces are added, change their chain and are removed, including interfaces that do not exist yet.
 func testDispatchDelta(t *testing.T, r *rig) {
 	f := table.IPv4
 	d := func(chains map[string]string) {
@@ -158,7 +159,7 @@ func testDispatchDelta(t *testing.T, r *rig) {
 	d(map[string]string{"cali2": "yes", "cali-later": "no"})
 	r.apply()
 	expect(Drop, Pass, Drop)
-	// An interface that is made after its rules.
+	// An interface that is created after its rules.
 	if err := r.net.Host.NS.Do(func() error {
 		link, err := netlink.LinkByName("cali3")
 		if err != nil {

@@ -8,15 +8,15 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// matchCase is one match, tried with packets to its own address.
+// matchCase is one match, tested with packets to a separate address.
 type matchCase struct {
 	name  string
 	match table.Match
-	pass  []Probe // that match
-	drop  []Probe // that do not
+	pass  []Probe // packets that match
+	drop  []Probe // packets that do not match
 }
 
-// testMatches: all cases are programmed at once. What goes to the i-th address meets the i-th match, and passes if it holds.
+// testMatches: all cases are programmed at once. Packets to the i-th address are tested against the i-th match, and pass if it holds.
 func testMatches(t *testing.T, r *rig) {
 	r.families(func(f table.Family) {
 		matchSets(r, f)
@@ -43,7 +43,7 @@ func testMatches(t *testing.T, r *rig) {
 	})
 }
 
-// matchSets makes the sets that the cases use: pod 1's address, nets that hold pod 2 and 3, and pod 1's port 7000.
+// matchSets creates the sets that the cases use: pod 1's address, prefixes with pods 2 and 3, and pod 1's port 7000.
 func matchSets(r *rig, f table.Family) {
 	pod := func(i int) netip.Prefix { return host(r.pod(i).Addr(f)) }
 	r.b.ReplaceSet(f, table.Set{ID: "ip", Type: table.SetIP}, []table.Member{{Net: pod(1)}})
@@ -112,7 +112,7 @@ func netCases() []makeCase {
 				[]Probe{r.pod(1).UDP(to, 1)}, []Probe{r.pod(2).UDP(to, 1)}}
 		},
 		func(r *rig, f table.Family, to netip.Addr) matchCase {
-			// An address twice, and a net inside another.
+			// An address twice, and a prefix inside another.
 			nets := append(pods(r, f, 1, 3, 1), otherFamily(f)[:1]...)
 			return matchCase{"src nets", table.Match{SrcNets: nets},
 				[]Probe{r.pod(1).UDP(to, 1), r.pod(3).TCP(to, 1)}, []Probe{r.pod(2).UDP(to, 1), r.pod(2).Ping(to)}}
@@ -213,7 +213,7 @@ func portCases() []makeCase {
 		},
 		func(r *rig, f table.Family, to netip.Addr) matchCase {
 			p := r.pod(1)
-			m := table.Match{Protocol: 17, DstPorts: many(1000)} // more than one multiport match holds
+			m := table.Match{Protocol: 17, DstPorts: many(1000)} // more than one multiport match can hold
 			return matchCase{"many dst ports", m, []Probe{p.UDP(to, 1000), p.UDP(to, 1022), p.UDP(to, 1190), p.UDP(to, 1191)},
 				[]Probe{p.UDP(to, 999), p.UDP(to, 1001), p.UDP(to, 1023), p.UDP(to, 1192)}}
 		},
@@ -274,7 +274,7 @@ func portSetCases() []makeCase {
 				[]Probe{p.TCP(to, 443), p.UDP(to, 53)}, []Probe{p.UDP(to, 443), p.TCP(to, 53), p.Ping(to)}}
 		},
 		func(r *rig, f table.Family, to netip.Addr) matchCase {
-			// Both sides have two ways to hold; every combination counts.
+			// Both sides have two alternatives; every combination counts.
 			id := fmt.Sprintf("both-%d", f)
 			r.b.ReplaceSet(f, table.Set{ID: id, Type: table.SetIPAndPort}, []table.Member{{Net: host(to), Proto: 17, Port: 53}})
 			m := table.Match{Protocol: 17, SrcPortSets: []string{"srcport"}, SrcPorts: []table.PortRange{{First: 7010, Last: 7010}},

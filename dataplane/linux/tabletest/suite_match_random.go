@@ -16,8 +16,8 @@ const (
 	onceMark      = 0x40000000
 )
 
-// testRandomMatches: random matches hold for exactly the packets that a simple evaluation selects; and what they jump to is
-// walked once, in however many rules a backend writes them.
+// testRandomMatches: random matches hold for exactly the packets that a simple evaluation selects; and a chain that they jump to is passed
+// once, regardless of the number of rules in which a backend writes them.
 func testRandomMatches(t *testing.T, r *rig) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -54,7 +54,7 @@ func testRandomMatches(t *testing.T, r *rig) {
 	})
 }
 
-// matchMaker makes matches and packets, and reads the former.
+// matchMaker generates matches and packets, and evaluates the matches.
 type matchMaker struct {
 	rng  *rand.Rand
 	f    table.Family
@@ -155,7 +155,7 @@ func (g *matchMaker) probe(to netip.Addr) Probe {
 	return p
 }
 
-// holds reads a match.
+// holds reports whether a match holds for a packet.
 func (g *matchMaker) holds(m *table.Match, p Probe) bool {
 	src, dst := p.source().Addr(), p.To.Addr()
 	in := func(list []netip.Prefix, a netip.Addr) bool {

@@ -45,7 +45,7 @@ func testDNAT(t *testing.T, r *rig) {
 	})
 }
 
-// testSNAT: sources are translated, to a given address or to that of the way out; floating addresses work both ways.
+// testSNAT: sources are translated, to a given address or to that of the outgoing interface; floating addresses work in both directions.
 func testSNAT(t *testing.T, r *rig) {
 	floating := func(f table.Family) netip.Addr {
 		return map[table.Family]netip.Addr{

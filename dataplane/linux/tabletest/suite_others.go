@@ -27,7 +27,7 @@ func (n *Node) command(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// dump is the kernel's state in a form that does not depend on how it came about.
+// dump returns the kernel's state in a form that does not depend on its history.
 func (r *rig) dump() string {
 	r.t.Helper()
 	if d, ok := r.b.(interface{ Dump() (string, error) }); ok {
@@ -54,7 +54,7 @@ func (r *rig) dump() string {
 	return strings.Join(append(all, sets...), "\n")
 }
 
-// diff shows the lines that only one of two texts has.
+// diff returns the lines that only one of two texts has.
 func diff(a, b string) string {
 	count := map[string]int{}
 	for l := range strings.Lines(a) {
@@ -75,7 +75,7 @@ func diff(a, b string) string {
 	return out.String()
 }
 
-// testForeign: what others have programmed stays and works.
+// testForeign: rules and sets of other programs are kept and work.
 func testForeign(t *testing.T, r *rig) {
 	h, f := r.net.Host, table.IPv4
 	h.command(t, "nft", "add table ip foreign; add chain ip foreign forwarded { type filter hook forward priority 5; };"+
@@ -86,7 +86,7 @@ func testForeign(t *testing.T, r *rig) {
 	h.command(t, "iptables", "-A", "FORWARD", "-m", "comment", "--comment", "another program's", "-j", "FOREIGN")
 	r.sample()
 	both(func(f table.Family) {
-		r.b.SetChains(f, table.Filter, chain("pod-2")) // lets others decide
+		r.b.SetChains(f, table.Filter, chain("pod-2")) // leaves the decision to the other rules
 		r.b.SetHook(f, table.Filter, table.Forward, jump(always, "policy"))
 	})
 	r.apply()
@@ -104,7 +104,7 @@ func testForeign(t *testing.T, r *rig) {
 	r.apply()
 	check()
 	r.restart()
-	r.apply() // everything of ours goes
+	r.apply() // removes all of our objects
 	r.net.Expect(t, Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 7), 1)},
 		Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 8), 1)},
 		Case{Want: Pass, Probe: r.pod(1).UDP(anywhere(f, 0, 2), 1)})
@@ -113,7 +113,7 @@ func testForeign(t *testing.T, r *rig) {
 	}
 }
 
-// testFlushed: another program deletes all rules; the next applies bring them back.
+// testFlushed: another program deletes all rules; the next applies restore them.
 func testFlushed(t *testing.T, r *rig) {
 	r.sample()
 	r.apply()
@@ -132,7 +132,7 @@ func testFlushed(t *testing.T, r *rig) {
 		t.Errorf("not as before:\n%s", diff(before, after))
 	}
 	r.expectSample()
-	// A change while all is gone, without a resync.
+	// A change while everything is missing, without a resync.
 	r.flushAll()
 	f := table.IPv4
 	r.b.SetChains(f, table.Filter, chain("pod-2", drop(always)))
@@ -153,7 +153,7 @@ func (r *rig) flushAll() {
 	for file, cmd := range map[string]string{"ip_tables_names": "iptables-legacy", "ip6_tables_names": "ip6tables-legacy"} {
 		var names []byte
 		if err := h.NS.Do(func() error {
-			names, _ = os.ReadFile("/proc/thread-self/net/" + file) // absent where they were never used
+			names, _ = os.ReadFile("/proc/thread-self/net/" + file) // absent if they were never used
 			return nil
 		}); err != nil {
 			r.t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// model is a desired state, to be edited at random and sent to a backend.
+// model is a desired state that is edited at random and sent to a backend.
 type model struct {
 	rng    *rand.Rand
 	chains map[string]table.Chain
@@ -24,7 +24,7 @@ const (
 	modelSets   = 4
 	editRounds  = 150
 	minRounds   = 20
-	editTime    = 4 * time.Second // of a backend that needs processes for every change
+	editTime    = 4 * time.Second // for a backend that needs processes for every change
 )
 
 func modelSet(i int) table.Set {
@@ -32,7 +32,7 @@ func modelSet(i int) table.Set {
 		table.SetNet}[i]}
 }
 
-// testRandomEdits: whatever the order of edits and applies, the kernel ends up with what one build makes.
+// testRandomEdits: for any order of edits and applies, the kernel's state is the same as after one build.
 func testRandomEdits(t *testing.T, r *rig) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -69,7 +69,7 @@ func testRandomEdits(t *testing.T, r *rig) {
 	}
 }
 
-// tell gives a backend all of the state.
+// tell sends all of the state to a backend.
 func (m *model) tell(b table.Backend) {
 	for i := range modelSets {
 		var members []table.Member
@@ -87,7 +87,7 @@ func (m *model) tell(b table.Backend) {
 	b.SetHook(table.IPv4, table.Filter, table.Forward, m.hook...)
 }
 
-// edit makes one change. Chains lead only to chains with higher numbers, which are there.
+// edit makes one change. Chains refer only to existing chains with higher numbers.
 func (m *model) edit(b table.Backend) {
 	f := table.IPv4
 	switch m.rng.IntN(8) {
@@ -123,7 +123,7 @@ func (m *model) edit(b table.Backend) {
 	}
 }
 
-// below is a chain that one of this name may lead to, "" if there is none.
+// below returns a chain that a chain of this name may refer to, "" if there is none.
 func (m *model) below(name string) string {
 	for range 10 {
 		target := fmt.Sprintf("c%d", m.rng.IntN(modelChains))
@@ -198,7 +198,7 @@ func (m *model) changeSet(b table.Backend, i int) {
 		set[mem] = true
 		kept = append(kept, mem)
 	}
-	// What is in both lists stays: adding is said last.
+	// Members in both lists stay: they are added last.
 	b.ChangeSet(table.IPv4, modelSet(i).ID, nil, remove)
 	b.ChangeSet(table.IPv4, modelSet(i).ID, kept, nil)
 }

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// nets makes members of prefixes.
+// nets returns members for prefixes.
 func nets(list ...string) (members []table.Member) {
 	for _, s := range list {
 		members = append(members, table.Member{Net: netip.MustParsePrefix(s)})
@@ -17,7 +17,7 @@ func nets(list ...string) (members []table.Member) {
 	return members
 }
 
-// setRule makes packets from pod 1 pass only to what is in the set.
+// setRule lets packets from pod 1 pass only if their destination is in the set.
 func (r *rig) setRule(f table.Family, id string) {
 	r.b.SetChains(f, table.Filter, chain("policy", accept(table.Match{DstSets: []string{id}}), drop(always)))
 	r.outgoing(f, "policy")
@@ -36,7 +36,7 @@ func (r *rig) expectDst(pass, drop []string) {
 	r.net.Expect(r.t, cases...)
 }
 
-// testSets: members of nets overlap, touch each other and reach the ends of the address space.
+// testSets: members of sets of prefixes overlap, are adjacent and reach the ends of the address space.
 func testSets(t *testing.T, r *rig) {
 	f := table.IPv4
 	r.b.ReplaceSet(f, table.Set{ID: "s", Type: table.SetNet}, nets("203.0.113.0/28", "203.0.113.4/30", "203.0.113.5/32",
@@ -45,7 +45,7 @@ func testSets(t *testing.T, r *rig) {
 	r.apply()
 	r.expectDst([]string{"203.0.113.1", "203.0.113.5", "203.0.113.15", "203.0.113.16", "203.0.113.31"},
 		[]string{"203.0.113.32", "203.0.113.255", "198.51.100.1"})
-	// What was covered by a larger net is still there when that goes.
+	// Members that a larger prefix covered still match when the larger one is removed.
 	r.b.ChangeSet(f, "s", nil, nets("203.0.113.0/28"))
 	r.apply()
 	r.expectDst([]string{"203.0.113.4", "203.0.113.5", "203.0.113.7", "203.0.113.16"}, []string{"203.0.113.3", "203.0.113.8",
@@ -79,7 +79,7 @@ func (r *rig) ipv6Sets() {
 	r.expectDst([]string{"fd00:203::9"}, []string{"fd00:203::8", "fd00:198::1"})
 }
 
-// testSetChanges: members are added, removed, added twice, replaced; the set changes its type and goes.
+// testSetChanges: members are added, removed, added twice, replaced; the set changes its type and is removed.
 func testSetChanges(t *testing.T, r *rig) {
 	f := table.IPv4
 	ip := table.Set{ID: "changing", Type: table.SetIP}
@@ -89,7 +89,7 @@ func testSetChanges(t *testing.T, r *rig) {
 	r.expectDst([]string{"203.0.113.1", "203.0.113.2"}, []string{"203.0.113.3"})
 
 	r.b.ChangeSet(f, "changing", nets("203.0.113.3/32", "203.0.113.1/32"), nets("203.0.113.2/32", "203.0.113.9/32"))
-	r.b.ChangeSet(f, "unknown", nets("203.0.113.3/32"), nil) // is ignored
+	r.b.ChangeSet(f, "unknown", nets("203.0.113.3/32"), nil) // ignored
 	r.apply()
 	r.expectDst([]string{"203.0.113.1", "203.0.113.3"}, []string{"203.0.113.2"})
 
@@ -146,7 +146,7 @@ func testLargeSet(t *testing.T, r *rig) {
 	r.expectDst([]string{"203.0.113.77", "203.0.113.255"}, []string{"203.0.113.1"})
 }
 
-// testSetOverMax: a set that grows beyond its limit is broken and lets nothing pass; others work; it heals.
+// testSetOverMax: a set that grows beyond its limit is broken and lets nothing pass; others work; it recovers.
 func testSetOverMax(t *testing.T, r *rig) {
 	f := table.IPv4
 	r.b.ReplaceSet(f, table.Set{ID: "big", Type: table.SetIP, Max: 3}, nets("203.0.113.1/32", "203.0.113.2/32"))

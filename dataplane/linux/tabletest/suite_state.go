@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	swapTime  = time.Second     // at least, while packets flow
-	swapLimit = 3 * time.Second // of a backend that needs processes for every change
+	swapTime  = time.Second     // at least, while packets are sent
+	swapLimit = 3 * time.Second // for a backend that needs processes for every change
 	minSwaps  = 40
 	swaps     = 300
 	pace      = 20 * time.Microsecond
 )
 
-// enough is when changes have gone on for long enough.
+// enough reports whether there were enough changes for a long enough time.
 func enough(done int, since time.Time) bool {
 	t := time.Since(since)
 	return done >= swaps && t >= swapTime || done >= minSwaps && t >= swapLimit
 }
 
-// swapping runs change often while one stream must pass and another must not.
+// swapping runs change repeatedly while one stream must pass and another must not.
 func (r *rig) swapping(f table.Family, change func(i int)) {
 	r.t.Helper()
 	good := r.net.Stream(r.t, r.pod(1).UDP(anywhere(f, 0, 1), 1), pace)
@@ -46,7 +46,7 @@ func (r *rig) swapping(f table.Family, change func(i int)) {
 	}
 }
 
-// testSwapChain: a chain is replaced by others that say the same in other words.
+// testSwapChain: a chain is replaced by others with the same effect in another form.
 func testSwapChain(t *testing.T, r *rig) {
 	r.families(func(f table.Family) {
 		good, bad := host(anywhere(f, 0, 1)), host(anywhere(f, 0, 2))
@@ -86,7 +86,7 @@ func testSwapSet(t *testing.T, r *rig) {
 			case 0:
 				r.b.ReplaceSet(f, table.Set{ID: "a", Type: table.SetNet}, []table.Member{{Net: good}, filler(i), filler(i + 7)})
 			case 1:
-				// Another net holds the address, then that one goes.
+				// Another prefix covers the address, then the address itself is removed.
 				wide := netip.PrefixFrom(good.Addr(), good.Bits()-1).Masked()
 				r.b.ChangeSet(f, "a", []table.Member{{Net: wide}}, []table.Member{{Net: good}, filler(i)})
 			case 2:
@@ -101,7 +101,7 @@ func testSwapSet(t *testing.T, r *rig) {
 	})
 }
 
-// sample is a desired state that uses everything once.
+// sample adds a desired state that uses everything once.
 func (r *rig) sample() {
 	both(func(f table.Family) {
 		r.b.ReplaceSet(f, table.Set{ID: "s-ip", Type: table.SetIP}, []table.Member{{Net: host(anywhere(f, 0, 1))},
@@ -143,7 +143,7 @@ func (r *rig) expectSample() {
 	})
 }
 
-// testRestart: a new process with the same desires writes nothing and disturbs nothing.
+// testRestart: a new process with the same desired state writes nothing and disturbs nothing.
 func testRestart(t *testing.T, r *rig) {
 	r.sample()
 	if !r.b.Pending() {
@@ -181,7 +181,7 @@ func testRestart(t *testing.T, r *rig) {
 	r.expectSample()
 }
 
-// testLeftovers: what an earlier process left and nothing wants goes; what changed meanwhile is changed.
+// testLeftovers: unwanted objects of an earlier process are removed; those that changed meanwhile are updated.
 func testLeftovers(t *testing.T, r *rig) {
 	r.sample()
 	r.apply()
@@ -208,14 +208,14 @@ func testLeftovers(t *testing.T, r *rig) {
 		t.Errorf("leftovers:\n%s", diff(sample, got))
 	}
 	r.expectSample()
-	// And all of it goes when nothing is desired.
+	// All of it is removed when nothing is desired.
 	r.restart()
 	r.apply()
 	r.net.Expect(t, Case{Want: Pass, Probe: r.pod(3).UDP(anywhere(table.IPv4, 0, 2), 1)},
 		Case{Want: Pass, Probe: r.pod(2).UDP(anywhere(table.IPv6, 0, 2), 1)})
 }
 
-// testBadChain: what cannot be programmed is named, what goes into it is dropped, and all else works.
+// testBadChain: chains that cannot be programmed are reported, packets that enter them are dropped, and everything else works.
 func testBadChain(t *testing.T, r *rig) {
 	bad := map[string][]table.Rule{
 		"jumps to a chain that is not there":  {jump(always, "missing"), accept(always)},
@@ -238,7 +238,7 @@ func testBadChain(t *testing.T, r *rig) {
 			r.b.SetChains(f, table.Filter, chain("bad", accept(always)))
 			r.apply()
 			r.net.Expect(t, Case{Want: Pass, Probe: r.pod(1).UDP(anywhere(f, 0, 1), 1)})
-			r.b.SetChains(f, table.Filter, chain("bad", rules...)) // what worked turns bad
+			r.b.SetChains(f, table.Filter, chain("bad", rules...)) // a working chain becomes bad
 			r.broken("chain v4 filter bad")
 			r.expectBad()
 		})

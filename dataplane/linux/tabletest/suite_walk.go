@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// testConntrack: states of connections, packets that are not tracked, and packets that belong to nothing.
+// testConntrack: states of connections, packets that are not tracked, and packets that belong to no connection.
 func testConntrack(t *testing.T, r *rig) {
 	both(func(f table.Family) {
 		to := func(i int) table.Match { return table.Match{DstNets: []netip.Prefix{host(anywhere(f, 0, i))}} }
@@ -45,13 +45,14 @@ func testConntrack(t *testing.T, r *rig) {
 	})
 }
 
-// testWalk: jumps come back, gotos do not, returns leave the chain, ends of chains lead on.
+// testWalk: processing continues after a jump but not after a goto, returns leave the chain, and the end of a chain continues in its
+// caller.
 func testWalk(t *testing.T, r *rig) {
 	both(func(f table.Family) {
 		to := func(i int) table.Match { return table.Match{DstNets: []netip.Prefix{host(anywhere(f, 0, i))}} }
 		r.b.SetChains(f, table.Filter,
 			chain("policy", jump(to(1), "empty"), drop(to(1)),
-				gotoChain(to(2), "empty"), drop(to(2)), // the goto leads back to the hook, past the drop
+				gotoChain(to(2), "empty"), drop(to(2)), // after the goto, processing continues in the hook, not with the drop
 				jump(to(3), "goes"), drop(to(3)),
 				jump(to(4), "returns"), drop(to(4)),
 				jump(to(5), "returns-some"), accept(to(5)),
@@ -128,7 +129,7 @@ func testActions(t *testing.T, r *rig) {
 	})
 }
 
-// testOnce: a packet for which several alternatives of a match hold meets the rule's actions once.
+// testOnce: a packet for which several alternatives of a match hold is processed by the rule's actions once.
 func testOnce(t *testing.T, r *rig) {
 	r.families(func(f table.Family) {
 		to := anywhere(f, 0, 1)

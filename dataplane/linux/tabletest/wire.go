@@ -18,8 +18,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// makeNamespace makes a namespace with a free name of the given pattern, with lo up. Tests of one process make them side by side: a
-// name that another one has taken meanwhile is passed over.
+// makeNamespace creates a namespace with a free name of the given pattern, with lo up. Tests of one process create namespaces in parallel:
+// a name that another test has taken meanwhile is skipped.
 func makeNamespace(pattern string) (string, *nsdo.Namespace, error) {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf(pattern, i)
@@ -48,7 +48,7 @@ func makeNamespace(pattern string) (string, *nsdo.Namespace, error) {
 	}
 }
 
-// onOwnThread runs f, which may change the namespace of its thread, and comes back.
+// onOwnThread runs f, which may change the namespace of its thread, and restores the namespace.
 func onOwnThread(f func() error) error {
 	runtime.LockOSThread()
 	own, err := netns.Get()
@@ -59,7 +59,7 @@ func onOwnThread(f func() error) error {
 	defer own.Close()
 	err = f()
 	if back := netns.Set(own); back != nil {
-		return errors.Join(err, back) // the thread stays locked and dies
+		return errors.Join(err, back) // the thread stays locked and ends
 	}
 	runtime.UnlockOSThread()
 	return err
@@ -71,8 +71,8 @@ func removeNamespace(name string) {
 	_ = os.Remove(path)
 }
 
-// prepareNamespace switches off what gets in the way: duplicate address detection, reverse path filters that are not the
-// test's, and the limits on ICMP errors.
+// prepareNamespace switches off what would disturb the tests: duplicate address detection, reverse path filters other than those of the
+// test, and the limits on ICMP errors.
 func prepareNamespace() error {
 	for path, value := range map[string]string{
 		"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
@@ -97,7 +97,7 @@ const (
 	hostUpIf = "eth0"
 )
 
-// gateways that pods send everything to; they exist only as static neighbours.
+// gateway returns the gateway of the pods' default route; it exists only as a static neighbour.
 func gateway(f table.Family) netip.Addr {
 	if f == table.IPv4 {
 		return netip.MustParseAddr("169.254.1.1")
@@ -105,7 +105,7 @@ func gateway(f table.Family) netip.Addr {
 	return netip.MustParseAddr("fe80::1")
 }
 
-// veth makes a pair of the host's interface and the node's eth0, both up.
+// veth creates a pair of the host's interface and the node's eth0, both up.
 func (n *Net) veth(node *Node, hostIf, mac string) error {
 	node.Iface, node.MAC = hostIf, mac
 	nodeMAC, err := net.ParseMAC(mac)
@@ -141,11 +141,11 @@ func up(name string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// settling is how long the kernel may take to make interfaces and addresses work.
+// settling is how long the kernel may take until interfaces and addresses work.
 const settling = 20 * time.Second
 
-// waitCarrier waits until the kernel sends through an interface again after its peer was down: its link watch takes up to a
-// second to notice a carrier, and until then a packet that the interface is given is lost without a word.
+// waitCarrier waits until the kernel sends through an interface again after its peer was down: its link watch takes up to a second to
+// detect a carrier, and until then packets to the interface are lost without an error.
 func (n *Node) waitCarrier(name string) error {
 	for deadline := time.Now().Add(settling); ; time.Sleep(10 * time.Millisecond) {
 		var link netlink.Link
@@ -164,8 +164,8 @@ func (n *Node) waitCarrier(name string) error {
 	}
 }
 
-// waitAddress waits until an address of the node is its own to the kernel, which takes a new IPv6 address into its routes in
-// the background, even without looking for duplicates.
+// waitAddress waits until the kernel treats an address of the node as local. It adds a new IPv6 address to its routes in the background,
+// even without duplicate address detection.
 func (n *Node) waitAddress(a netip.Addr) error {
 	for deadline := time.Now().Add(settling); ; time.Sleep(10 * time.Millisecond) {
 		var routes []netlink.Route
@@ -209,7 +209,7 @@ func (n *Net) wireOutside() error {
 	})
 }
 
-// wirePod connects a pod as Calico does: a full-length address, everything through a gateway on the link.
+// wirePod connects a pod as Calico does: an address of full length, and a default route to a gateway on the link.
 func (n *Net) wirePod(pod *Node, i int, noRoutes bool) error {
 	hostIf := fmt.Sprintf("cali%d", i)
 	if err := n.veth(pod, hostIf, fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&0xff)); err != nil {
@@ -282,7 +282,7 @@ func addNeigh(dev string, a netip.Addr, mac string) error {
 	})
 }
 
-// addRoute adds a route over dev, by way of gw if valid, else on the link.
+// addRoute adds a route over dev, with next hop gw if that is valid, otherwise on the link.
 func addRoute(dev string, dst netip.Prefix, gw, src netip.Addr) error {
 	link, err := netlink.LinkByName(dev)
 	if err != nil {
@@ -304,7 +304,7 @@ func addRoute(dev string, dst netip.Prefix, gw, src netip.Addr) error {
 	return nil
 }
 
-// addLocal makes every address of p one of the namespace's own.
+// addLocal makes every address of p local to the namespace.
 func addLocal(p netip.Prefix) error {
 	link, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -21,13 +21,13 @@ const (
 	defaultTimeout     = 10 * time.Second
 )
 
-// VXLANConfig describes a VXLAN device. A device carries both families, over one: nodes that reach each other over IPv4 and
-// IPv6 need two devices with different names.
+// VXLANConfig describes a VXLAN device. A device carries both families over an underlay of one family: nodes that reach each other over
+// IPv4 and IPv6 need two devices with different names.
 type VXLANConfig struct {
 	Device   string
 	VNI      uint32 // 0: defaultVNI
 	Port     uint16
-	MTU      int          // 0: that of the link that has the local parent address, less the encapsulation (50, IPv6 70)
+	MTU      int          // 0: that of the link with the local parent address, minus the encapsulation (50, IPv6 70)
 	Family   table.Family // of the underlay
 	Protocol int          // tag of the neighbours; 0: routetable's default
 	Timeout  time.Duration
@@ -35,8 +35,7 @@ type VXLANConfig struct {
 	Log      *slog.Logger
 }
 
-// VTEP is a node's end of the tunnel. A node with tunnel addresses of both families is two VTEPs with the same MAC and
-// ParentAddr.
+// VTEP is a node's tunnel endpoint. A node with tunnel addresses of both families has two VTEPs with the same MAC and ParentAddr.
 type VTEP struct {
 	Node       string // for messages
 	MAC        net.HardwareAddr
@@ -44,7 +43,7 @@ type VTEP struct {
 	ParentAddr netip.Addr // of the node, in the underlay
 }
 
-// IPIPConfig describes the keeper of the kernel's IPIP device.
+// IPIPConfig configures the maintenance of the kernel's IPIP device.
 type IPIPConfig struct {
 	Device  string     // "": tunl0
 	MTU     int        // 0: 1440
@@ -54,5 +53,5 @@ type IPIPConfig struct {
 	Log     *slog.Logger
 }
 
-// errNoDriver says that the kernel has no driver for the kind of tunnel.
+// errNoDriver means that the kernel has no driver for the kind of tunnel.
 var errNoDriver = errors.New("the kernel has no driver for this kind of tunnel")

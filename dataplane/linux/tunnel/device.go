@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// setLink makes a link be up and have an MTU and a MAC; 0 and nil leave what it has.
+// setLink sets a link up, with an MTU and a MAC; 0 and nil leave the current value.
 func setLink(ctx context.Context, k kernel, l netlink.Link, mtu int, mac net.HardwareAddr) error {
 	enabled := l.Flags&unix.IFF_UP != 0
 	newMAC := mac != nil && !bytes.Equal(mac, l.MAC)
@@ -35,17 +35,17 @@ func setLink(ctx context.Context, k kernel, l netlink.Link, mtu int, mac net.Har
 	return nil
 }
 
-// vxlanParams are what a device cannot change.
+// vxlanParams are the parameters that cannot be changed on an existing device.
 type vxlanParams struct {
 	vni      uint32
 	port     uint16
 	local    netip.Addr
 	remote   bool // has a default destination or multicast group
 	learning bool
-	metadata bool // takes everything from the route (external)
+	metadata bool // takes all parameters from the route (external)
 }
 
-// putVXLAN makes a device with these parameters.
+// putVXLAN creates a device with these parameters.
 func putVXLAN(b *netlink.Batch, name string, p vxlanParams, mtu int, mac net.HardwareAddr) {
 	b.NewLink()
 	b.Text(unix.IFLA_IFNAME, name)
@@ -68,7 +68,7 @@ func putVXLAN(b *netlink.Batch, name string, p vxlanParams, mtu int, mac net.Har
 	})
 }
 
-// parseVXLAN reads the parameters of a device.
+// parseVXLAN parses the parameters of a device.
 func parseVXLAN(data []byte) (p vxlanParams) {
 	netlink.Attributes(data, 0, func(typ uint16, v []byte) {
 		flag := len(v) > 0 && v[0] != 0

@@ -18,7 +18,7 @@ const (
 	ipipRetry  = time.Second
 )
 
-// IPIP keeps the IPIP device. Its methods belong to one goroutine.
+// IPIP maintains the IPIP device. Its methods are for one goroutine.
 type IPIP struct {
 	cfg    IPIPConfig
 	open   func() (kernel, error)
@@ -26,7 +26,7 @@ type IPIP struct {
 	pause  func(context.Context, time.Duration) error // until ctx ends
 }
 
-// NewIPIP is a keeper of the IPIP device. It does no I/O before Run or Apply.
+// NewIPIP returns an IPIP. It does no I/O before Run or Apply.
 func NewIPIP(cfg IPIPConfig) *IPIP {
 	if cfg.Device == "" {
 		cfg.Device = defaultIPIPDevice
@@ -43,8 +43,8 @@ func NewIPIP(cfg IPIPConfig) *IPIP {
 	return &IPIP{cfg: cfg, open: func() (kernel, error) { return openSocket(cfg.NS, cfg.Timeout) }, pause: pause}
 }
 
-// Run keeps the device until ctx ends: a job. It looks at the device every 10 s, and 1 s after an error, which it logs when
-// it is not the last one's.
+// Run maintains the device until ctx ends; it runs as a job. It checks the device every 10 s, and 1 s after an error. An error is logged if
+// it differs from the last one.
 func (t *IPIP) Run(ctx context.Context) error {
 	defer t.disconnect()
 	last := ""
@@ -70,7 +70,7 @@ func (t *IPIP) Run(ctx context.Context) error {
 	}
 }
 
-// Apply makes the device as desired, once. errNoDriver if the kernel does not know IPIP.
+// Apply configures the device as desired, once. It returns errNoDriver if the kernel does not support IPIP.
 func (t *IPIP) Apply(ctx context.Context) error {
 	if t.kernel == nil {
 		k, err := t.open()
@@ -98,7 +98,7 @@ func (t *IPIP) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.Kind != "ipip" && l.Kind != "" { // the kernel's own tunl0 has a kind, too, but old kernels do not tell it
+	if l.Kind != "ipip" && l.Kind != "" { // the kernel's own tunl0 also has a kind, but old kernels do not report it
 		return fmt.Errorf("link %s is not an IPIP tunnel but of kind %s; remove it", l.Name, l.Kind)
 	}
 	if err := setLink(ctx, t.kernel, l, t.cfg.MTU, nil); err != nil {
@@ -111,8 +111,8 @@ func (t *IPIP) apply(ctx context.Context) error {
 	return setAddresses(ctx, t.kernel, l, want)
 }
 
-// device finds the device or makes it. The kernel makes its tunl0 by itself when the driver is loaded, which asking for a
-// device of that kind does.
+// device returns the device, and creates it if it does not exist. The kernel creates its tunl0 automatically when the driver is loaded; a
+// request for a device of that kind loads it.
 func (t *IPIP) device(ctx context.Context) (netlink.Link, error) {
 	l, found, err := t.kernel.Link(t.cfg.Device)
 	if err != nil || found {
@@ -126,7 +126,7 @@ func (t *IPIP) device(ctx context.Context) (netlink.Link, error) {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return l, fmt.Errorf("make IPIP device %s: %w (module ipip); use another encapsulation", t.cfg.Device, errNoDriver)
-	case err != nil && !errors.Is(err, unix.EEXIST): // tunl0 came with the driver
+	case err != nil && !errors.Is(err, unix.EEXIST): // tunl0 was created with the driver
 		return l, fmt.Errorf("make IPIP device %s: %w", t.cfg.Device, err)
 	}
 	l, found, err = t.kernel.Link(t.cfg.Device)

@@ -18,10 +18,10 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// fakeKernel has one link, and carries out the requests for it as the kernel does.
+// fakeKernel has one link, and executes the requests for it as the kernel does.
 type fakeKernel struct {
 	noDriver bool
-	auto     bool // loading the driver makes tunl0
+	auto     bool // loading the driver creates tunl0
 	link     *netlink.Link
 	addrs    []netlink.Address
 	writes   []string
@@ -187,7 +187,7 @@ func TestIPIPForeignKind(t *testing.T) {
 	}
 }
 
-// TestIPIPRun: every step may fail, each failure is tried again after 1 s, and logged once; without errors it waits 10 s.
+// TestIPIPRun: every step may fail; each failure is retried after 1 s, and logged once; without errors Run waits 10 s.
 func TestIPIPRun(t *testing.T) {
 	var log strings.Builder
 	k := &fakeKernel{fail: map[string]error{}}

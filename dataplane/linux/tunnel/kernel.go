@@ -13,20 +13,20 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// kernel is the part of rtnetlink that tunnels need.
+// kernel is the part of rtnetlink that tunnels use.
 type kernel interface {
-	// Link finds a link by its name; found is false if there is none.
+	// Link finds a link by its name; found is false if it does not exist.
 	Link(name string) (l netlink.Link, found bool, err error)
 	Links() ([]netlink.Link, error)
 	Addresses(index int) ([]netlink.Address, error)    // 0: of all links
 	Neighbours(index int) ([]netlink.Neighbour, error) // of both families
 	Forwarding(index int) ([]netlink.Neighbour, error)
-	// Do carries out requests in order, each whether or not others fail; failed is nil or has an entry per request.
+	// Do executes requests in order, each regardless of the others' failures; failed is nil or has an entry per request.
 	Do(ctx context.Context, b *netlink.Batch) (failed []error, err error)
 	Close()
 }
 
-// socket is the kernel of a namespace.
+// socket implements kernel for a network namespace.
 type socket struct {
 	*netlink.Conn
 	batch netlink.Batch
@@ -100,7 +100,7 @@ func (s *socket) Forwarding(index int) ([]netlink.Neighbour, error) {
 	return list, nil
 }
 
-// neighbourOf leaves out what kernels that do not filter list of other links.
+// neighbourOf returns a parser that skips neighbours of other links, which kernels without this filter list.
 func neighbourOf(index int) func([]byte) (netlink.Neighbour, bool) {
 	return func(payload []byte) (netlink.Neighbour, bool) {
 		n, ok := netlink.ParseNeighbour(payload)
@@ -108,7 +108,7 @@ func neighbourOf(index int) func([]byte) (netlink.Neighbour, bool) {
 	}
 }
 
-// one carries out the single request that fill makes.
+// one executes the single request that fill builds.
 func one(ctx context.Context, k kernel, fill func(b *netlink.Batch)) error {
 	var b netlink.Batch
 	fill(&b)
@@ -119,7 +119,7 @@ func one(ctx context.Context, k kernel, fill func(b *netlink.Batch)) error {
 	return err
 }
 
-// setAddresses makes a link have exactly these addresses. Link-local ones of IPv6, which the kernel makes, are left.
+// setAddresses gives a link exactly these addresses. IPv6 link-local addresses, which the kernel creates, are kept.
 func setAddresses(ctx context.Context, k kernel, l netlink.Link, want []netip.Prefix) error {
 	all, err := k.Addresses(l.Index)
 	if err != nil {
@@ -149,7 +149,7 @@ func setAddresses(ctx context.Context, k kernel, l netlink.Link, want []netip.Pr
 		return err
 	}
 	for _, err := range failed {
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) { // it went by itself
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) { // it has disappeared meanwhile
 			return fmt.Errorf("set the addresses of link %s to %v: %w", l.Name, want, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// nodes are the other nodes' ends by node, and how many nodes lay claim to a MAC address or a tunnel address.
+// nodes holds the other nodes' VTEPs by node, and how many nodes claim a MAC address or a tunnel address.
 type nodes struct {
 	ends   map[string][]VTEP
 	macs   map[mac]int
@@ -21,7 +21,7 @@ func newNodes() nodes {
 	return nodes{map[string][]VTEP{}, map[mac]int{}, map[netip.Addr]int{}}
 }
 
-// set replaces a node's ends.
+// set replaces a node's VTEPs.
 func (n *nodes) set(node string, ends []VTEP) {
 	n.count(n.ends[node], -1)
 	n.count(ends, 1)
@@ -51,15 +51,15 @@ func (n *nodes) count(ends []VTEP, by int) {
 	}
 }
 
-// shared reports whether several nodes lay claim to what these ends have.
+// shared reports whether several nodes claim an address of these VTEPs.
 func (n *nodes) shared(ends []VTEP) bool {
 	return slices.ContainsFunc(ends, func(e VTEP) bool {
 		return len(e.MAC) == len(mac{}) && n.macs[mac(e.MAC)] > 1 || n.tunnel[e.TunnelAddr.Unmap()] > 1
 	})
 }
 
-// SetNode replaces the ends of one other node; none: it is gone. The cost is that of the node, unless nodes contradict each
-// other.
+// SetNode replaces the VTEPs of one other node; without ends the node is removed. The cost does not depend on the number of nodes, unless
+// nodes contradict each other.
 func (v *VXLAN) SetNode(node string, ends ...VTEP) {
 	old := v.nodes.ends[node]
 	if slices.EqualFunc(old, ends, sameVTEP) {
@@ -84,7 +84,7 @@ func (v *VXLAN) SetNode(node string, ends ...VTEP) {
 	}
 }
 
-// SetVTEPs replaces the list of the other nodes' ends. Where two contradict each other, the node whose name is lower counts.
+// SetVTEPs replaces the list of the other nodes' VTEPs. If two contradict each other, the node with the lower name takes precedence.
 func (v *VXLAN) SetVTEPs(vteps []VTEP) {
 	v.nodes = newNodes()
 	byNode := map[string][]VTEP{}
@@ -97,7 +97,7 @@ func (v *VXLAN) SetVTEPs(vteps []VTEP) {
 	v.rebuild()
 }
 
-// rebuild works out from scratch what all nodes need.
+// rebuild computes the entries for all nodes from scratch.
 func (v *VXLAN) rebuild() {
 	v.bad = nil
 	fdb, neighs := map[mac]netip.Addr{}, map[netip.Addr]mac{}
@@ -116,7 +116,7 @@ func (v *VXLAN) rebuild() {
 	v.neighs.Desired().ReplaceAll(maps.All(neighs))
 }
 
-// claim adds what an end needs, unless it makes no sense or another node has it.
+// claim adds the entries for a VTEP, unless it is invalid or another node has the address.
 func (v *VXLAN) claim(vtep VTEP, fdb map[mac]netip.Addr, neighs map[netip.Addr]mac) error {
 	if err := v.check(vtep); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// TestNodesOneByOne: nodes that come, change and go one by one, some of which contradict others or make no sense, lead where the
-// whole list leads.
+// TestNodesOneByOne: adding, changing and removing nodes one by one, some of them contradictory or invalid, has the same result as setting
+// the whole list.
 func TestNodesOneByOne(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -47,7 +47,7 @@ func TestNodesOneByOne(t *testing.T) {
 	}
 }
 
-// desired is what a device is to have.
+// desired returns the desired entries of a device.
 func desired(v *VXLAN) string {
 	return fmt.Sprint(maps.Collect(v.fdb.Desired().Iter()), maps.Collect(v.neighs.Desired().Iter()))
 }
@@ -56,7 +56,7 @@ func randomEnds(rnd *rand.Rand, node string) []VTEP {
 	if rnd.IntN(4) == 0 {
 		return nil
 	}
-	id := byte(rnd.IntN(10)) // sometimes another node's
+	id := byte(rnd.IntN(10)) // sometimes that of another node
 	e := VTEP{
 		Node: node, MAC: net.HardwareAddr{2, 0, 0, 0, 0, id}, TunnelAddr: netip.AddrFrom4([4]byte{10, 0, 0, byte(rnd.IntN(10))}),
 		ParentAddr: netip.AddrFrom4([4]byte{192, 0, 2, id}),

@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// Encapsulation, in bytes of the link's MTU.
+// Size of the encapsulation in bytes, which reduces the link's MTU.
 const (
 	overIPv4 = 50 // 20 IP, 8 UDP, 8 VXLAN, 14 Ethernet
 	overIPv6 = 70
@@ -29,7 +29,7 @@ const (
 // mac is a hardware address.
 type mac [6]byte
 
-// VXLAN keeps a VXLAN device. It is used by one goroutine.
+// VXLAN maintains a VXLAN device. It is used by one goroutine.
 type VXLAN struct {
 	cfg    VXLANConfig
 	log    *slog.Logger
@@ -37,9 +37,9 @@ type VXLAN struct {
 	kernel kernel // nil: not connected
 
 	local []VTEP
-	seen  netlink.Link // the device as it was left; Index 0: not there
+	seen  netlink.Link // the device as the last Apply left it; Index 0: does not exist
 
-	nodes nodes // the other nodes' ends
+	nodes nodes // the other nodes' VTEPs
 
 	fdb    *delta.Tracker[mac, netip.Addr]
 	neighs *delta.Tracker[netip.Addr, mac]
@@ -47,7 +47,7 @@ type VXLAN struct {
 	resync bool
 }
 
-// NewVXLAN is a keeper of a device. It does no I/O before Apply.
+// NewVXLAN returns a VXLAN. It does no I/O before Apply.
 func NewVXLAN(cfg VXLANConfig) *VXLAN {
 	if cfg.Device == "" {
 		cfg.Device = defaultVXLANDevice
@@ -67,8 +67,7 @@ func NewVXLAN(cfg VXLANConfig) *VXLAN {
 	}
 }
 
-// SetLocal reports what the device itself is to have: one VTEP, or one per family with the same MAC and ParentAddr. None: the device is to
-// be removed.
+// SetLocal sets the device's own VTEP: one, or one per family with the same MAC and ParentAddr. Without any the device is removed.
 func (v *VXLAN) SetLocal(local ...VTEP) {
 	if !slices.EqualFunc(v.local, local, sameVTEP) {
 		v.local, v.seen = slices.Clone(local), netlink.Link{}
@@ -89,21 +88,21 @@ func (v *VXLAN) check(vtep VTEP) error {
 	return nil
 }
 
-// Device is the name of the device, as routes name it.
+// Device returns the name of the device, for use in routes.
 func (v *VXLAN) Device() string { return v.cfg.Device }
 
-// Resync makes the next Apply compare addresses, forwarding entries and neighbours with the kernel's. Whether the device is as
-// it was is looked at by every Apply.
+// Resync makes the next Apply compare addresses, forwarding entries and neighbours with the kernel. Every Apply checks whether the device
+// itself has changed.
 func (v *VXLAN) Resync() { v.resync = true }
 
-// OnIfaceStateChanged is to be called with the reports of the interface monitor: a device that was down has lost its neighbours.
+// OnIfaceStateChanged must be called for the interface monitor's reports: a device that was down has lost its neighbours.
 func (v *VXLAN) OnIfaceStateChanged(name string) {
 	if name == v.cfg.Device {
 		v.resync = true
 	}
 }
 
-// Close closes the socket. The device stays.
+// Close closes the socket. The device remains.
 func (v *VXLAN) Close() error {
 	if v.kernel != nil {
 		v.kernel.Close()
@@ -112,7 +111,7 @@ func (v *VXLAN) Close() error {
 	return nil
 }
 
-// Apply writes what differs. A VTEP that cannot be programmed is named by the error and does not keep the others from it.
+// Apply writes the differences. The error names VTEPs that cannot be programmed; the others are still written.
 func (v *VXLAN) Apply(ctx context.Context) error {
 	if v.kernel == nil {
 		k, err := v.open()
@@ -173,7 +172,7 @@ func sameLink(x, y netlink.Link) bool {
 		bytes.Equal(x.Data, y.Data)
 }
 
-// keepDevice makes the device be there and as desired, and notes how it is then.
+// keepDevice creates or changes the device as desired, and records the result.
 func (v *VXLAN) keepDevice(ctx context.Context, l netlink.Link, found bool) error {
 	v.seen = netlink.Link{}
 	own := v.local[0]
@@ -238,7 +237,7 @@ func (v *VXLAN) makeDevice(ctx context.Context, p vxlanParams, mtu int, m net.Ha
 	return l, err
 }
 
-// mtu is what the device is to have; 0 if it is not known yet, since no link has the local address.
+// mtu returns the MTU that the device must have; 0 if it is unknown, since no link has the local address.
 func (v *VXLAN) mtu(local netip.Addr) (int, error) {
 	if v.cfg.MTU > 0 {
 		return v.cfg.MTU, nil
@@ -267,7 +266,7 @@ func (v *VXLAN) mtu(local netip.Addr) (int, error) {
 	return 0, nil
 }
 
-// look reads what the device has. All of it is ours, the device being ours.
+// look reads the device's entries. All of them are ours, since the device is ours.
 func (v *VXLAN) look() error {
 	entries, err := v.kernel.Forwarding(v.seen.Index)
 	if err != nil {
@@ -278,7 +277,7 @@ func (v *VXLAN) look() error {
 		if len(e.MAC) == 6 {
 			m := mac(e.MAC)
 			if _, several := fdb[m]; several || e.VNI != 0 && e.VNI != v.cfg.VNI || e.State&unix.NUD_PERMANENT == 0 {
-				fdb[m] = netip.Addr{} // not as we write it
+				fdb[m] = netip.Addr{} // not in the form that we write
 				continue
 			}
 			fdb[m] = e.Addr

@@ -63,7 +63,7 @@ func count(v *VXLAN) *counting {
 
 var notMTU = strings.NewReplacer("minmtu ", "", "maxmtu ", "")
 
-// state is what the kernel has of the device.
+// state returns the kernel's state of the device.
 func state(ns *nettest.NS, dev string) string {
 	link := regexp.MustCompile(`\bmtu \d+|,UP|link/ether \S+|id \d+ |` +
 		`local \S+|dstport \d+|nolearning|inet6? \S+ scope (global|host)`)
@@ -155,14 +155,14 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestDisturbed: whatever others do to the device is put right.
+// TestDisturbed: all changes by other programs to the device are repaired.
 func TestDisturbed(t *testing.T) {
 	ns, v, _ := node(t)
 	apply(t, v)
 	for _, step := range []struct {
 		what     string
 		commands []string
-		told     bool // by the interface monitor or the refresh timer; else Apply is to see by itself
+		told     bool // by the interface monitor or the refresh timer; otherwise Apply detects it itself
 	}{
 		{"down", []string{"ip link set contiv-vxlan down"}, false},
 		{"down and up", []string{"ip link set contiv-vxlan down", "ip link set contiv-vxlan up"}, true},
@@ -177,13 +177,13 @@ func TestDisturbed(t *testing.T) {
 		{"fdb twice", []string{"bridge fdb append 02:00:00:00:00:02 dst 192.168.0.77 dev contiv-vxlan"}, true},
 		{"fdb dynamic", []string{"bridge fdb del 02:00:00:00:00:03 dev contiv-vxlan",
 			"bridge fdb add 02:00:00:00:00:03 dst 192.168.0.3 dynamic dev contiv-vxlan"}, true},
-		{"fdb of nobody", []string{"bridge fdb add 02:00:00:00:00:55 dst 192.168.0.55 dev contiv-vxlan",
+		{"unknown fdb entry", []string{"bridge fdb add 02:00:00:00:00:55 dst 192.168.0.55 dev contiv-vxlan",
 			"bridge fdb append 00:00:00:00:00:00 dst 192.168.0.55 dev contiv-vxlan",
 			"bridge fdb append 00:00:00:00:00:00 dst 192.168.0.56 dev contiv-vxlan"}, true},
 		{"neighbour gone", []string{"ip neigh del 10.1.2.0 dev contiv-vxlan", "ip neigh del fd01::2:0 dev contiv-vxlan"}, true},
 		{"neighbour elsewhere", []string{"ip neigh replace 10.1.2.0 lladdr 02:00:00:00:00:77 nud permanent dev contiv-vxlan"}, true},
 		{"neighbour learnt", []string{"ip neigh replace 10.1.2.0 lladdr 02:00:00:00:00:77 nud reachable dev contiv-vxlan"}, true},
-		{"neighbour of nobody", []string{"ip neigh add 10.1.9.0 lladdr 02:00:00:00:00:09 nud permanent dev contiv-vxlan"}, true},
+		{"unknown neighbour", []string{"ip neigh add 10.1.9.0 lladdr 02:00:00:00:00:09 nud permanent dev contiv-vxlan"}, true},
 		{"other vni", []string{"ip link del contiv-vxlan",
 			"ip link add contiv-vxlan type vxlan id 11 dstport 4789 local 192.168.0.1 nolearning"}, false},
 		{"other port", []string{"ip link del contiv-vxlan",
@@ -249,7 +249,7 @@ func TestVTEPDelta(t *testing.T) {
 	}
 }
 
-// TestBadVTEPs: one that is no good is named and does not keep the others out.
+// TestBadVTEPs: the error names an invalid VTEP, and the others are written.
 func TestBadVTEPs(t *testing.T) {
 	ns, v, _ := node(t)
 	bad := []VTEP{
@@ -281,7 +281,7 @@ func TestNameOrVNITaken(t *testing.T) {
 		t.Errorf("a bridge: %v", err)
 	}
 	if err := ns.Try("ip link show contiv-vxlan"); err != nil {
-		t.Error("somebody's bridge was removed")
+		t.Error("the bridge of another program was removed")
 	}
 	ns.IP("link del contiv-vxlan")
 	ns.IP("link add other type vxlan id 10 dstport 4789 local 192.168.0.1")
@@ -329,12 +329,12 @@ func TestTraffic(t *testing.T) {
 				size = 1430 - 28
 			}
 			a.Run(fmt.Sprintf("ping -c1 -w5 -s %d -M do 10.1.1.0", size)) // the largest that fits
-			a.Run("ping -6 -c1 -w5 fd01::1:1")                            // the kernel takes a moment to know an IPv6 address as its own
+			a.Run("ping -6 -c1 -w5 fd01::1:1")                            // the kernel takes a moment to accept an IPv6 address as its own
 		})
 	}
 }
 
-// TestFaults: whatever fails on the way, the next Apply that meets no fault gets there.
+// TestFaults: after a failure at any step, the next Apply without a fault succeeds.
 func TestFaults(t *testing.T) {
 	ns, v, _ := node(t)
 	f := &faulty{rnd: rand.New(rand.NewPCG(1, 2))}
@@ -378,7 +378,7 @@ func TestFaults(t *testing.T) {
 
 var errInjected = errors.New("injected")
 
-// faulty fails one call in five: before it is carried out, or after, its answer being lost.
+// faulty fails one call in five: before its execution, or after it, with a lost answer.
 type faulty struct {
 	kernel
 	on  bool

@@ -15,10 +15,10 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// maxErrors is how many failed entries an error names.
+// maxErrors is the maximum number of failed entries that an error names.
 const maxErrors = 8
 
-// writes are requests, with what to note when each of them has succeeded.
+// writes holds requests, with a note for each of them.
 type writes struct {
 	batch netlink.Batch
 	notes []note
@@ -27,13 +27,13 @@ type writes struct {
 type note struct {
 	done func()
 	what string
-	gone bool // a deletion: it is as well if there is nothing
+	gone bool // a deletion: a missing entry is not an error
 }
 
 func (w *writes) add(n note) { w.notes = append(w.notes, n) }
 
-// write writes the forwarding entries and neighbours that differ: first what is to go, as a tunnel address may have moved from
-// one node to another.
+// write writes the forwarding entries and neighbours that differ. Removals come first, as a tunnel address may have moved from one node to
+// another.
 func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
 	w := &writes{}
 	v.planForwarding(w)
@@ -54,7 +54,7 @@ func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
 		switch {
 		case err == nil, n.gone && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)):
 			n.done()
-		case errors.Is(err, unix.ENODEV): // the device went: the next Apply makes it again
+		case errors.Is(err, unix.ENODEV): // the device was removed: the next Apply creates it again
 			v.seen = netlink.Link{}
 			more++
 		case len(failed) < maxErrors:
@@ -69,7 +69,7 @@ func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
 	return failed, nil
 }
 
-// inOrder are the keys of what is pending, sorted, so that what is written does not depend on chance.
+// inOrder returns the pending keys, sorted, so that the order of writes is deterministic.
 func inOrder[K, V any](pending iter.Seq2[K, V], compare func(x, y K) int) []K {
 	var keys []K
 	for k := range pending {

@@ -1,3 +1,3 @@
-// Package walk judges the first packet of a connection by the chains that the kernel has for an endpoint. The driver asks it which open
-// connections policy would not let begin any more.
+// Package walk evaluates the chains that the kernel has for an endpoint on the first packet of a connection. The driver uses it to find
+// open connections that policy would no longer allow to be opened.
 package walk

@@ -16,17 +16,17 @@ type Packet struct {
 	SrcPort, DstPort uint16
 }
 
-// State is what rules refer to.
+// State provides the chains and sets that rules refer to.
 type State interface {
-	// Chain returns the rules of a chain of layer Filter; false: there is no such chain.
+	// Chain returns the rules of a chain of layer Filter; false: the chain does not exist.
 	Chain(name string) ([]table.Rule, bool)
-	// InSet reports whether a set has a member, or for sets of networks one that contains it.
+	// InSet reports whether a set has a member or, for sets of networks, one that contains it.
 	InSet(id string, m table.Member) bool
 	// Local reports whether an address is one of the node's own.
 	Local(a netip.Addr) bool
 }
 
-// depth bounds jumps. Ours are three deep.
+// depth limits nested jumps. Ours are three deep.
 const depth = 16
 
 type verdict uint8
@@ -38,8 +38,8 @@ const (
 	dropped
 )
 
-// Allowed walks a packet through chains, one after the other. It is allowed if it is accepted, or comes out of one of them with the mark accept.
-// What is not understood is not allowed.
+// Allowed evaluates chains for a packet, one after the other. The packet is allowed if it is accepted, or leaves one of them with the mark
+// accept. A packet that meets an unknown action, a missing chain or too many nested jumps is not allowed.
 func Allowed(s State, chains []string, accept uint32, p Packet) bool {
 	w := walker{State: s, Packet: p}
 	for _, chain := range chains {
@@ -113,7 +113,8 @@ func (w *walker) matches(m *table.Match) bool {
 		m.CT != 0 && m.CT&table.CTNew == 0,
 		m.MarkMask != 0 && (w.mark&m.MarkMask == m.Mark) == m.MarkNot,
 		!w.addrType(m.Src, w.Src), !w.addrType(m.Dst, w.Dst),
-		m.MidStream, m.NoReversePath, m.ICMP != nil, m.NotICMP != nil, len(m.CTOrigDst)+len(m.CTOrigSrc)+len(m.CTReplSrc) > 0: // a connection begins with an echo request, if by ICMP
+		// The first packet of a connection has none of these properties; with ICMP it is an echo request
+		m.MidStream, m.NoReversePath, m.ICMP != nil, m.NotICMP != nil, len(m.CTOrigDst)+len(m.CTOrigSrc)+len(m.CTReplSrc) > 0:
 		return false
 	}
 	return w.addresses(m) && w.ports(m)

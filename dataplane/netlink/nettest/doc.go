@@ -1,2 +1,2 @@
-// Package nettest makes network namespaces for the tests of the Linux driver's netlink packages.
+// Package nettest creates network namespaces for the tests of the Linux driver's netlink packages.
 package nettest

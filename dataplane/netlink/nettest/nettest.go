@@ -11,14 +11,14 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// NS is a namespace that goes with its test.
+// NS is a namespace that is removed at the end of its test.
 type NS struct {
 	*nsdo.Namespace
 	Name string
 	t    testing.TB
 }
 
-// New makes a namespace with lo up. Without root the test is skipped.
+// New creates a namespace with lo up. Without root the test is skipped.
 func New(t testing.TB) *NS {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,19 +39,19 @@ func New(t testing.TB) *NS {
 
 var next atomic.Int64
 
-// IP runs ip in the namespace and gives what it prints.
+// IP runs ip in the namespace and returns its output.
 func (n *NS) IP(args string) string {
 	n.t.Helper()
 	return run(n.t, append([]string{"ip", "-n", n.Name}, strings.Fields(args)...)...)
 }
 
-// Run runs a command in the namespace and gives what it prints.
+// Run runs a command in the namespace and returns its output.
 func (n *NS) Run(args string) string {
 	n.t.Helper()
 	return run(n.t, append([]string{"nsenter", "--net=/run/netns/" + n.Name}, strings.Fields(args)...)...)
 }
 
-// Try runs a command in the namespace, which may fail.
+// Try runs a command in the namespace and returns its error.
 func (n *NS) Try(args string) error {
 	cmd := strings.Fields("nsenter --net=/run/netns/" + n.Name + " " + args)
 	return exec.Command(cmd[0], cmd[1:]...).Run()

@@ -13,10 +13,10 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Writer writes settings of one network namespace; nil NS: the process's own. Safe for concurrent use.
+// Writer writes settings of one network namespace; NS nil: that of the process. Safe for concurrent use.
 type Writer struct {
 	NS   *nsdo.Namespace
-	Root string // "": /proc/sys; for tests
+	Root string // "": /proc/sys; other values are for tests
 }
 
 // Setting is a value for a path relative to /proc/sys, e.g. "net/ipv4/conf/eth0/rp_filter". Dots are not separators: names of interfaces may
@@ -26,14 +26,14 @@ type Setting struct {
 	Value string
 }
 
-// Set writes value to path unless it has the value already. The error is fs.ErrNotExist (by errors.Is) if there is no such setting, as
-// that of an interface that is gone.
+// Set writes value to path unless the setting already has the value. The error is fs.ErrNotExist (by errors.Is) if there is no such setting,
+// for example that of an interface that is gone.
 func (w Writer) Set(path, value string) error {
 	_, err := w.Ensure(path, value)
 	return err
 }
 
-// Ensure is Set, and reports whether it had to write.
+// Ensure is like Set, and reports whether it wrote the value.
 func (w Writer) Ensure(path, value string) (wrote bool, err error) {
 	err = w.NS.Do(func() (err error) {
 		wrote, err = w.ensure(path, value)
@@ -42,7 +42,7 @@ func (w Writer) Ensure(path, value string) (wrote bool, err error) {
 	return wrote, err
 }
 
-// Write is Set for several settings, in order, with one visit to the namespace. It ends with the first that fails.
+// Write sets several settings in order, entering the namespace once. It stops at the first failure.
 func (w Writer) Write(settings ...Setting) error {
 	return w.NS.Do(func() error {
 		for _, s := range settings {
@@ -54,7 +54,7 @@ func (w Writer) Write(settings ...Setting) error {
 	})
 }
 
-// ensure is Ensure on a thread in the namespace.
+// ensure implements Ensure on a thread in the namespace.
 func (w Writer) ensure(path, value string) (wrote bool, err error) {
 	file, err := w.file(path)
 	if err == nil {
@@ -70,7 +70,7 @@ func (w Writer) ensure(path, value string) (wrote bool, err error) {
 	}
 }
 
-// Get reads path, without the white space around its value.
+// Get reads path and returns its value without surrounding white space.
 func (w Writer) Get(path string) (value string, err error) {
 	file, err := w.file(path)
 	if err == nil {
@@ -85,7 +85,8 @@ func (w Writer) Get(path string) (value string, err error) {
 	return value, nil
 }
 
-// file rejects a path that is not written as it is: an interface's name may come from outside and must not lead elsewhere.
+// file returns the file of path. It rejects a path that is not clean and local: an interface's name may come from outside and must not point to
+// another file.
 func (w Writer) file(path string) (string, error) {
 	if !filepath.IsLocal(path) || filepath.Clean(path) != path || strings.ContainsAny(path, "\x00\n") {
 		return "", errors.New("not a path below /proc/sys")
@@ -111,8 +112,8 @@ func read(file string) (string, error) {
 	return string(bytes.TrimSpace(buf[:n])), nil
 }
 
-// write writes only what differs: /proc/sys may be read-only and right already, and writing "forwarding" is not cheap. A file
-// is never made.
+// write writes only a value that differs: /proc/sys may be read-only and already correct, and writing "forwarding" is expensive. A file is
+// never created.
 func write(file, value string) (wrote bool, err error) {
 	if now, err := read(file); err == nil && now == value {
 		return false, nil

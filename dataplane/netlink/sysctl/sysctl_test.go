@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestPaths: names come from outside, and must not lead elsewhere.
+// TestPaths tests that names, which come from outside, cannot point to other files.
 func TestPaths(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "net/ipv4/conf/lo/rp_filter")
@@ -100,7 +100,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestWrite: settings are written in order, up to one that fails.
+// TestWrite tests that settings are written in order, up to the first one that fails.
 func TestWrite(t *testing.T) {
 	ns := nettest.New(t)
 	w := Writer{NS: ns.Namespace}
@@ -116,7 +116,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatDiffers: what is right already is not written, as /proc/sys may be read-only.
+// TestOnlyWhatDiffers tests that correct values are not written again, as /proc/sys may be read-only.
 func TestOnlyWhatDiffers(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "key")

@@ -16,7 +16,7 @@ import (
 
 const protoICMP, protoICMPv6 = 1, 58
 
-// aclRest lets everything through.
+// aclRest returns rules that permit everything.
 func aclRest() []acl_types.ACLRule {
 	var out []acl_types.ACLRule
 	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
@@ -30,7 +30,7 @@ func aclRest() []acl_types.ACLRule {
 
 func allPorts(first, last uint16) bool { return first == 0 && last == math.MaxUint16 }
 
-// validateACL refuses what VPP would refuse, and what it would understand as something else.
+// validateACL rejects rules that VPP would reject, or would interpret differently.
 func validateACL(v *vpp_acl.ACL) error {
 	var f kit.Faults
 	f.Name("name", v.Name)
@@ -133,7 +133,8 @@ func icmpOf(v6 bool) uint32 {
 	return protoICMP
 }
 
-// aclNetworks are the networks of a rule. One that is not set is everything of the other one's family.
+// aclNetworks returns the networks of a rule. A network that is not set becomes all addresses of the other
+// one's family.
 func aclNetworks(ip *vpp_acl.ACL_Rule_IpRule_Ip) (src, dst netip.Prefix, err error) {
 	if ip.GetSourceNetwork() == "" && ip.GetDestinationNetwork() == "" {
 		return src, dst, fmt.Errorf("has no network: say 0.0.0.0/0 or ::/0")
@@ -170,7 +171,7 @@ func aclNetwork(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// aclRules are the rules of a validated ACL as VPP has them.
+// aclRules returns the rules of a validated ACL in VPP's format.
 func aclRules(v *vpp_acl.ACL) []acl_types.ACLRule {
 	out := make([]acl_types.ACLRule, len(v.Rules))
 	for i, r := range v.Rules {
@@ -217,7 +218,7 @@ func aclRule(r *vpp_acl.ACL_Rule) acl_types.ACLRule {
 	return out
 }
 
-// fromACLRules is an ACL as VPP has it.
+// fromACLRules converts an ACL from VPP's format.
 func fromACLRules(name string, rules []acl_types.ACLRule) *vpp_acl.ACL {
 	v := &vpp_acl.ACL{Name: name}
 	for _, r := range rules {

@@ -7,11 +7,11 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// answer takes one message from VPP to its request.
+// answer delivers one message from VPP to its request.
 func (l *lane) answer(d delivery) {
 	slot := l.flight.find(d.sequence)
 	if slot == nil {
-		return // of a request that was given up
+		return // belongs to a request that was abandoned
 	}
 	retval := int32(0)
 	if d.err == nil {
@@ -39,7 +39,7 @@ func (l *lane) reply(slot *slot, m api.Message, retval int32) {
 	l.finish(slot, m, nil)
 }
 
-// endOfDump ends a dump or, if VPP only paused, asks for the rest.
+// endOfDump ends a dump or, if VPP only paused, requests the rest.
 func (l *lane) endOfDump(slot *slot, m api.Message, retval int32) {
 	switch {
 	case slot.bad != nil:
@@ -71,13 +71,13 @@ func (l *lane) finish(slot *slot, m api.Message, err error) {
 	p.done(m, err)
 }
 
-// abort ends everything that is under way.
+// abort ends all requests in flight.
 func (l *lane) abort(err error) {
 	l.endWhere(func(*slot) error { return err })
 	l.advance()
 }
 
-// expire ends the requests that have waited too long.
+// expire ends the requests that have exceeded their deadline.
 func (l *lane) expire() {
 	now, limit := l.conn.clock.now(), l.conn.cfg.RequestTimeout
 	l.endWhere(func(s *slot) error {
@@ -90,7 +90,7 @@ func (l *lane) expire() {
 	l.advance()
 }
 
-// endWhere ends the requests under way for which why gives an error. VPP may still carry them out.
+// endWhere ends the requests in flight for which why returns an error. VPP may still carry them out.
 func (l *lane) endWhere(why func(*slot) error) {
 	l.post()
 	l.depth++

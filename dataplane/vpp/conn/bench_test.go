@@ -33,7 +33,7 @@ func routeReq(i int, add bool) *ip.IPRouteAddDelV2 {
 	return req
 }
 
-// BenchmarkRoutes compares ways to add, and then delete, 10 000 routes. ns/op is that of one route.
+// BenchmarkRoutes compares ways to add, and then delete, 10,000 routes. ns/op is per route.
 func BenchmarkRoutes(b *testing.B) {
 	v := vpptest.Start(b, vpptest.Options{FewPlugins: []string{}})
 	for _, window := range []int{16, 32, 64, 128, 256} {
@@ -81,7 +81,7 @@ func benchRaw(b *testing.B, v *vpptest.VPP, window int) {
 		b.Fatal(err)
 	}
 	defer stream.Close()
-	// a Stream has the package of its messages only after the first SendMsg, so an answer that is faster fails
+	// a Stream has the package of its messages only after the first SendMsg, so a faster answer fails
 	if err := stream.SendMsg(routeReq(0, false)); err != nil {
 		b.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func benchInvoke(b *testing.B, v *vpptest.VPP) {
 	report(b, ops, time.Since(start))
 }
 
-// BenchmarkDump reads 10 000 routes.
+// BenchmarkDump reads 10,000 routes.
 func BenchmarkDump(b *testing.B) {
 	v := vpptest.Start(b, vpptest.Options{FewPlugins: []string{}})
 	c := startConn(b, conn.Config{Socket: v.Socket()})

@@ -12,22 +12,23 @@ import (
 	"go.fd.io/govpp/core"
 )
 
-// Channel is govpp's request channel, for code outside the agent that makes its own requests.
+// Channel is govpp's request channel, for code outside the agent that sends its own requests.
 type Channel = api.Channel
 
-// channels is a second connection, of govpp's own making, for Channels. It exists only on request.
+// channels is a second connection, managed by govpp, for Channels. It exists only on request.
 type channels struct {
 	mu   sync.Mutex
 	core *core.Connection // guarded by mu
 	raw  *rawAdapter      // guarded by mu
 }
 
-// NewAPIChannel is a govpp channel to VPP with default buffers. When VPP goes away its requests fail: ask for a new one.
+// NewAPIChannel returns a govpp channel to VPP with default buffers. Its requests fail when VPP goes away: then create a
+// new channel.
 func (c *Conn) NewAPIChannel() (Channel, error) {
 	return c.NewAPIChannelBuffered(core.RequestChanBufSize, core.ReplyChanBufSize)
 }
 
-// NewAPIChannelBuffered is NewAPIChannel with given buffers.
+// NewAPIChannelBuffered is NewAPIChannel with the given buffer sizes.
 func (c *Conn) NewAPIChannelBuffered(requests, replies int) (Channel, error) {
 	if err := c.session.Load().err(); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (c *Conn) NewAPIChannelBuffered(requests, replies int) (Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API channel: %w", err)
 	}
-	ch.SetReplyTimeout(c.cfg.RequestTimeout) // govpp waits for ever by default
+	ch.SetReplyTimeout(c.cfg.RequestTimeout) // govpp waits forever by default
 	return ch, nil
 }
 
@@ -65,10 +66,10 @@ func (k *channels) close() {
 	}
 }
 
-// quietOnce: govpp's logger is a variable of its package and may be set only before it is used.
+// quietOnce guards quiet: govpp's logger is a package variable and may be set only before it is used.
 var quietOnce sync.Once
 
-// quiet keeps govpp from writing to stderr; all it has to say are the errors that it also returns.
+// quiet stops govpp from writing to stderr; govpp logs only errors that it also returns.
 func quiet() {
 	quietOnce.Do(func() {
 		silent := logrus.New()
@@ -84,7 +85,7 @@ type rawAdapter struct {
 	t    *transport
 	got  adapter.MsgCallback
 	read chan struct{}       // closed when reading has ended
-	risk map[uint16]*msgType // requests that may have to be refused, by number
+	risk map[uint16]*msgType // requests that may have to be rejected, by number
 }
 
 func (a *rawAdapter) Connect() error {

@@ -8,11 +8,11 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// IncompatibleError is a VPP that lacks messages which the agent needs. It names them all.
+// IncompatibleError reports a VPP that lacks messages which the agent needs. It lists all of them.
 type IncompatibleError struct {
-	Version string   // that VPP's, if it could tell
-	Missing []string // messages it does not have: a plugin is not loaded, or another version
-	Differ  []string // messages it has with another layout: another version
+	Version string   // version of that VPP, if it reported one
+	Missing []string // messages that VPP does not have: a plugin is not loaded, or has another version
+	Differ  []string // messages that VPP has with another layout: another version
 	Needed  int      // how many messages were checked
 }
 
@@ -35,7 +35,7 @@ func (e *IncompatibleError) Error() string {
 	return b.String()
 }
 
-// check compares VPP's message table with the messages required and their answers.
+// check compares VPP's message table with the required messages and their replies.
 func (reg registry) check(ids map[string]uint16, required []api.Message, version string) error {
 	have := map[string]bool{} // by name
 	for key := range ids {
@@ -43,7 +43,7 @@ func (reg registry) check(ids map[string]uint16, required []api.Message, version
 			have[key[:i]] = true
 		}
 	}
-	answers := map[string]string{} // name to name_crc of what we know
+	answers := map[string]string{} // name to name_crc of the messages that the agent has
 	for key, typ := range reg {
 		answers[typ.name] = key
 	}
@@ -84,7 +84,8 @@ func (reg registry) check(ids map[string]uint16, required []api.Message, version
 	return e
 }
 
-// cutDump splits the name of a dump: ip_route_v2_dump has no version behind _dump, acl_dump_v2 would.
+// cutDump splits the name of a dump at "_dump": the version comes before it in ip_route_v2_dump, and would
+// come after it in acl_dump_v2.
 func cutDump(name string) (base, version string, ok bool) {
 	base, version, ok = strings.Cut(name, "_dump")
 	return base, version, ok

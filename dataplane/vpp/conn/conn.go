@@ -13,23 +13,23 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// Config reports how to talk to VPP. Zero fields take the defaults.
+// Config configures the connection to VPP. Zero fields take the defaults.
 type Config struct {
 	Socket string // default /run/vpp/api.sock
 	Client string // our name in VPP's "show api clients"; default contiv-vswitch
 
-	// Require are the requests (and events) that the agent cannot do without. A VPP that lacks one, or the answer to it, is
-	// refused.
+	// Require lists the requests (and events) that the agent cannot work without. A VPP that lacks one of them, or its reply, is
+	// rejected.
 	Require []api.Message
 
-	RequestTimeout time.Duration // how long VPP may take from one answer to the next; default 5 s
-	Window         int           // requests under way per lane, 1 to 1024; default 128
-	HealthInterval time.Duration // silence after which VPP is asked for a sign of life; default 500 ms
-	HealthTimeout  time.Duration // silence after that which means frozen; default 3 s
+	RequestTimeout time.Duration // longest time between two answers of VPP; default 5 s
+	Window         int           // requests in flight per lane, 1 to 1024; default 128
+	HealthInterval time.Duration // silence after which VPP is pinged; default 500 ms
+	HealthTimeout  time.Duration // further silence after which VPP counts as frozen; default 3 s
 	Reconnect      time.Duration // pause between attempts to connect; default 50 ms
-	ReconnectMax   time.Duration // pause after repeated failures of a VPP that is there; default 2 s
+	ReconnectMax   time.Duration // pause after repeated failures of a VPP that is running; default 2 s
 
-	// Trace, if set, sees each request when it is sent, and each answer with the time it took (or the request again, with
+	// Trace, if set, is called with each request when it is sent, and with each answer and the time it took (or the request again, with
 	// its error). It runs on the goroutines that make requests.
 	Trace func(dir Direction, msg api.Message, took time.Duration, err error)
 }
@@ -82,12 +82,12 @@ func (s Status) String() string {
 type State struct {
 	Status  Status
 	Since   time.Time
-	Err     error  // why it is not Connected
-	Session uint64 // grows with each arrival in Connected
-	// NewBoot: this session is with another VPP process than the one before, or the first. What was known of VPP is void.
+	Err     error  // why the status is not Connected
+	Session uint64 // incremented with each transition to Connected
+	// NewBoot: this session is with another VPP process than the previous one, or is the first. All earlier data about VPP is void.
 	// Otherwise VPP kept its state, but the outcome of some requests may be unknown.
 	NewBoot bool
-	BootID  string // names the VPP process, also across restarts of the agent
+	BootID  string // identifies the VPP process, also across restarts of the agent
 	PID     uint32 // of VPP, in its own namespace
 	Version string // of VPP
 }
@@ -95,7 +95,7 @@ type State struct {
 // Connected reports whether requests can be made.
 func (s State) Connected() bool { return s.Status == Connected }
 
-// Conn is a connection to VPP that restores itself.
+// Conn is a connection to VPP that restores itself automatically.
 type Conn struct {
 	cfg   Config
 	log   *slog.Logger
@@ -121,14 +121,14 @@ type life struct {
 	jobs sync.WaitGroup
 }
 
-// board is where the state is posted.
+// board holds the published state and its watchers.
 type board struct {
 	mu       sync.Mutex
 	state    State         // guarded by mu
 	watchers []func(State) // guarded by mu
 }
 
-// New is a connection that is not yet started.
+// New returns a connection that is not started yet.
 func New(cfg Config, log *slog.Logger) *Conn {
 	cfg.setDefaults()
 	c := &Conn{
@@ -143,14 +143,14 @@ func New(cfg Config, log *slog.Logger) *Conn {
 	return c
 }
 
-// Start connects, and keeps connected until Close or until jobs stops.
+// Start connects, and reconnects when the connection is lost, until Close or until jobs stops.
 func (c *Conn) Start(jobs *lifecycle.Group) {
 	c.life.jobs.Add(2)
 	jobs.Go("vpp reader", c.job(c.reader))
 	jobs.Go("vpp connection", c.job(c.supervise))
 }
 
-// job ends run with Close, too.
+// job wraps run so that Close ends it, too.
 func (c *Conn) job(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		defer c.life.jobs.Done()
@@ -164,19 +164,19 @@ func (c *Conn) job(run func(context.Context) error) func(context.Context) error 
 	}
 }
 
-// Close ends the connection; requests under way fail. It waits for the jobs.
+// Close ends the connection; requests in flight fail. It waits for the jobs to end.
 func (c *Conn) Close() {
 	c.life.end()
 	c.channels.close()
 	c.life.jobs.Wait()
 }
 
-// Lane is a new lane. Lanes live as long as the Conn: make one per goroutine that needs it, not one per use.
+// Lane returns a new lane. Lanes live as long as the Conn: make one per goroutine that needs it, not one per use.
 func (c *Conn) Lane() *Lane {
 	for {
 		old := c.receivers.Load()
 		if len(*old) == maxReceivers {
-			return newLane(c, 0) // refuses all requests
+			return newLane(c, 0) // rejects all requests
 		}
 		l := newLane(c, uint32(len(*old)))
 		next := append(append(make([]receiver, 0, len(*old)+1), *old...), &l.box)
@@ -194,29 +194,29 @@ func (c *Conn) receiver(number uint32) receiver {
 	return all[number]
 }
 
-// State is the present state.
+// State returns the current state.
 func (c *Conn) State() State {
 	c.board.mu.Lock()
 	defer c.board.mu.Unlock()
 	return c.board.state
 }
 
-// OnChange calls f with each new state, in order, on the supervising goroutine: f must not block and must not make
-// requests. The present state is not reported.
+// OnChange calls f with each new state, in order, on the supervising goroutine: f must not block and must not make requests. The
+// current state is not reported.
 func (c *Conn) OnChange(f func(State)) {
 	c.board.mu.Lock()
 	defer c.board.mu.Unlock()
 	c.board.watchers = append(c.board.watchers, f)
 }
 
-// Writes counts the requests that may have changed VPP. A restarted agent that finds VPP as it should be leaves it at 0.
+// Writes counts the requests that may have changed VPP. It stays 0 in a restarted agent that finds VPP in the desired state.
 func (c *Conn) Writes() uint64 { return c.counters.writes.Load() }
 
-// Stats are the counters.
+// Stats returns the counters.
 func (c *Conn) Stats() Stats { return c.counters.stats() }
 
-// Has reports whether the connected VPP has the messages, and the answers to them: nil, an *IncompatibleError that names those which it
-// lacks, or ErrDisconnected.
+// Has returns nil if the connected VPP has the messages and their replies, an *IncompatibleError that lists the missing ones, or
+// ErrDisconnected.
 func (c *Conn) Has(messages []api.Message) error {
 	s := c.session.Load()
 	if err := s.err(); err != nil {
@@ -225,7 +225,7 @@ func (c *Conn) Has(messages []api.Message) error {
 	return c.types.check(s.t.ids, messages, c.State().Version)
 }
 
-// Invoke makes one request and waits for its answer, which it puts into reply (nil to ignore it). Prefer a Lane.
+// Invoke makes one request and waits for its answer, which it stores in reply (nil to ignore it). Prefer a Lane.
 func (c *Conn) Invoke(ctx context.Context, req, reply api.Message) error {
 	s := c.session.Load()
 	if err := s.err(); err != nil {
@@ -234,7 +234,7 @@ func (c *Conn) Invoke(ctx context.Context, req, reply api.Message) error {
 	return c.calls.invoke(ctx, s.t, req, reply)
 }
 
-// reader decodes what VPP sends, one connection after the other.
+// reader decodes the messages from VPP, one connection after the other.
 func (c *Conn) reader(ctx context.Context) error {
 	for {
 		select {

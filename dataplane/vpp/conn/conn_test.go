@@ -33,7 +33,8 @@ func TestConnectsWhenVPPAppears(t *testing.T) {
 	}
 }
 
-// A lost connection is one thing, a restarted VPP another: even with the same process number, as in a container.
+// A lost connection and a restarted VPP are distinguished, even if the process number is the same, as in a
+// container.
 func TestRestartIsNotLostConnection(t *testing.T) {
 	s := newServer(t)
 	c := connect(t, s, Config{})
@@ -99,7 +100,7 @@ func TestFrozenThenGone(t *testing.T) {
 	}
 }
 
-// A VPP that is frozen from the start takes connections (the kernel does) but never answers.
+// A VPP that is frozen from the start accepts connections (in fact the kernel does) but never answers.
 func TestFrozenWhileConnecting(t *testing.T) {
 	s := newServer(t)
 	s.reply(func(req api.Message) ([]api.Message, bool) { return nil, true })
@@ -130,7 +131,7 @@ func TestIncompatible(t *testing.T) {
 			t.Errorf("%q does not say %q", e, want)
 		}
 	}
-	// a restart with the right VPP is noticed at once, however long the pause
+	// a restart with the right VPP is detected at once, however long the pause
 	s.stop()
 	s.mu.Lock()
 	s.ids[messageKey(flags)], s.ids[messageKey(details)] = 9998, 9997
@@ -201,7 +202,7 @@ func TestEvents(t *testing.T) {
 	s.event(event)
 	receive()
 	s.drop()
-	c.expect(Connected) // the subscription is renewed before
+	c.expect(Connected) // the subscription is renewed before this state
 	if n := s.count("want_interface_events"); n != 2 {
 		t.Errorf("subscribed %d times", n)
 	}
@@ -213,7 +214,7 @@ func TestEvents(t *testing.T) {
 	receive()
 	sub.Close()
 	s.event(event)
-	if err := c.Invoke(t.Context(), new(vpe.ShowVersion), nil); err != nil { // behind the event
+	if err := c.Invoke(t.Context(), new(vpe.ShowVersion), nil); err != nil { // the answer comes after the event
 		t.Fatal(err)
 	}
 	if len(sub.C) != 0 || c.Stats().Dropped != 1 {
@@ -244,7 +245,7 @@ func TestChannel(t *testing.T) {
 	ch.Close()
 	s.drop()
 	c.expect(Connected)
-	for { // the second connection notices by itself
+	for { // the second connection detects the loss itself
 		ch, err = c.NewAPIChannelBuffered(10, 10)
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +284,7 @@ func TestGarbage(t *testing.T) {
 	c := connect(t, s, Config{})
 	s.mu.Lock()
 	for conn := range s.conns {
-		s.raw(conn, []byte{0, 100}) // a reply with nothing in it
+		s.raw(conn, []byte{0, 100}) // a reply without content
 		s.raw(conn, []byte{0xff, 0xff, 1, 2, 3})
 	}
 	s.mu.Unlock()
@@ -330,7 +331,7 @@ func TestBigMessages(t *testing.T) {
 	}
 }
 
-// A command line counts as a write unless it only shows something.
+// A CLI command counts as a write unless it only shows something.
 func TestCommandLinesAreWritesUnlessTheyShow(t *testing.T) {
 	var c counters
 	c.countInvoked("cli_inband", &vlib.CliInband{Cmd: "show buffers"})

@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 )
 
-// Direction reports which way a traced message went.
+// Direction is the direction of a traced message.
 type Direction int
 
 // The directions.
@@ -19,7 +19,7 @@ const (
 	Received
 )
 
-// Stats are the connection's counters since New.
+// Stats holds the connection's counters since New.
 type Stats struct {
 	Sent     map[string]uint64 // requests by message name
 	Writes   uint64            // requests that may change VPP
@@ -47,7 +47,7 @@ func (t tally) count() {
 	}
 }
 
-// countInvoked counts one request. The command line may do anything, but "show …" changes nothing.
+// countInvoked counts one request. A CLI command may change anything, except that "show …" changes nothing.
 func (c *counters) countInvoked(name string, req api.Message) {
 	t := c.of(name)
 	if cli, ok := req.(*vlib.CliInband); ok && strings.HasPrefix(cli.Cmd, "show ") {

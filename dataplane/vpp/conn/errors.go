@@ -9,8 +9,9 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// The ways in which a request ends without VPP's answer. Compare with errors.Is; the errors returned also implement
-// OutcomeUnknown (VPP may or may not have carried it out) and Retriable (the same request may succeed later).
+// Errors of requests that end without an answer from VPP. Compare with errors.Is; the errors returned also implement
+// OutcomeUnknown (VPP may or may not have carried the request out) and Retriable (the same request may succeed
+// later).
 var (
 	// ErrDisconnected: there is no connection to VPP, or it was lost before the answer came.
 	ErrDisconnected = errors.New("not connected to VPP")
@@ -22,7 +23,7 @@ var (
 	ErrCanceled = errors.New("request given up")
 	// ErrClosed: the Conn was closed.
 	ErrClosed = fmt.Errorf("connection closed: %w", ErrDisconnected)
-	// ErrNeverSend: the request would abort VPP (see guard.go) and was not sent.
+	// errNeverSend: the request would abort VPP (see guard.go) and was not sent.
 	errNeverSend = errors.New("request would abort VPP, not sent")
 	// ErrUnknownMessage: the connected VPP does not have the message, or has another version of it.
 	ErrUnknownMessage = errors.New("message unknown to this VPP")
@@ -38,14 +39,15 @@ func (e *RetvalError) Error() string {
 	return fmt.Sprintf("%s: %v", e.Message, api.RetvalToVPPApiError(e.Retval))
 }
 
-// Unwrap gives govpp's error of the return value.
+// Unwrap returns govpp's error of the return value.
 func (e *RetvalError) Unwrap() error { return api.RetvalToVPPApiError(e.Retval) }
 
-// OutcomeUnknown is false: VPP has answered.
+// OutcomeUnknown returns false: VPP has answered.
 func (e *RetvalError) OutcomeUnknown() bool { return false }
 
-// Retriable is true for the return values which say that VPP could not do it now: it was busy, or the host refused a
-// system call (an interface that is still on its way into VPP's namespace, no memory, no device).
+// Retriable returns true for the return values that mean that VPP could not carry out the request at this time: VPP
+// was busy, or the host refused a system call (an interface that is still being moved into VPP's namespace, no
+// memory, no device).
 func (e *RetvalError) Retriable() bool {
 	switch code := api.VPPApiError(e.Retval); code {
 	case api.EAGAIN, api.BUSY, api.BFD_EAGAIN, api.QUEUE_FULL:
@@ -55,7 +57,7 @@ func (e *RetvalError) Retriable() bool {
 	}
 }
 
-// IsRetval reports whether err is VPP's refusal with one of codes, or with any if none is given.
+// IsRetval reports whether err is VPP's refusal with one of codes, or with any code if none is given.
 func IsRetval(err error, codes ...api.VPPApiError) bool {
 	var refused *RetvalError
 	if !errors.As(err, &refused) {
@@ -64,7 +66,7 @@ func IsRetval(err error, codes ...api.VPPApiError) bool {
 	return len(codes) == 0 || slices.Contains(codes, api.VPPApiError(refused.Retval))
 }
 
-// OutcomeUnknown reports whether err leaves open if VPP has carried the request out.
+// OutcomeUnknown reports whether it is unknown if VPP has carried out the request that ended with err.
 func OutcomeUnknown(err error) bool {
 	var e interface{ OutcomeUnknown() bool }
 	return errors.As(err, &e) && e.OutcomeUnknown()
@@ -76,10 +78,10 @@ func retriable(err error) bool {
 	return errors.As(err, &e) && e.Retriable()
 }
 
-// requestError is a request that ended without VPP's answer.
+// requestError is the error of a request that ended without an answer from VPP.
 type requestError struct {
 	Message string        // name of the request
-	Sent    bool          // it was sent, so VPP may have carried it out
+	Sent    bool          // whether it was sent, so VPP may have carried it out
 	After   time.Duration // since it was sent
 	Err     error         // one of the sentinels, or wraps it
 }
@@ -94,10 +96,10 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.Err }
 
-// OutcomeUnknown is true for a request that was sent.
+// OutcomeUnknown returns true for a request that was sent.
 func (e *requestError) OutcomeUnknown() bool { return e.Sent }
 
-// Retriable is true unless the request itself is at fault.
+// Retriable returns true unless the request itself is at fault.
 func (e *requestError) Retriable() bool {
 	return !errors.Is(e.Err, errNeverSend) && !errors.Is(e.Err, ErrUnknownMessage) && !errors.Is(e.Err, errEncode)
 }

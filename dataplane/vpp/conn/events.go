@@ -14,8 +14,8 @@ import (
 
 // Subscription delivers the events of one type.
 type Subscription struct {
-	// C has the events. When it is full, events are dropped (and counted): the subscriber must then look at VPP itself,
-	// as it must after each new session.
+	// C delivers the events. When it is full, events are dropped (and counted): the subscriber must then query VPP
+	// itself, as it must after each new session.
 	C      <-chan api.Message
 	events chan api.Message
 	name   string
@@ -23,11 +23,11 @@ type Subscription struct {
 	from   *events
 
 	mu   sync.Mutex
-	on   *transport // where enable was sent; guarded by mu
+	on   *transport // transport on which enable was sent; guarded by mu
 	drop atomic.Uint64
 }
 
-// events are the subscriptions of a Conn.
+// events holds the subscriptions of a Conn.
 type events struct {
 	mu      sync.Mutex                                 // held while subs is replaced
 	subs    atomic.Pointer[map[string][]*Subscription] // by event name
@@ -58,11 +58,11 @@ func (s *Subscription) Close() {
 	})
 }
 
-// Dropped is the number of events for which C had no room.
+// Dropped returns the number of events that did not fit into C.
 func (s *Subscription) Dropped() uint64 { return s.drop.Load() }
 
-// enable asks the VPP behind t for s's events, once. A second client of the same events is refused by VPP with
-// INVALID_REGISTRATION, which is as good: they come to this socket already.
+// enable requests s's events from the VPP behind t, once. VPP refuses a second registration for the same events with
+// INVALID_REGISTRATION, which is fine: the events are sent to this socket already.
 func (c *Conn) enable(ctx context.Context, s *Subscription, t *transport) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *Conn) enable(ctx context.Context, s *Subscription, t *transport) error 
 	return nil
 }
 
-// enableAll renews the subscriptions at a new transport. VPP's refusal of one does not spoil the connection.
+// enableAll renews the subscriptions on a new transport. VPP's refusal of one subscription does not end the connection.
 func (c *Conn) enableAll(ctx context.Context, t *transport) error {
 	for _, subs := range *c.events.subs.Load() {
 		for _, s := range subs {
@@ -108,7 +108,7 @@ func (e *events) change(f func(subs map[string][]*Subscription)) {
 	e.subs.Store(&next)
 }
 
-// publish hands an event to its subscribers without waiting for them.
+// publish delivers an event to its subscribers without waiting for them.
 func (e *events) publish(typ *msgType, data []byte) {
 	subs := (*e.subs.Load())[typ.name]
 	if len(subs) == 0 {

@@ -2,14 +2,14 @@ package conn
 
 import "time"
 
-// flight is the window of a lane: the requests that were sent and have not been answered, in order.
+// flight is the window of a lane: the requests that were sent and not answered yet, in order.
 type flight struct {
-	window   int // how many there may be
+	window   int // largest number of requests in flight
 	count    int
-	slots    []slot // a ring; larger than the window, so that a request whose answer was lost does not stop the others
-	head     uint32 // sequence number of the oldest
-	tail     uint32 // of the next one
-	progress int64  // when an answer last came
+	slots    []slot // a ring; larger than the window, so that a request whose answer was lost does not block the others
+	head     uint32 // sequence number of the oldest request
+	tail     uint32 // sequence number of the next request
+	progress int64  // time of the last answer
 }
 
 type slot struct {
@@ -17,7 +17,7 @@ type slot struct {
 	sequence uint32
 	busy     bool
 	sent     int64
-	bad      error // a part of a dump that could not be decoded
+	bad      error // error of a part of a dump that could not be decoded
 }
 
 func (f *flight) init(window int) {
@@ -40,7 +40,7 @@ func (f *flight) add(p pending, now int64) {
 	f.count++
 }
 
-// find is the request with the low bits of a sequence number, or nil if it has ended.
+// find returns the request with the low bits of a sequence number, or nil if it has ended.
 func (f *flight) find(low uint32) *slot {
 	s := f.at(low)
 	if !s.busy || s.sequence&sequenceMask != low {
@@ -57,12 +57,13 @@ func (f *flight) drop(s *slot) {
 	}
 }
 
-// left is how long s may still take. VPP answers in order, so the time runs from the last answer to anything.
+// left returns the time that remains for s. VPP answers in order, so the time runs from the last answer to
+// any request.
 func (f *flight) left(s *slot, now int64, limit time.Duration) time.Duration {
 	return limit - time.Duration(now-max(s.sent, f.progress))
 }
 
-// leftOldest is left of the request with the earliest deadline.
+// leftOldest returns left of the request with the earliest deadline.
 func (f *flight) leftOldest(now int64, limit time.Duration) time.Duration {
 	return f.left(f.at(f.head), now, limit)
 }

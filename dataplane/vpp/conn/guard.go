@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/sr_types"
 )
 
-// guarded are the requests that neverSend looks at.
+// guarded lists the requests that neverSend checks.
 func guarded() []api.Message {
 	return []api.Message{
 		new(cnat.CnatTranslationUpdate), new(sr.SrPolicyAdd), new(sr.SrPolicyAddV2), new(sr.SrPolicyMod), new(sr.SrPolicyModV2),
@@ -18,8 +18,8 @@ func guarded() []api.Message {
 	}
 }
 
-// neverSend refuses the requests that make VPP 25.10 abort (all seen to). Descriptors validate their values before; this
-// is the last line of defence, since one such request takes the node's whole network down.
+// neverSend rejects the requests that make VPP 25.10 abort (each of them was observed). Descriptors validate their
+// values before; this is the last check, since one such request takes down the whole network of the node.
 func neverSend(req api.Message) error {
 	switch m := req.(type) {
 	case *cnat.CnatTranslationUpdate:
@@ -44,8 +44,8 @@ func neverSend(req api.Message) error {
 	return nil
 }
 
-// checkLocals: VPP counts them, and adds up their weights, in eight bits. With more than it can count it loops until its
-// memory is full; with a sum of 0 it divides by that at the first packet.
+// checkLocals rejects backends that VPP cannot count: it counts backends, and adds up their weights, in eight bits. With
+// more than 255 backends it loops until its memory is full; with a sum of 0 it divides by zero at the first packet.
 func checkLocals(m *nat44_ed.Nat44AddDelLbStaticMapping) error {
 	sum := 0
 	for _, l := range m.Locals {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// inodeOf is the number of a file in its file system.
+// inodeOf returns the inode number of a file.
 func inodeOf(info os.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Ino

@@ -4,5 +4,5 @@ package conn
 
 import "os"
 
-// inodeOf has no numbers of files here, where VPP does not run: programs only have to build.
+// inodeOf returns 0 on systems other than Linux: VPP does not run there, and the programs only have to build.
 func inodeOf(os.FileInfo) uint64 { return 0 }

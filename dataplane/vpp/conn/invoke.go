@@ -11,7 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/memclnt"
 )
 
-// calls are the requests made one at a time.
+// calls holds the requests made one at a time.
 type calls struct {
 	conn *Conn
 
@@ -30,7 +30,7 @@ func (c *calls) deliver(batch []delivery) {
 	for _, d := range batch {
 		if ch, ok := c.waiting[d.sequence]; ok {
 			delete(c.waiting, d.sequence)
-			ch <- d // has room for one
+			ch <- d // the channel has a buffer of one
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (c *calls) remove(sequence uint32) {
 	delete(c.waiting, sequence)
 }
 
-// invoke makes a request at t.
+// invoke makes a request on t.
 func (c *calls) invoke(ctx context.Context, t *transport, req, reply api.Message) error {
 	name := req.GetMessageName()
 	id, err := t.number(req)
@@ -77,7 +77,7 @@ func (c *calls) invoke(ctx context.Context, t *transport, req, reply api.Message
 		err = &requestError{Message: name, Sent: true, After: time.Since(start), Err: err}
 	} else if retval := m.typ.refusal(m.msg); retval != 0 {
 		err = &RetvalError{Message: name, Retval: retval}
-		_ = assign(reply, m.msg) // what VPP says about it, in cli_inband for one
+		_ = assign(reply, m.msg) // the reply may describe the failure, as in cli_inband
 	}
 	if err != nil {
 		c.trace(Received, req, time.Since(start), err)
@@ -112,7 +112,7 @@ func (c *calls) trace(dir Direction, m api.Message, took time.Duration, err erro
 	}
 }
 
-// ping asks for a sign of life. Nothing waits for the answer.
+// ping sends a ping whose answer is a sign of life. Nothing waits for the answer.
 func (c *calls) ping(t *transport) {
 	ping := new(memclnt.ControlPing)
 	id, err := t.number(ping)
@@ -124,7 +124,7 @@ func (c *calls) ping(t *transport) {
 	}
 }
 
-// fence waits, for as long as it takes, until VPP has answered all that was sent before.
+// fence waits, without a time limit, until VPP has answered all requests sent before.
 func (c *calls) fence(ctx context.Context, t *transport) error {
 	ping := new(memclnt.ControlPing)
 	id, err := t.number(ping)

@@ -6,12 +6,13 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// Lane is one pipelined stream of requests to VPP. Requests are sent at once, within a bounded window; replies are matched
-// in order and handed to callbacks, which run on the goroutine that uses the lane: inside Flush, or inside a call that has
-// to wait for room in the window. Callbacks may start further requests. A Lane is used by one goroutine (the scheduler's).
+// Lane is one pipelined stream of requests to VPP. Requests are sent immediately, within a bounded window; replies are
+// matched in order and passed to callbacks, which run on the goroutine that uses the lane: inside Flush, or inside a call
+// that has to wait for room in the window. Callbacks may start further requests. A Lane is used by one goroutine (the
+// scheduler's).
 //
-// A Lane outlives connections: while VPP is away every request ends at once with ErrDisconnected, and requests in flight
-// when the connection is lost end with ErrDisconnected (outcome unknown).
+// A Lane outlives connections: while VPP is disconnected every request ends immediately with ErrDisconnected, and requests
+// in flight when the connection is lost end with ErrDisconnected (outcome unknown).
 type Lane struct {
 	lane // see pipeline.go
 }
@@ -30,7 +31,7 @@ func Call[R api.Message](l *Lane, req api.Message, done func(reply R, err error)
 	})
 }
 
-// Dump starts a multi-part request (…_dump): each is called for every details message, done once at the end.
+// Dump starts a multi-part request (…_dump): each is called for every details message, and done once at the end.
 func Dump[D api.Message](l *Lane, req api.Message, each func(details D), done func(err error)) {
 	l.dump(req, func(m api.Message) {
 		if d, ok := m.(D); ok {
@@ -39,7 +40,7 @@ func Dump[D api.Message](l *Lane, req api.Message, each func(details D), done fu
 	}, done)
 }
 
-// DumpPage is Dump for a request with a cursor whose reply says where the next page begins.
+// DumpPage is Dump for a request with a cursor whose reply has the start of the next page.
 func DumpPage[D, R api.Message](l *Lane, req api.Message, each func(details D), done func(reply R, err error)) {
 	l.start(pending{req: req, each: func(m api.Message) {
 		if d, ok := m.(D); ok {
@@ -52,5 +53,5 @@ func DumpPage[D, R api.Message](l *Lane, req api.Message, each func(details D), 
 }
 
 // Flush waits until all requests, including those that callbacks start, have ended. It implements scheduler.Backend. The
-// deadline of a request runs from the last sign of progress, since VPP answers in order.
+// deadline of a request runs from the last answer to any request, since VPP answers in order.
 func (l *Lane) Flush(ctx context.Context) { l.flush(ctx) }

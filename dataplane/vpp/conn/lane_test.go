@@ -127,17 +127,17 @@ func TestLaneLostReply(t *testing.T) {
 	}
 }
 
-// A VPP that takes its time with each of many requests is not late: the deadline runs from the last answer.
+// A VPP that is slow with each of many requests is not late: the deadline runs from the last answer.
 func TestLaneSlowVPP(t *testing.T) {
 	s := newServer(t)
 	c := connect(t, s, Config{RequestTimeout: soon, HealthInterval: soon / 10, HealthTimeout: soon})
 	s.reply(func(api.Message) ([]api.Message, bool) {
-		time.Sleep(soon / 10) // is what is tested: a slow VPP
+		time.Sleep(soon / 10) // the slow VPP under test
 		return nil, false
 	})
 	l := c.Lane()
 	var o outcome
-	for i := range 15 { // longer than the timeout
+	for i := range 15 { // takes longer than the timeout
 		l.Request(up(i), o.done)
 	}
 	flush(l)
@@ -209,7 +209,7 @@ func TestLaneAway(t *testing.T) {
 	s.start()
 }
 
-// The rest of a batch must not reach the VPP that comes after the one it was computed for.
+// The rest of a batch must not reach the VPP process after the one for which it was computed.
 func TestLaneBatchKeepsItsSession(t *testing.T) {
 	s := newServer(t)
 	c := connect(t, s, Config{})
@@ -263,7 +263,7 @@ func TestLaneFlushCancelled(t *testing.T) {
 		!errors.Is(o.errs[1], context.DeadlineExceeded) || OutcomeUnknown(o.errs[1]) {
 		t.Error(o.errs)
 	}
-	s.freeze(false) // the late answer belongs to nothing
+	s.freeze(false) // the late answer belongs to no request
 	o = outcome{}
 	l.Request(up(3), o.done)
 	flush(l)
@@ -326,7 +326,7 @@ func TestLaneDumpWithCursor(t *testing.T) {
 		ended++
 	})
 	flush(l)
-	if n != 2 || ended != 1 || s.count("control_ping") != 1 { // that of connecting
+	if n != 2 || ended != 1 || s.count("control_ping") != 1 { // 1 ping was sent when connecting
 		t.Errorf("%d details, ended %d times, %d pings", n, ended, s.count("control_ping"))
 	}
 }
@@ -421,7 +421,7 @@ func TestLaneUnknownAndBroken(t *testing.T) {
 	}
 }
 
-// broken panics when encoded, as generated code does when a field is longer than its place.
+// broken panics when it is encoded, as generated code does if a field is longer than its limit.
 type broken struct{ memclnt.ControlPing }
 
 func (*broken) GetMessageName() string                 { return "control_ping" }

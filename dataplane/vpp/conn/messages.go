@@ -49,8 +49,8 @@ func newMsgType(m api.Message) *msgType {
 	return t
 }
 
-// header is the length of what comes before the fields that binapi declares: the message's number, and depending on its
-// kind the client's index and the request's context.
+// header returns the length of the fields before those that binapi declares: the message's number, and depending on its kind the
+// client's index and the request's context.
 func header(kind api.MessageType) int {
 	switch kind {
 	case api.RequestMessage:
@@ -62,7 +62,7 @@ func header(kind api.MessageType) int {
 	}
 }
 
-// context is the number of the request that a message answers; false for one that answers none.
+// context returns the context of the request that a message answers; false if the message is not an answer.
 func (t *msgType) context(data []byte) (uint32, bool) {
 	switch {
 	case t.kind == api.RequestMessage && len(data) >= 10:
@@ -73,7 +73,7 @@ func (t *msgType) context(data []byte) (uint32, bool) {
 	return 0, false
 }
 
-// decode makes a message of its bytes. The generated code copies what it keeps, and panics on a short message.
+// decode decodes a message. The generated code copies the data that it keeps, and panics on a short message.
 func (t *msgType) decode(data []byte) (m api.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -91,7 +91,7 @@ func (t *msgType) decode(data []byte) (m api.Message, err error) {
 	return m, nil
 }
 
-// refusal is VPP's return value in a reply.
+// refusal returns VPP's return value in a reply.
 func (t *msgType) refusal(m api.Message) int32 {
 	if t.retval < 0 {
 		return 0
@@ -101,7 +101,7 @@ func (t *msgType) refusal(m api.Message) int32 {
 
 const frameHeader = 16
 
-// appendFrame encodes a request behind b, as it goes to the socket.
+// appendFrame appends a request to b in the format of the socket.
 func appendFrame(b []byte, id uint16, client, context uint32, req api.Message) (out []byte, err error) {
 	c, ok := req.(coder)
 	if !ok {
@@ -140,7 +140,8 @@ func grow(b []byte, n int) []byte {
 	return bigger
 }
 
-// mutating reports whether a request, by its name, may change VPP. The words of a name say what it does; the exceptions are listed.
+// mutating reports whether a request, by its name, may change VPP. The words of a name describe its effect; the exceptions are
+// listed.
 func mutating(name string) bool {
 	switch name {
 	case "control_ping", "api_versions", "classify_table_ids", "classify_table_info", "classify_table_by_interface",
@@ -157,7 +158,7 @@ func mutating(name string) bool {
 	return true
 }
 
-// rawFrame makes a frame of a message that govpp has encoded.
+// rawFrame makes a frame from a message that govpp has encoded.
 func rawFrame(data []byte, client, context uint32) ([]byte, error) {
 	if len(data) < 10 {
 		return nil, fmt.Errorf("%w: request of %d bytes", errEncode, len(data))

@@ -10,41 +10,41 @@ import (
 	"go.fd.io/govpp/binapi/memclnt"
 )
 
-// lane is the implementation of Lane. All of it is used by the lane's goroutine only, except the mailbox.
+// lane is the implementation of Lane. Only the lane's goroutine uses it, except for the mailbox.
 type lane struct {
 	conn    *Conn
 	number  uint32 // as a receiver; 0 if there are too many lanes
 	box     mailbox
-	session *session // what the present batch is bound to
+	session *session // the session to which the current batch is bound
 	bound   binding
 	routes  map[string]*route // by message name, for the session
-	boot    string            // of the VPP process that was last met
-	onBoot  func()            // called when another one is met; may be nil
+	boot    string            // boot ID of the last VPP process
+	onBoot  func()            // called when the lane meets another VPP process; may be nil
 	flight  flight            // sent and unanswered
 	out     outbox            // encoded and unsent
-	inbox   []delivery        // taken from the mailbox; those before read are handled
+	inbox   []delivery        // taken from the mailbox; those before read have been handled
 	read    int
-	ended   []ending  // requests that ended here, without VPP
+	ended   []ending  // requests that ended in the agent, without VPP
 	backlog []pending // requests of callbacks that wait for room
-	depth   int       // of callbacks now running
-	unread  int       // bytes written since all requests had been answered: VPP may still have to read them
-	held    bool      // write nothing: see Together
-	giveUp  error     // refuse everything: Flush was cancelled
+	depth   int       // number of callbacks now running
+	unread  int       // bytes written since all requests had been answered: VPP may not have read them yet
+	held    bool      // do not write: see Together
+	giveUp  error     // reject all requests: Flush was cancelled
 	timer   *time.Timer
 }
 
-// pending is a request with its callbacks: each is set for dumps only.
+// pending is a request with its callbacks; each is set for dumps only.
 type pending struct {
 	req  api.Message
 	each func(api.Message)
 	done func(api.Message, error)
 }
 
-// binding reports how long a lane stays with its session.
+// binding is how long a lane stays with its session.
 type binding int
 
 const (
-	unbound binding = iota // the next request takes the present session
+	unbound binding = iota // the next request binds to the current session
 	batched                // until the end of Flush
 	pinned                 // until the next Pin
 )
@@ -54,16 +54,16 @@ type ending struct {
 	err error
 }
 
-// route is what a lane needs to send messages of one type.
+// route holds the data that a lane needs to send messages of one type.
 type route struct {
 	id     uint16
 	crc    string
 	err    error // this VPP does not have it
-	stream bool  // …_get with details: ends with a reply of its own instead of a ping
+	stream bool  // …_get with details: ends with its own reply instead of a ping
 	tally  tally
 }
 
-// outbox collects frames. A write wakes VPP, and VPP reads 4 kB at a time.
+// outbox collects frames to write together: each write wakes VPP, and VPP reads 4 kB at a time.
 type outbox struct {
 	frames []byte
 	count  int
@@ -89,8 +89,8 @@ func (l *lane) dump(req api.Message, each func(api.Message), done func(error)) {
 	l.start(pending{req: req, each: each, done: func(_ api.Message, err error) { done(err) }})
 }
 
-// start sends p, waiting for room in the window. A callback never waits: its requests queue, and are sent in order when
-// those before them have been answered.
+// start sends p, waiting for room in the window. A callback never waits: its requests are queued, and sent in order when the requests
+// before them have been answered.
 func (l *lane) start(p pending) {
 	if l.depth > 0 && (len(l.backlog) > 0 || !l.flight.room()) {
 		l.backlog = append(l.backlog, p)
@@ -102,8 +102,8 @@ func (l *lane) start(p pending) {
 	l.send(p)
 }
 
-// makeRoom waits until a good part of the window is free. Were it to return at the first answer, requests would go out one by one, each in
-// its own write.
+// makeRoom waits until half of the window is free. If it returned at the first answer, requests would be sent one by one, each in its own
+// write.
 func (l *lane) makeRoom() {
 	for l.flight.count > l.flight.window/2 || !l.flight.room() || len(l.backlog) > 0 {
 		l.wait(nil)
@@ -160,29 +160,29 @@ func (l *lane) encode(p pending, r *route) (err error) {
 	return nil
 }
 
-// end is for requests that do not reach VPP. The callback runs where all others do, in Flush or while waiting.
+// end ends a request that does not reach VPP. Its callback runs where all callbacks run, in Flush or while waiting.
 func (l *lane) end(p pending, err error) {
 	l.ended = append(l.ended, ending{p, &requestError{Message: p.req.GetMessageName(), Err: err}})
 }
 
-// Pin binds the lane to the present session until the next Pin: when that session ends, everything fails until Pin is called again. It must
-// not be called with requests under way. Without Pin a lane is bound from its first request to the end of Flush, and then again. Call it
-// where work begins that belongs together, such as a resync and the changes after it, so that nothing computed for one VPP process reaches
-// the next one.
+// Pin binds the lane to the current session until the next Pin: when that session ends, all requests fail until Pin is called again. It
+// must not be called while requests are in flight. Without Pin a lane is bound from its first request to the end of Flush, and then again
+// from the next request. Call Pin at the start of work that belongs together, such as a resync and the changes after it, so that nothing
+// computed for one VPP process reaches the next one.
 func (l *Lane) Pin() {
 	l.bound = unbound
 	l.bind()
 	l.bound = pinned
 }
 
-// Peer implements scheduler.Peer: the VPP process that the lane is pinned to, by its boot ID.
+// Peer implements scheduler.Peer: it returns the boot ID of the VPP process that the lane is pinned to.
 func (l *Lane) Peer() (boot string, alive bool) {
 	l.bind()
 	return l.session.boot, l.session.err() == nil
 }
 
-// bind ties a batch of requests to the present session. If that ends, the rest of the batch fails: it was computed for
-// that VPP process and must not reach a new one.
+// bind binds a batch of requests to the current session. If the session ends, the rest of the batch fails: it was computed for that VPP
+// process and must not reach a new one.
 func (l *lane) bind() {
 	if l.bound != unbound {
 		return
@@ -202,8 +202,8 @@ func (l *lane) bind() {
 	}
 }
 
-// OnBoot sets what is called, on the lane's goroutine, before the first request to a VPP process other than the last one: numbers
-// that the last one gave out mean nothing, or something else.
+// OnBoot sets a function that is called, on the lane's goroutine, before the first request to a VPP process other than the last one:
+// numbers that the last process assigned are invalid, or mean something else, in the new one.
 func (l *Lane) OnBoot(f func()) { l.onBoot = f }
 
 func (l *lane) route(m api.Message) *route {
@@ -222,13 +222,13 @@ func (l *lane) route(m api.Message) *route {
 	return r
 }
 
-// isStream finds the dumps of the newer kind: they have a cursor to continue at.
+// isStream reports whether m is a dump of the newer kind, which has a cursor to continue at.
 func isStream(m api.Message) bool {
 	f, ok := reflect.TypeOf(m).Elem().FieldByName("Cursor")
 	return ok && f.Type.Kind() == reflect.Uint32
 }
 
-// post writes what has been encoded.
+// post writes the encoded frames.
 func (l *lane) post() {
 	if l.out.count == 0 {
 		return
@@ -252,9 +252,9 @@ func (l *lane) flush(ctx context.Context) {
 	for l.busy() {
 		if ctx.Err() != nil {
 			l.giveUp = fmt.Errorf("%w: %w", ErrCanceled, context.Cause(ctx))
-			l.handle() // what came before
+			l.handle() // answers that came before the cancellation
 			l.abort(l.giveUp)
-			l.handle() // what ended just now
+			l.handle() // requests that abort has ended
 			continue
 		}
 		l.wait(ctx.Done())
@@ -265,7 +265,7 @@ func (l *lane) flush(ctx context.Context) {
 	}
 }
 
-// wait handles at least one answer, or the end of the session, of a deadline or of cancel.
+// wait handles at least one answer, the end of the session, an expired deadline, or cancel.
 func (l *lane) wait(cancel <-chan struct{}) {
 	l.post()
 	if l.handle() {
@@ -279,7 +279,7 @@ func (l *lane) wait(cancel <-chan struct{}) {
 	case <-l.box.wake:
 		l.handle()
 	case <-s.done:
-		l.handle() // what came before the end
+		l.handle() // answers that came before the end
 		l.abort(s.err())
 	case <-l.alarm():
 		l.timer = nil
@@ -296,7 +296,7 @@ func (l *lane) alarm() <-chan time.Time {
 	return l.timer.C
 }
 
-// handle runs the callbacks of what has come or ended, and says whether there was any.
+// handle runs the callbacks of requests that were answered or ended, and reports whether there were any.
 func (l *lane) handle() bool {
 	if l.read == len(l.inbox) {
 		clear(l.inbox)
@@ -324,7 +324,7 @@ func (l *lane) handle() bool {
 	return some
 }
 
-// advance sends what callbacks have queued.
+// advance sends the requests that callbacks have queued.
 func (l *lane) advance() {
 	n := 0
 	for n < len(l.backlog) && (l.flight.room() || l.giveUp != nil) {

@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// watched is a Conn with its states.
+// watched is a Conn with its recorded states.
 type watched struct {
 	*conn.Conn
 	t      testing.TB
@@ -178,7 +178,7 @@ func TestRealFrozen(t *testing.T) {
 	if s := c.expect(conn.Connected); s.NewBoot {
 		t.Errorf("%+v", s)
 	}
-	// what VPP had not read when it froze has been carried out before the new session
+	// requests that VPP had not read when it froze have been carried out before the new session
 	found := false
 	conn.Dump(l, &ip.IPRouteV2Dump{}, func(d *ip.IPRouteV2Details) {
 		found = found || d.Route.Prefix == routeReq(1, true).Route.Prefix
@@ -192,7 +192,7 @@ func TestRealFrozen(t *testing.T) {
 func TestRealEvents(t *testing.T) {
 	v := vpptest.Start(t, few())
 	c := startConn(t, conn.Config{Socket: v.Socket()})
-	for range 2 { // the second client of the same events is served, too
+	for range 2 { // the second client of the same events also receives them
 		sub, err := c.Subscribe(t.Context(), new(interfaces.SwInterfaceEvent), &interfaces.WantInterfaceEvents{EnableDisable: 1, PID: 1}, 10)
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestRealChannel(t *testing.T) {
 	}
 }
 
-// TAPs need /dev/vhost-net or its stand-in.
+// TAPs need /dev/vhost-net or its replacement.
 func TestRealNetnsAndShim(t *testing.T) {
 	if _, ok := vpptest.Find(); !ok {
 		t.Skip(vpptest.ErrNoVPP)
@@ -270,7 +270,7 @@ func TestRealNetnsAndShim(t *testing.T) {
 	}
 }
 
-// A failing request among many does not disturb the others.
+// A failing request among many does not affect the others.
 func TestRealRefusal(t *testing.T) {
 	v := vpptest.Start(t, few())
 	c := startConn(t, conn.Config{Socket: v.Socket()})

@@ -6,15 +6,16 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// A request's context names the receiver by its number and which of its requests it is (the sequence number).
+// A request's context holds the number of its receiver and the sequence number of the request at that
+// receiver.
 const (
 	sequenceBits = 20
 	sequenceMask = 1<<sequenceBits - 1
 	maxReceivers = 1 << (32 - sequenceBits)
-	callReceiver = 1 // number of the one-at-a-time calls; lanes come behind, 0 is without an owner
+	callReceiver = 1 // number of the one-at-a-time calls; lanes follow, 0 has no owner
 )
 
-// delivery is a decoded message on its way to the receiver that asked for it.
+// delivery is a decoded message for the receiver that made the request.
 type delivery struct {
 	sequence uint32
 	typ      *msgType
@@ -25,14 +26,14 @@ type delivery struct {
 // receiver gets the answers to its requests, on the reader's goroutine. It must not block or keep batch.
 type receiver interface{ deliver(batch []delivery) }
 
-// router takes what one transport receives to the receivers and subscribers.
+// router distributes the messages of one transport to the receivers and subscribers.
 type router struct {
 	conn  *Conn
 	t     *transport
 	types []*msgType // by message number
 	to    receiver
 	batch []delivery
-	fresh bool // something came since the last idle
+	fresh bool // a message has arrived since the last idle
 }
 
 func newRouter(c *Conn, t *transport) *router {
@@ -51,7 +52,7 @@ func newRouter(c *Conn, t *transport) *router {
 func (r *router) message(id uint16, data []byte) {
 	r.fresh = true
 	if int(id) >= len(r.types) || r.types[id] == nil {
-		return // a message of a package that the agent does not link: nothing asked for it
+		return // a message of a package that the agent does not link: no request for it was made
 	}
 	typ := r.types[id]
 	context, ok := typ.context(data)
@@ -71,7 +72,7 @@ func (r *router) message(id uint16, data []byte) {
 	r.batch = append(r.batch, delivery{sequence: context & sequenceMask, typ: typ, msg: m, err: err})
 }
 
-// idle hands over what came and notes the sign of life.
+// idle delivers the collected messages and records the sign of life.
 func (r *router) idle() {
 	if !r.fresh {
 		return
@@ -89,7 +90,7 @@ func (r *router) hand() {
 	}
 }
 
-// mailbox is where the reader leaves deliveries for a lane.
+// mailbox holds deliveries from the reader for a lane.
 type mailbox struct {
 	mu    sync.Mutex
 	items []delivery
@@ -106,7 +107,7 @@ func (b *mailbox) deliver(batch []delivery) {
 	}
 }
 
-// take swaps the deliveries for the empty slice spare.
+// take returns the deliveries and keeps the empty slice spare for the next ones.
 func (b *mailbox) take(spare []delivery) []delivery {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a VPP that answers each request with success, unless the test says otherwise.
+// server is a fake VPP that answers each request with success, unless the test sets another answer.
 type server struct {
 	t      *testing.T
 	path   string
@@ -37,9 +37,9 @@ type server struct {
 	cond     *sync.Cond
 	conns    map[*net.UnixConn]bool
 	received map[string]int
-	followed map[string]int // those that were read, 4 kB at a time as VPP does, together with all of the next one
+	followed map[string]int // requests that were read, 4 kB at a time as VPP does, together with all of the next request
 	frozen   bool
-	// answer, if set, says what to send for a request; ok false: the default.
+	// answer, if set, returns the replies to a request; ok false: the default.
 	answer func(req api.Message) (replies []api.Message, ok bool)
 	pid    uint32
 }
@@ -81,7 +81,7 @@ func (s *server) start() {
 	})
 }
 
-// drop closes the connections, as a network would; stop also goes away.
+// drop closes the connections, as a network failure would; stop also closes the socket.
 func (s *server) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *server) zero(name string) api.Message {
 	return nil
 }
 
-// event sends m to everybody.
+// event sends m to all clients.
 func (s *server) event(m api.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,17 +234,17 @@ func (s *server) write(c *net.UnixConn, m api.Message, context uint32) {
 func (s *server) raw(c *net.UnixConn, msg []byte) {
 	frame := make([]byte, frameHeader, frameHeader+len(msg))
 	binary.BigEndian.PutUint32(frame[8:], uint32(len(msg)))
-	c.Write(append(frame, msg...)) // the client may be gone
+	c.Write(append(frame, msg...)) // the client may have disconnected
 }
 
-// Tests wait for what must happen for a time that is long on any machine. What must run into a timeout gets one that is not so
-// short that a process which does not get the processor for a moment runs into it, too.
+// Timeouts of the tests. Waiting for an event that must happen has a timeout that is long on any machine. A timeout that must
+// expire is long enough that a process that is not scheduled for a moment does not exceed it.
 const (
 	longTimeout = 20 * time.Second
 	soon        = time.Second
 )
 
-// client is a Conn with its states.
+// client is a Conn with its recorded states.
 type client struct {
 	*Conn
 	t      *testing.T
@@ -266,7 +266,7 @@ func newClient(t *testing.T, cfg Config) *client {
 	return c
 }
 
-// connect is a client in its first session.
+// connect returns a client in its first session.
 func connect(t *testing.T, s *server, cfg Config) *client {
 	t.Helper()
 	cfg.Socket = s.path
@@ -278,7 +278,7 @@ func connect(t *testing.T, s *server, cfg Config) *client {
 	return c
 }
 
-// expect waits for a status, skipping others.
+// expect waits for a status and skips others.
 func (c *client) expect(status Status) State {
 	c.t.Helper()
 	timeout := time.After(longTimeout)
@@ -294,7 +294,7 @@ func (c *client) expect(status Status) State {
 	}
 }
 
-// outcome counts how requests ended.
+// outcome counts the results of requests.
 type outcome struct {
 	answered int
 	errs     []error

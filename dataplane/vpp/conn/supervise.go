@@ -12,10 +12,10 @@ import (
 	"go.fd.io/govpp/binapi/vpe"
 )
 
-// session is a time of being Connected.
+// session is one period in the state Connected.
 type session struct {
 	t     *transport
-	boot  string // of the VPP process; empty for none
+	boot  string // of the VPP process; empty in a session without VPP
 	ping  uint16 // number of control_ping
 	once  sync.Once
 	done  chan struct{}
@@ -49,13 +49,13 @@ func (s *session) err() error {
 	}
 }
 
-// peer is the process that answered.
+// peer identifies the VPP process that answered.
 type peer struct {
 	boot, version string
 	pid           uint32
 }
 
-// supervise connects again and again.
+// supervise connects and serves the connection, again and again.
 func (c *Conn) supervise(ctx context.Context) error {
 	defer c.away(ErrClosed)
 	failures := 0
@@ -63,7 +63,7 @@ func (c *Conn) supervise(ctx context.Context) error {
 		t, remote, err := c.connect(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
-				t.fail(ctx.Err()) // or else the reader waits for it for ever
+				t.fail(ctx.Err()) // otherwise the reader waits for it forever
 			}
 			break
 		}
@@ -101,7 +101,7 @@ func (c *Conn) connect(ctx context.Context) (*transport, peer, error) {
 	return t, remote, nil
 }
 
-// identify finds out which VPP this is, and whether it can be used.
+// identify determines which VPP process this is, and whether it can be used.
 func (c *Conn) identify(ctx context.Context, t *transport) (peer, error) {
 	var remote peer
 	var version vpe.ShowVersionReply
@@ -122,8 +122,8 @@ func (c *Conn) identify(ctx context.Context, t *transport) (peer, error) {
 	return remote, nil
 }
 
-// pause waits before the next attempt. A VPP that is not there is looked for again at once; one that is there but will not
-// do, less and less often, unless it restarts.
+// pause waits before the next attempt. If no VPP is running, the wait is short; if the running VPP is unusable, the wait
+// grows with each failure, unless VPP restarts.
 func (c *Conn) pause(ctx context.Context, failures *int, err error) {
 	wait := c.cfg.Reconnect
 	var incompatible *IncompatibleError
@@ -148,7 +148,7 @@ func (c *Conn) pause(ctx context.Context, failures *int, err error) {
 	}
 }
 
-// serve keeps sessions on t until the connection is lost.
+// serve runs sessions on t until the connection is lost.
 func (c *Conn) serve(ctx context.Context, t *transport, remote peer) {
 	c.begin(t, remote)
 	for {
@@ -168,8 +168,8 @@ func (c *Conn) serve(ctx context.Context, t *transport, remote peer) {
 
 var errFrozen = errors.New("no sign of life")
 
-// watch returns when the connection is lost or VPP gives no sign of life. Any message counts as one. Time is counted in
-// ticks: if it was this process that stood still, there were none.
+// watch returns when the connection is lost or VPP gives no sign of life. Any message is a sign of life. Time is counted
+// in ticks: while this process itself was stopped, there were none.
 func (c *Conn) watch(ctx context.Context, t *transport) error {
 	tick := min(c.cfg.HealthInterval, c.cfg.HealthTimeout) / 2
 	ticker := time.NewTicker(tick)
@@ -209,7 +209,7 @@ func (c *Conn) thaw(ctx context.Context, t *transport) error {
 	return nil
 }
 
-// begin announces a session.
+// begin starts a session and announces it.
 func (c *Conn) begin(t *transport, remote peer) {
 	c.counters.connects.Add(1)
 	c.session.Store(newSession(t, remote.boot))
@@ -236,7 +236,7 @@ func (c *Conn) lose(status Status, t *transport, err error) {
 	c.change(func(s *State) { s.Status, s.Err, s.NewBoot = status, err, false })
 }
 
-// away notes why there is no connection.
+// away records why there is no connection.
 func (c *Conn) away(err error) {
 	if !errors.Is(err, ErrDisconnected) {
 		err = fmt.Errorf("%w: %w", ErrDisconnected, err)

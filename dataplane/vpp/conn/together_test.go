@@ -7,7 +7,7 @@ import (
 	"go.fd.io/govpp/binapi/nat44_ed"
 )
 
-// VPP finds both parts of a change in one read, whatever else is under way and however fast it is.
+// VPP gets both parts of a change in one read, whatever else is in flight and however fast VPP is.
 func TestTogether(t *testing.T) {
 	const rounds, first = 400, "nat44_add_del_identity_mapping"
 	s := newServer(t)
@@ -40,7 +40,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// What cannot be promised is sent all the same: from callbacks, and what is too large.
+// Requests without the guarantee are also sent: those of callbacks, and those that are too large.
 func TestTogetherWithoutGuarantee(t *testing.T) {
 	s := newServer(t)
 	l := connect(t, s, Config{Window: 1}).Lane()

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	registerID   = 15 // number of sockclnt_create, the only one known beforehand
+	registerID   = 15 // number of sockclnt_create, the only number that is fixed
 	readBuffer   = 64 << 10
 	largestFrame = 64 << 20
 )
@@ -32,14 +32,14 @@ type transport struct {
 	socket string            // identity of the socket file: new for each start of VPP
 
 	write  sync.Mutex   // held while writing
-	lastRx atomic.Int64 // when VPP last sent anything (clock)
+	lastRx atomic.Int64 // time of the last data from VPP (clock)
 
 	lost sync.Once
 	done chan struct{} // closed when the connection is lost
-	err  error         // why; valid after done
+	err  error         // cause; valid after done
 }
 
-// clock counts monotonic nanoseconds: cheaper to keep and compare than times.
+// clock counts monotonic nanoseconds: cheaper to store and compare than times.
 type clock struct{ zero time.Time }
 
 func (c clock) now() int64 { return int64(time.Since(c.zero)) }
@@ -83,7 +83,7 @@ func dial(ctx context.Context, path, client string, timeout time.Duration) (*tra
 	return t, nil
 }
 
-// socketIdentity names the socket file by inode and time of making. VPP makes a new one at each start.
+// socketIdentity identifies the socket file by inode and modification time. VPP makes a new file at each start.
 func socketIdentity(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *transport) register(client string) error {
 
 func messageKey(m api.Message) string { return m.GetMessageName() + "_" + m.GetCrcString() }
 
-// number is the message number of m at this VPP.
+// number returns the message number of m at this VPP.
 func (t *transport) number(m api.Message) (uint16, error) {
 	id, ok := t.ids[messageKey(m)]
 	if !ok {
@@ -139,14 +139,16 @@ func (t *transport) number(m api.Message) (uint16, error) {
 	return id, nil
 }
 
-// send writes whole frames. Failure to do so within timeout leaves the stream useless, so the connection is given up.
+// send writes whole frames. After a failure to do so within timeout the stream is unusable, so the connection is
+// closed.
 func (t *transport) send(frames []byte, timeout time.Duration) error {
 	t.write.Lock()
 	defer t.write.Unlock()
 	return t.sendLocked(frames, timeout)
 }
 
-// trySend is send unless another program is writing, which counts as sent: supervision must not block behind a writer.
+// trySend is send, but returns nil if another goroutine is writing, since that counts as sent: supervision must not
+// block behind a writer.
 func (t *transport) trySend(frames []byte, timeout time.Duration) error {
 	if !t.write.TryLock() {
 		return nil
@@ -166,7 +168,7 @@ func (t *transport) sendLocked(frames []byte, timeout time.Duration) error {
 	return err
 }
 
-// fail gives the connection up. It may be called from anywhere.
+// fail closes the connection. It may be called from any goroutine.
 func (t *transport) fail(err error) {
 	t.lost.Do(func() {
 		t.err = err
@@ -175,13 +177,13 @@ func (t *transport) fail(err error) {
 	})
 }
 
-// sink takes what arrives at a transport. idle is called before the reader waits for more.
+// sink receives the messages that arrive at a transport. idle is called before the reader waits for more.
 type sink interface {
 	message(id uint16, data []byte)
 	idle()
 }
 
-// read hands everything that arrives to to until the connection is lost. data is valid during the call only.
+// read passes every message that arrives to the sink until the connection is lost. data is valid during the call only.
 func (t *transport) read(to sink) {
 	r := bufio.NewReaderSize(t.sock, readBuffer)
 	for {

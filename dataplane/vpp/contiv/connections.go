@@ -13,20 +13,20 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Connection is one that our plugin has: the client's own address and the backend's.
+// Connection is a connection in our plugin: the client's own address and the backend's.
 type Connection struct {
 	Proto           uint8
 	Client, Backend netip.AddrPort
 	Denied          bool // policy drops its packets
 }
 
-// ConnectionList lists the connections of our plugin. Its methods may not be used by several goroutines at once.
+// ConnectionList lists the connections of our plugin. It is not safe for concurrent use.
 type ConnectionList struct{ lane *conn.Lane }
 
-// NewConnectionList uses a lane of its own, and asks nothing before List.
+// NewConnectionList returns a list with its own lane; it sends no requests before List.
 func NewConnectionList(c *conn.Conn) *ConnectionList { return &ConnectionList{lane: c.Lane()} }
 
-// List lists all connections. VPP answers some hundred at a time and forwards in between.
+// List returns all connections. VPP answers with some hundred at a time and forwards packets in between.
 func (l *ConnectionList) List(ctx context.Context) (list []Connection, err error) {
 	for _, v6 := range []bool{false, true} {
 		for cursor := uint32(0); ; {

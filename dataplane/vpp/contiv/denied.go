@@ -11,19 +11,20 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// deniedEvery is how often our plugin is asked what network policy has denied. It keeps 256 packets for each worker.
+// deniedEvery is the polling interval for denied packets. The plugin keeps the last 256 for each worker.
 const deniedEvery = time.Second
 
-// Denied asks our plugin what network policy has denied.
+// Denied polls our plugin for packets that network policy has denied.
 type Denied struct {
 	conn *conn.Conn
 	lane *conn.Lane
 }
 
-// NewDenied asks nothing before WatchDenied.
+// NewDenied returns a Denied that sends no requests before WatchDenied.
 func NewDenied(c *conn.Conn) *Denied { return &Denied{conn: c, lane: c.Lane()} }
 
-// WatchDenied hands over what our plugin has denied, until ctx ends. A VPP that is away or has no plugin has denied nothing.
+// WatchDenied calls each with every packet that our plugin has denied, until ctx ends. A VPP that is disconnected or has no
+// plugin reports no packets.
 func (d *Denied) WatchDenied(ctx context.Context, each func(denied.Flow)) error {
 	var boot string
 	var after uint64
@@ -40,18 +41,18 @@ func (d *Denied) WatchDenied(ctx context.Context, each func(denied.Flow)) error 
 			continue
 		}
 		if s.BootID != boot {
-			boot, after = s.BootID, 0 // another VPP counts from the beginning
+			boot, after = s.BootID, 0 // the count of another VPP starts at 0
 		}
 		after = d.ask(ctx, after, each)
 	}
 }
 
-// ask returns the sequence of the newest packet.
+// ask returns the sequence number of the newest packet.
 func (d *Denied) ask(ctx context.Context, after uint64, each func(denied.Flow)) uint64 {
 	var list []*contiv.ContivDeniedDetails
 	conn.Dump(d.lane, &contiv.ContivDeniedGet{After: after}, func(m *contiv.ContivDeniedDetails) {
 		list = append(list, m)
-	}, func(error) {}) // the next question is soon
+	}, func(error) {}) // an error is ignored: the next poll follows soon
 	d.lane.Flush(ctx)
 	now := time.Now()
 	for _, m := range list {

@@ -8,20 +8,22 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// EndpointConnections are those of an interface that our plugin cares for.
+// EndpointConnections counts the connections of an interface that has an
+// endpoint in our plugin.
 type EndpointConnections struct {
-	Name    string // as the plugin has it: of a pod, namespace and name
+	Name    string // the plugin's name of the endpoint: for a pod, namespace and name
 	Open    uint64 // of both families
-	Refused uint64 // because there were as many as there may be, since VPP has the interface
+	Refused uint64 // refused at the limit of connections, since VPP has the interface
 }
 
-// Endpoints asks VPP for connections by interface. Not for concurrent use.
+// Endpoints queries VPP for connections by interface. It is not safe for
+// concurrent use.
 type Endpoints struct{ lane *conn.Lane }
 
-// NewEndpoints asks nothing before Connections.
+// NewEndpoints returns an Endpoints that sends no requests before Connections.
 func NewEndpoints(c *conn.Conn) *Endpoints { return &Endpoints{lane: c.Lane()} }
 
-// Connections lists all interfaces that the plugin cares for.
+// Connections lists all interfaces that have an endpoint in the plugin.
 func (e *Endpoints) Connections(ctx context.Context) (out []EndpointConnections, err error) {
 	conn.Dump(e.lane, &contiv.ContivEndpointDump{}, func(d *contiv.ContivEndpointDetails) {
 		out = append(out, EndpointConnections{d.Name, uint64(d.Connections4) + uint64(d.Connections6), d.Refused})

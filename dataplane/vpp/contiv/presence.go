@@ -17,30 +17,30 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// workersWait bounds the question for VPP's threads.
+// workersWait is the timeout of the request for VPP's threads.
 const workersWait = 5 * time.Second
 
-// pluginKey is where the Store has whether VPP had our plugin.
+// pluginKey is the key under which the Store keeps whether VPP had our plugin.
 const pluginKey = "vpp-plugin"
 
-// Store keeps what is the node's own.
+// Store stores data of the node itself.
 type Store interface {
-	// LoadOwn reads a value; nil if there is none.
+	// LoadOwn returns a value; nil if there is none.
 	LoadOwn(key string) ([]byte, error)
 	SaveOwn(key string, value []byte) error
 }
 
-// Plugin reports whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
+// Plugin reports whether VPP has our own plugin, and the number of its workers. Neither changes while a VPP process runs.
 type Plugin struct {
 	conn  *conn.Conn
 	log   *slog.Logger
-	store Store // nil: nothing outlives the agent
+	store Store // nil: nothing is stored beyond the life of the agent
 	wake  chan struct{}
 
 	mu        sync.Mutex
-	session   uint64 // of which present is
+	session   uint64 // session in which found was read
 	found     pluginFacts
-	told      pluginFacts // what Present answered last
+	told      pluginFacts // last result of Present
 	asked     bool
 	callbacks []func()
 }
@@ -50,8 +50,8 @@ type pluginFacts struct {
 	workers int
 }
 
-// NewPlugin asks nothing before Present or Run. Before a VPP is connected for the first time its answer is yes: what it decides must
-// rather wait than go without the source check.
+// NewPlugin returns a Plugin that sends no requests before Present or Run. Before the first connection to VPP it reports that the
+// plugin is present: code that depends on the result must rather wait than work without the source check.
 func NewPlugin(c *conn.Conn, log *slog.Logger) *Plugin {
 	p := &Plugin{conn: c, log: log.With("component", "vpp-plugin"), wake: make(chan struct{}, 1), found: pluginFacts{present: true}}
 	c.OnChange(func(s conn.State) {
@@ -65,7 +65,8 @@ func NewPlugin(c *conn.Conn, log *slog.Logger) *Plugin {
 	return p
 }
 
-// Remember makes an agent that starts while VPP is away answer what its predecessor received. Before Present and Run.
+// Remember stores the result, so that an agent that starts while VPP is disconnected reports what the previous agent found. Call it
+// before Present and Run.
 func (p *Plugin) Remember(store Store) {
 	p.store = store
 	data, err := store.LoadOwn(pluginKey)
@@ -74,13 +75,14 @@ func (p *Plugin) Remember(store Store) {
 	}
 	if fields := strings.Fields(string(data)); len(fields) > 0 {
 		p.found = pluginFacts{present: fields[0] == "yes"}
-		if len(fields) > 1 { // an older agent did not say
+		if len(fields) > 1 { // an older agent did not store the number
 			p.found.workers, _ = strconv.Atoi(fields[1])
 		}
 	}
 }
 
-// Present reports whether VPP has the plugin; while VPP is away, whether it had. Watch reports when that turns out to be wrong.
+// Present reports whether VPP has the plugin; while VPP is disconnected, whether it had. Watch reports when that turns out to be
+// wrong.
 func (p *Plugin) Present() bool {
 	found := p.look()
 	p.mu.Lock()
@@ -89,14 +91,14 @@ func (p *Plugin) Present() bool {
 	return found.present
 }
 
-// Workers is how many worker threads the VPP has that Present has reported.
+// Workers returns the number of worker threads of the VPP that Present has reported on.
 func (p *Plugin) Workers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.told.workers
 }
 
-// Version is that of the plugin in VPP, "" if VPP has none.
+// Version returns the version of the plugin in VPP, "" if VPP has none.
 func (p *Plugin) Version(ctx context.Context) (string, error) {
 	if !p.look().present {
 		return "", nil
@@ -108,17 +110,17 @@ func (p *Plugin) Version(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d.%d.%d", reply.Major, reply.Minor, reply.Patch), nil
 }
 
-// Has reports the same. It is for what asks again by itself: Watch does not count its answers.
+// Has reports the same as Present. It is for callers that poll: Watch ignores its results.
 func (p *Plugin) Has() bool { return p.look().present }
 
-// Watch calls back, from any goroutine, when Present would not answer any more what it has answered.
+// Watch registers a callback that is called, from any goroutine, when the last result of Present is no longer correct.
 func (p *Plugin) Watch(callback func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.callbacks = append(p.callbacks, callback)
 }
 
-// Run compares after each start of VPP, until ctx ends.
+// Run checks the result after each connection to VPP, until ctx ends.
 func (p *Plugin) Run(ctx context.Context) error {
 	for {
 		select {
@@ -142,7 +144,7 @@ func (p *Plugin) changed() []func() {
 	return slices.Clone(p.callbacks)
 }
 
-// look asks VPP if it is not the one that was asked before.
+// look queries VPP if this session has not been queried yet.
 func (p *Plugin) look() pluginFacts {
 	state := p.conn.State()
 	p.mu.Lock()
@@ -184,7 +186,7 @@ func (p *Plugin) countWorkers() (n int, err error) {
 	return n, nil
 }
 
-// save is for the next agent.
+// save stores the result for the next agent.
 func (p *Plugin) save() {
 	if p.store == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// TestPluginIsRemembered: an agent that starts while VPP is away has from its predecessor what VPP had; when that has changed, it is
-// informed. Without a predecessor it takes the plugin to be there: pods rather wait.
+// TestPluginIsRemembered checks that an agent that starts while VPP is disconnected has the previous agent's result, and reports a
+// change of it. Without a stored result it assumes that the plugin is present: pods rather wait.
 func TestPluginIsRemembered(t *testing.T) {
 	store, log := memory{}, slog.New(slog.DiscardHandler)
 	away := func() *Plugin {
@@ -54,7 +54,7 @@ func TestPluginIsRemembered(t *testing.T) {
 	}
 }
 
-// memory is a Store that ends with the test.
+// memory is a Store that exists during the test only.
 type memory map[string][]byte
 
 func (m memory) LoadOwn(key string) ([]byte, error) { return m[key], nil }
@@ -64,7 +64,7 @@ func (m memory) SaveOwn(key string, value []byte) error {
 	return nil
 }
 
-// connect returns a connection that is up.
+// connect returns a Conn in the state Connected.
 func connect(t *testing.T, socket string, log *slog.Logger) *conn.Conn {
 	t.Helper()
 	jobs := lifecycle.NewGroup(t.Context(), log)

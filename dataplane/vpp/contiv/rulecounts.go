@@ -9,21 +9,22 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// PolicyCounts is how often each rule of a policy has decided, in the order of the policy's rules.
+// PolicyCounts holds how often each rule of a policy has matched, in the order of the policy's rules.
 type PolicyCounts struct{ Ingress, Egress []uint64 }
 
-// RuleCounts reads how often rules have decided.
+// RuleCounts reads how often rules have matched.
 type RuleCounts struct {
 	conn *conn.Conn
 
-	mu   sync.Mutex // one question at a time
+	mu   sync.Mutex // held during a request
 	lane *conn.Lane // guarded by mu
 }
 
-// NewRuleCounts uses a lane of its own, and asks nothing before Read.
+// NewRuleCounts returns a RuleCounts with its own lane; it sends no requests before Read.
 func NewRuleCounts(c *conn.Conn) *RuleCounts { return &RuleCounts{conn: c, lane: c.Lane()} }
 
-// Read returns the counts of all policies that VPP has, by id. VPP counts from 0 after it has started, and when a policy's rules change.
+// Read returns the counts of all policies that VPP has, by ID. VPP counts from 0 after its start, and after a change of the policy's
+// rules.
 func (r *RuleCounts) Read(ctx context.Context) (map[uint64]PolicyCounts, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

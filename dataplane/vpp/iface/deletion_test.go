@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// On a node where something always happens, interfaces are deleted all the same: they hold packet buffers.
+// Interfaces are deleted even on a node that is never idle: they hold packet buffers.
 func TestDeferredDeletionOnABusyNode(t *testing.T) {
 	busy := func() time.Duration { return 0 }
 	item := func(age time.Duration) deletion { return deletion{name: age.String(), since: time.Now().Add(-age)} }

@@ -11,9 +11,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Index has the interfaces of ours that VPP has: logical name, sw_if_index, type and the Linux device at the other end. It is filled by
-// creating and dumping, and emptied by deleting: VPP uses the number of a deleted interface again at once. Any goroutine may look things
-// up; what is read is true only until the scheduler's next operation.
+// Index lists our interfaces in VPP: logical name, sw_if_index, type and the Linux device at the other end. Creating and dumping
+// interfaces adds entries, and deleting removes them: VPP reuses the number of a deleted interface immediately. Any goroutine may read
+// the index; what it reads is valid only until the scheduler's next operation.
 type Index struct {
 	mu     sync.RWMutex
 	byName map[string]*ifEntry
@@ -23,7 +23,7 @@ type Index struct {
 	modes  map[string]ifRxModes // of memifs
 }
 
-// ifEntry is one interface in the index. Entries are not changed once they are in it.
+// ifEntry is one interface in the index. An entry is immutable once it is in the index.
 type ifEntry struct {
 	name    string
 	Index   uint32
@@ -31,12 +31,12 @@ type ifEntry struct {
 	hostDev string // the Linux device that VPP made or attached to
 	moved   bool   // the device was made in another network namespace
 	socket  uint32 // of a memif
-	// Rewrite is the VLAN tag rewriting of a sub-interface, which VPP forgets when it leaves a bridge domain.
+	// Rewrite is the VLAN tag rewriting of a sub-interface, which VPP drops when the sub-interface leaves a bridge domain.
 	Rewrite *l2.L2InterfaceVlanTagRewrite
 	restore *nicState
 }
 
-// nicState is what a physical interface was like before it was ours.
+// nicState is the state of a physical interface before we took it over.
 type nicState struct {
 	mac ethernet_types.MacAddress
 	mtu uint32
@@ -44,7 +44,7 @@ type nicState struct {
 	up  bool
 }
 
-// NewIndex is an empty index.
+// NewIndex returns an empty index.
 func NewIndex() *Index {
 	return &Index{
 		byName: map[string]*ifEntry{}, byIf: map[uint32]*ifEntry{},
@@ -52,7 +52,7 @@ func NewIndex() *Index {
 	}
 }
 
-// IfIndex is the sw_if_index of the interface called name.
+// IfIndex returns the sw_if_index of the interface called name.
 func (x *Index) IfIndex(name string) (uint32, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -62,7 +62,7 @@ func (x *Index) IfIndex(name string) (uint32, bool) {
 	return kit.None, false
 }
 
-// NameByIndex is the logical name of an interface.
+// NameByIndex returns the logical name of an interface.
 func (x *Index) NameByIndex(swIfIndex uint32) (string, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -72,8 +72,8 @@ func (x *Index) NameByIndex(swIfIndex uint32) (string, bool) {
 	return "", false
 }
 
-// TapDevice is the Linux device which VPP made for a TAP, in VPP's own network namespace. It is false for a TAP that is not
-// there, and for one whose device is inside a pod.
+// TapDevice returns the Linux device which VPP made for a TAP, in VPP's own network namespace. It returns false for a TAP that does not
+// exist, and for one whose device is inside a pod.
 func (x *Index) TapDevice(vppIfName string) (hostDev string, ok bool) {
 	hostDev, inPlace, ok := x.TapPlace(vppIfName)
 	if !ok || inPlace {
@@ -82,7 +82,7 @@ func (x *Index) TapDevice(vppIfName string) (hostDev string, ok bool) {
 	return hostDev, true
 }
 
-// TapPlace is the Linux device of a TAP; inPlace says that it was made, or attached to, in the network namespace where it
+// TapPlace returns the Linux device of a TAP; inPlace reports whether VPP made it, or attached to it, in the network namespace where it
 // belongs and not in VPP's own.
 func (x *Index) TapPlace(vppIfName string) (hostDev string, inPlace, ok bool) {
 	x.mu.RLock()
@@ -94,7 +94,7 @@ func (x *Index) TapPlace(vppIfName string) (hostDev string, inPlace, ok bool) {
 	return e.hostDev, e.moved, true
 }
 
-// Device is the Linux device at the other end of an interface, and whether the interface is a TAP.
+// Device returns the Linux device at the other end of an interface, and whether the interface is a TAP.
 func (x *Index) Device(name string) (dev string, tap, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -105,7 +105,7 @@ func (x *Index) Device(name string) (dev string, tap, ok bool) {
 	return e.hostDev, e.kind == kindTap, true
 }
 
-// byDevice is the interface on a Linux device in VPP's network namespace.
+// byDevice returns the name of the interface on a Linux device in VPP's network namespace.
 func (x *Index) byDevice(dev string) (string, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -117,7 +117,7 @@ func (x *Index) byDevice(dev string) (string, bool) {
 	return "", false
 }
 
-// Interfaces visits name and sw_if_index of all interfaces, in no order.
+// Interfaces iterates over name and sw_if_index of all interfaces, in no particular order.
 func (x *Index) Interfaces() iter.Seq2[string, uint32] {
 	x.mu.RLock()
 	all := make(map[string]uint32, len(x.byName))
@@ -134,7 +134,7 @@ func (x *Index) Interfaces() iter.Seq2[string, uint32] {
 	}
 }
 
-// BridgeDomain is the number of a bridge domain.
+// BridgeDomain returns the number of a bridge domain.
 func (x *Index) BridgeDomain(name string) (uint32, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -142,8 +142,8 @@ func (x *Index) BridgeDomain(name string) (uint32, bool) {
 	return id, ok
 }
 
-// RxModeRequests sets the receive modes of a memif again. VPP makes its queues again, in their default mode, each time the peer connects:
-// RxModeKeeper, which listens for the links of interfaces going up, sends these.
+// RxModeRequests returns the requests that set the receive modes of a memif again. VPP makes the queues of a memif again, in their
+// default mode, each time the peer connects: RxModeKeeper, which listens for links going up, sends these requests.
 func (x *Index) RxModeRequests(swIfIndex uint32) []*interfaces.SwInterfaceSetRxMode {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -192,7 +192,7 @@ func (x *Index) remove(name string) {
 	}
 }
 
-// replace makes the index what a dump found. What only the agent has of an interface is kept.
+// replace replaces the content of the index by the result of a dump. Data of an interface that only the agent has is kept.
 func (x *Index) replace(entries []*ifEntry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -206,8 +206,8 @@ func (x *Index) replace(entries []*ifEntry) {
 	}
 }
 
-// clear forgets everything: it was of another VPP process, whose numbers mean nothing to this one, or something else. A bridge
-// domain that does not exist, for one, VPP makes when an interface joins it.
+// clear removes all interfaces and bridge domains: they were of another VPP process, and their numbers are invalid in this process, or
+// mean something else. For example, VPP creates a bridge domain that does not exist when an interface joins it.
 func (x *Index) clear() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -248,7 +248,7 @@ func (x *Index) ReplaceBDs(bds map[string]uint32) {
 	}
 }
 
-// FreeBD is the lowest number that no bridge domain of ours has.
+// FreeBD returns the lowest number that none of our bridge domains has.
 func (x *Index) FreeBD() uint32 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

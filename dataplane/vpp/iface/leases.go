@@ -15,14 +15,14 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// leasesEvery is how often VPP is asked: it reports a new lease only the connection that started the client, which after a restart of the
-// agent is not this one, and of a lost lease nothing.
+// leasesEvery is the polling interval: VPP reports a new lease only to the connection that started the client, which after a restart of
+// the agent is not this one, and does not report a lost lease.
 const leasesEvery = 2 * time.Second
 
-// Lease is what a DHCP client has got.
+// Lease is the result of a DHCP client.
 type Lease struct {
 	Address netip.Prefix
-	Gateway netip.Addr // invalid: none
+	Gateway netip.Addr // invalid if there is none
 }
 
 // Leases watches the DHCP clients of VPP's interfaces.
@@ -30,7 +30,7 @@ type Leases struct {
 	conn *conn.Conn
 	idx  *Index
 	log  *slog.Logger
-	// Every is how often VPP is asked. Set it before Run.
+	// Every is the polling interval. Set it before Run.
 	Every time.Duration
 	wake  chan struct{}
 
@@ -41,10 +41,10 @@ type Leases struct {
 type watchedLease struct {
 	callbacks []func(ip net.IP, network *net.IPNet, gateway net.IP)
 	present   Lease
-	told      int // how many of the callbacks know
+	told      int // number of callbacks that were called with present
 }
 
-// NewLeases asks nothing before Run.
+// NewLeases returns a watcher that sends no requests before Run.
 func NewLeases(c *conn.Conn, idx *Index, log *slog.Logger) *Leases {
 	return &Leases{
 		conn: c, idx: idx, log: log.With("component", "vpp-dhcp"), Every: leasesEvery, wake: make(chan struct{}, 1),
@@ -52,8 +52,9 @@ func NewLeases(c *conn.Conn, idx *Index, log *slog.Logger) *Leases {
 	}
 }
 
-// WatchDHCPLeases calls back for every lease of the interface with the given logical name: for the one it has, then for each that differs
-// from the one before. gateway is nil if the server names none. It is not called when a lease is lost; Lease reports.
+// WatchDHCPLeases registers a callback for every lease of the interface with the given logical name: the current lease, then each lease
+// that differs from the previous one. gateway is nil if the server names none. The callback is not called when a lease is lost; Lease
+// reports that.
 func (l *Leases) WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error {
 	if ifName == "" || callback == nil {
 		return errors.New("vpp: watching DHCP leases takes the name of an interface and a callback")
@@ -70,7 +71,7 @@ func (l *Leases) WatchDHCPLeases(ifName string, callback func(ip net.IP, network
 	return nil
 }
 
-// Lease is the present lease of a watched interface.
+// Lease returns the current lease of a watched interface.
 func (l *Leases) Lease(ifName string) (Lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,13 +105,13 @@ func (l *Leases) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-		case <-sub.C: // it does not say of which interface by a name that lasts: look at all
+		case <-sub.C: // the event has no permanent name of the interface: poll all
 		case <-l.wake:
 		}
 	}
 }
 
-// look asks VPP for its clients, if there is a subscriber.
+// look polls VPP's DHCP clients, if there is a subscriber.
 func (l *Leases) look(ctx context.Context, lane *conn.Lane) {
 	l.mu.Lock()
 	idle := len(l.watched) == 0
@@ -135,7 +136,7 @@ func (l *Leases) look(ctx context.Context, lane *conn.Lane) {
 	}
 }
 
-// compare takes in what was found, and returns the calls that are due.
+// compare stores the leases found, and returns the callbacks that are due.
 func (l *Leases) compare(found map[string]Lease) (calls []func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	interfaces "go.fd.io/govpp/binapi/interface"
 )
 
-// Only what nothing else would make is taken for ours without a tag.
+// Without a tag, only objects that no other program would make count as ours.
 func TestOwnObjectsWithoutTag(t *testing.T) {
 	for dev, want := range map[string]bool{
 		"vpp0123456789ab": true, "vpp1": false, "vpp0123456789aB": false, "vpp0123456789abc": false, "eth0": false, "": false,

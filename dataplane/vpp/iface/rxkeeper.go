@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// RxModeKeeper sets the receive modes of memifs whenever their peer has connected: VPP makes their queues then, in a mode of its
-// own choice (polling, which burns a core), whatever was asked for before.
+// RxModeKeeper sets the receive modes of memifs whenever their peer has connected: VPP makes the queues at that time, in its
+// default mode (polling, which uses a full core), and ignores the mode that was set before.
 type RxModeKeeper struct {
 	conn *conn.Conn
 	idx  *Index
@@ -26,7 +26,7 @@ type RxModeKeeper struct {
 // rxKeeperRetry is the pause after VPP has refused to send events.
 const rxKeeperRetry = 10 * time.Second
 
-// NewRxModeKeeper is a keeper of the memifs in idx; Run is its job.
+// NewRxModeKeeper returns a keeper of the memifs in idx; Run is its job.
 func NewRxModeKeeper(c *conn.Conn, idx *Index, log *slog.Logger) *RxModeKeeper {
 	return &RxModeKeeper{conn: c, idx: idx, log: log.With("component", "vpp-rx-modes")}
 }
@@ -62,7 +62,7 @@ func (k *RxModeKeeper) serve(ctx context.Context, sub *conn.Subscription) {
 			return
 		case m := <-sub.C:
 			e, ok := m.(*interfaces.SwInterfaceEvent)
-			if now := sub.Dropped(); now != missed { // it is unknown which
+			if now := sub.Dropped(); now != missed { // the dropped events are unknown
 				missed = now
 				k.setAll(ctx)
 			} else if ok && !e.Deleted && e.Flags&interface_types.IF_STATUS_API_FLAG_LINK_UP != 0 {
@@ -78,7 +78,7 @@ func (k *RxModeKeeper) setAll(ctx context.Context) {
 	}
 }
 
-// set sends what is wanted for one interface, if it is a memif. The interface may have gone since.
+// set sends the desired modes of one interface, if it is a memif. The interface may have been deleted since.
 func (k *RxModeKeeper) set(ctx context.Context, index uint32) {
 	for _, req := range k.idx.RxModeRequests(index) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

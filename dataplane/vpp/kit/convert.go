@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// None is VPP's "no interface" and "any number".
+// None is VPP's value for "no interface" and "any number".
 const None = ^uint32(0)
 
 // IP protocols.
@@ -44,7 +44,7 @@ func Family(v6 bool) ip_types.AddressFamily {
 	return ip_types.ADDRESS_IP4
 }
 
-// Addr parses an address; the zero value for what is none.
+// Addr parses an address; it returns the zero value if s is not an address.
 func Addr(s string) netip.Addr {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.Zone() != "" {
@@ -53,7 +53,7 @@ func Addr(s string) netip.Addr {
 	return a.Unmap()
 }
 
-// SameAddr compares two addresses by what they mean.
+// SameAddr compares two addresses by value, not by text.
 func SameAddr(a, b string) bool {
 	return a == b || (Addr(a).IsValid() && Addr(a) == Addr(b))
 }
@@ -78,7 +78,7 @@ func SameMAC(a, b string) bool {
 
 func IsPowerOf2(n uint32) bool { return n&(n-1) == 0 }
 
-// Specified is an address as text; empty for the unspecified one.
+// Specified returns an address as text; empty for the unspecified address.
 func Specified(a netip.Addr) string {
 	if a.IsUnspecified() {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Faults collects what is wrong with a value, field by field.
+// Faults collects the faults of a value, field by field.
 type Faults struct{ errs []error }
 
 func (f *Faults) Add(field, format string, args ...any) {
@@ -24,7 +24,7 @@ func (f *Faults) Name(field, name string) {
 	}
 }
 
-// Device checks the name of a Linux device; VPP copies a longer one over its own stack.
+// Device checks the name of a Linux device; VPP overwrites its own stack with a longer name.
 func (f *Faults) Device(field, name string) {
 	if len(name) > 15 {
 		f.Add(field, "%q is longer than the 15 characters of a Linux device name", name)

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// Kit is what the descriptors of one scheduler share. All of it belongs to the scheduler's goroutine.
+// Kit holds the state that the descriptors of one scheduler share. Only the scheduler's goroutine uses it.
 type Kit struct {
 	Lane  *conn.Lane
 	Names LongNames
@@ -30,8 +30,8 @@ func New(lane *conn.Lane, log *slog.Logger) *Kit {
 // OnWrite adds a function that is called before anything is written.
 func (k *Kit) OnWrite(f func()) { k.onWrite = append(k.onWrite, f) }
 
-// OnBoot adds a function that is called before the first request to another VPP process: what is known of the last one, and no
-// dump finds, is not true any more.
+// OnBoot adds a function that is called before the first request to another VPP process: cached data about the last process
+// that no dump refreshes is invalid from then on.
 func (k *Kit) OnBoot(f func()) { k.onBoot = append(k.onBoot, f) }
 
 func call(list []func()) {
@@ -40,13 +40,13 @@ func call(list []func()) {
 	}
 }
 
-// Object names what a request is about, for errors: "route 10.0.0.0/8 in table 1".
+// Object is the object of a request, for errors: "route 10.0.0.0/8 in table 1".
 type Object struct {
 	what string // "add route"
 	name string
 }
 
-// Named is an object by what is done to it and by its name.
+// Named returns an object from the action on it and its name.
 func Named(what, name string) Object { return Object{what: what, name: name} }
 
 func (o Object) Wrap(err error) error {
@@ -56,15 +56,15 @@ func (o Object) Wrap(err error) error {
 	return fmt.Errorf("vpp: %s %s: %w%s", o.what, o.name, err, hint(err))
 }
 
-// Forget is called before anything is written: what was dumped is not true any more.
+// Forget is called before anything is written: the dumped data is invalid from then on.
 func (k *Kit) Forget() { call(k.onWrite) }
 
-// Do starts a request that ends op. VPP's refusals listed in fine mean that things are already as they should be.
+// Do starts a request that ends op. VPP's refusals listed in fine mean that the object is already in the desired state.
 func (k *Kit) Do(op *scheduler.Op, o Object, req api.Message, fine ...api.VPPApiError) {
 	k.Send(o, req, op.Done, fine...)
 }
 
-// Send starts a request and hands its error, wrapped, to done.
+// Send starts a request and passes its error, wrapped, to done.
 func (k *Kit) Send(o Object, req api.Message, done func(error), fine ...api.VPPApiError) {
 	k.Forget()
 	k.Lane.Request(req, func(_ api.Message, err error) {
@@ -75,12 +75,13 @@ func (k *Kit) Send(o Object, req api.Message, done func(error), fine ...api.VPPA
 	})
 }
 
-// IsFine is conn.IsRetval, for which an empty list means any code.
+// IsFine reports whether err is VPP's refusal with one of the codes in fine. Unlike in conn.IsRetval, an empty list matches no
+// code.
 func IsFine(err error, fine []api.VPPApiError) bool {
 	return len(fine) > 0 && conn.IsRetval(err, fine...)
 }
 
-// Join calls done once, when n parts have ended, with all their errors.
+// Join returns a function for n parts to call when they end; the last call calls done, once, with all errors.
 func Join(n int, done func(error)) func(error) {
 	var errs []error
 	return func(err error) {
@@ -93,7 +94,7 @@ func Join(n int, done func(error)) func(error) {
 	}
 }
 
-// hint says what an operator can do about a refusal whose text does not help.
+// hint returns what an operator can do about a refusal whose text does not explain it.
 func hint(err error) string {
 	switch {
 	case conn.IsRetval(err, api.NO_SUCH_FIB):
@@ -109,23 +110,23 @@ func hint(err error) string {
 // Gone ends an operation on an object whose interface or bridge domain is not in VPP any more: nothing is left to do.
 func Gone(op *scheduler.Op) { op.Done(nil) }
 
-// Missing ends an operation that needs an interface which VPP does not have. The scheduler's dependencies keep this from
-// happening unless VPP was changed behind its back.
+// Missing ends an operation that needs an interface which VPP does not have. The scheduler's dependencies prevent this unless
+// another program has changed VPP.
 func (k *Kit) Missing(op *scheduler.Op, o Object, ifName string) {
 	op.Done(o.Wrap(MissingInterface(ifName)))
 }
 
-// MissingInterface is the error of a value that needs an interface which VPP does not have.
+// MissingInterface returns the error of a value that needs an interface which VPP does not have.
 func MissingInterface(name string) error { return &missingError{name} }
 
 type missingError struct{ name string }
 
 func (e *missingError) Error() string { return "interface " + e.name + " is not in VPP" }
 
-// Retriable is true: a resync, or the interface's own retry, brings it back.
+// Retriable returns true: a resync, or the interface's own retry, restores the interface.
 func (e *missingError) Retriable() bool { return true }
 
-// SendSteps makes the requests of each step together, once VPP has done all before.
+// SendSteps sends the requests of each step together, after VPP has completed all previous steps.
 func (k *Kit) SendSteps(o Object, steps [][]api.Message, done func(error), fine ...api.VPPApiError) {
 	for len(steps) > 0 && len(steps[0]) == 0 {
 		steps = steps[1:]
@@ -146,7 +147,7 @@ func (k *Kit) SendSteps(o Object, steps [][]api.Message, done func(error), fine 
 	}
 }
 
-// SendAll starts requests that end op together. When one of them fails the others may have been done.
+// SendAll starts requests that end op together. If one of them fails the others may have been carried out.
 func (k *Kit) SendAll(op *scheduler.Op, o Object, reqs []api.Message, fine ...api.VPPApiError) {
 	done := Join(len(reqs), func(err error) {
 		if len(reqs) > 1 {
@@ -159,5 +160,5 @@ func (k *Kit) SendAll(op *scheduler.Op, o Object, reqs []api.Message, fine ...ap
 	}
 }
 
-// IfGone is what VPP says of an interface that it does not have.
+// IfGone lists VPP's return values for an interface that it does not have.
 var IfGone = []api.VPPApiError{api.INVALID_SW_IF_INDEX, api.INVALID_SW_IF_INDEX_2, api.NO_SUCH_ENTRY}

@@ -7,22 +7,23 @@ import (
 )
 
 const (
-	// TagPrefix starts the tags of our interfaces and bridge domains and the names of our tables.
+	// TagPrefix is the prefix of the tags of our interfaces and bridge domains and of the names of our tables.
 	TagPrefix = "cv:"
-	// nicTagPrefix starts the tag of an interface that VPP has by itself.
+	// nicTagPrefix is the prefix of the tag of an interface that VPP creates itself.
 	nicTagPrefix = "cvp:"
-	// PoolTagPrefix starts the tags of the warm pool's interfaces, which no kind looks at.
+	// PoolTagPrefix is the prefix of the tags of the warm pool's interfaces, which all kinds ignore.
 	PoolTagPrefix = "contiv-pool:"
-	// tagMax is what VPP keeps of a tag.
+	// tagMax is the number of characters of a tag that VPP stores.
 	tagMax = 63
 	// tagHash is the length of the hash in the tag of a long name.
 	tagHash = 12
 )
 
-// TagOf is the mark of an object: the prefix and its name. A name that does not fit is cut, and a hash of it appended.
+// TagOf returns the tag of an object: the prefix and its name. A name that does not fit is cut, and a hash of it
+// appended.
 func TagOf(name string) string { return TagPrefix + ShortName(name, TagPrefix) }
 
-// NicTagOf is the mark of an interface that VPP has by itself.
+// NicTagOf returns the tag of an interface that VPP creates itself.
 func NicTagOf(name string) string { return nicTagPrefix + ShortName(name, nicTagPrefix) }
 
 func ShortName(name, prefix string) string {
@@ -33,7 +34,8 @@ func ShortName(name, prefix string) string {
 	return name[:tagMax-len(prefix)-tagHash-1] + "~" + hex.EncodeToString(sum[:])[:tagHash]
 }
 
-// NameOfTag is the name in a tag of ours. For a long name it is what is left of it; LongNames has the rest.
+// NameOfTag returns the name in one of our tags. For a long name it returns the shortened name; LongNames maps it to the
+// full one.
 func NameOfTag(tag string) (string, bool) {
 	if name, ok := strings.CutPrefix(tag, nicTagPrefix); ok {
 		return name, true
@@ -43,7 +45,8 @@ func NameOfTag(tag string) (string, bool) {
 
 func IsNICTag(tag string) bool { return strings.HasPrefix(tag, nicTagPrefix) }
 
-// LongNames finds the full names of objects whose tag holds only a part. It takes them from the values that are desired.
+// LongNames maps shortened names, of objects whose tag holds only a part, to full names. It is filled from the desired
+// values.
 type LongNames map[string]string
 
 func (l LongNames) Add(name string) {

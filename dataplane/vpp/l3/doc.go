@@ -1,2 +1,3 @@
-// Package l3 has the descriptors of tables (VRFs), routes, neighbours, their ageing, and proxy ARP.
+// Package l3 has the descriptors of tables (VRFs), routes, neighbours, the ageing of neighbours, and proxy
+// ARP.
 package l3

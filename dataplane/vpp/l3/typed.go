@@ -14,17 +14,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// TypedRoutes finds routes that another program has typed in at VPP's command line. VPP prefers them to those of the API, and they are not
-// the agent's to remove. Its methods may be called from any goroutine.
+// TypedRoutes finds routes that were added on VPP's command line. VPP prefers them to routes of the API, and the agent must not remove
+// them. Its methods may be called from any goroutine.
 type TypedRoutes struct {
 	mu   sync.Mutex
 	lane *conn.Lane
 }
 
-// NewTypedRoutes uses its own lane.
+// NewTypedRoutes returns a TypedRoutes with its own lane.
 func NewTypedRoutes(c *conn.Conn) *TypedRoutes { return &TypedRoutes{lane: c.Lane()} }
 
-// In are the destinations of those in a table, of both families.
+// In returns the destinations of these routes in a table, for both address families.
 func (r *TypedRoutes) In(ctx context.Context, table uint32) ([]netip.Prefix, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,17 +18,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Counters are the packets that came by one interface and that NAT44 has translated, of all workers together.
+// Counters counts the packets that were received on one interface and translated by NAT44, summed over all workers.
 type Counters struct {
 	Index uint32 // sw_if_index
-	// Out2In went to a service, In2Out came from the backend of one. Drops could not be translated.
+	// Out2In packets went to a service, In2Out packets came from the backend of one. Drops could not be translated.
 	Out2In, In2Out, Drops uint64
 }
 
-// natStats are NAT44's counters by interface: /nat44-ed/<direction>/<path>/<protocol, or drops>.
+// natStats is the prefix of NAT44's counters by interface: /nat44-ed/<direction>/<path>/<protocol, or drops>.
 const natStats = "/nat44-ed/"
 
-// ReadCounters reads VPP's statistics segment, which does not disturb VPP. Interfaces without NAT have no entry.
+// ReadCounters reads VPP's statistics segment, which does not affect VPP. Interfaces without NAT have no entry.
 func ReadCounters(socket string) ([]Counters, error) {
 	if _, err := os.Stat(socket); err != nil {
 		return nil, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
@@ -38,7 +38,7 @@ func ReadCounters(socket string) ([]Counters, error) {
 		return nil, fmt.Errorf("VPP statistics: %w", err)
 	}
 	entries, err := c.DumpStats("^" + natStats + "(in2out|out2in)/")
-	out := sumNATCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
+	out := sumNATCounters(entries) // before Disconnect, which unmaps VPP's memory that holds the entries
 	if err = errors.Join(err, c.Disconnect()); err != nil {
 		return nil, fmt.Errorf("VPP statistics: %w", err)
 	}
@@ -84,12 +84,13 @@ type Users struct {
 	lane *conn.Lane
 }
 
-// NewUsers uses a lane of its own.
+// NewUsers returns a Users with its own lane.
 func NewUsers(c *conn.Conn) *Users { return &Users{lane: c.Lane()} }
 
-// Count asks VPP. Our plugin has counts for each interface: a pod's are connections that the pod has opened, those of all other interfaces
-// are of the zero address. Without the plugin VPP walks through all its sessions for the answer and forwards nothing meanwhile: about
-// 50 ns for each (2.6 ms for 50,000, TestNATByPod).
+// Count returns the number of sessions of each user. Our plugin has counts for each interface: the count of a pod's interface is the
+// connections that the pod has opened, and those of all other interfaces are attributed to the zero address. Without the plugin VPP
+// iterates over all its sessions for the answer and forwards no packets meanwhile: about 50 ns for each session (2.6 ms for 50,000,
+// TestNATByPod).
 func (n *Users) Count(ctx context.Context) ([]User, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

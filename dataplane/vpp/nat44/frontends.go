@@ -13,16 +13,16 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Frontend is an address and port of a service that clients use.
+// Frontend is an address and port at which clients reach a service.
 type Frontend struct {
 	netip.AddrPort
 	Proto uint8 // IP protocol
 }
 
-// errNoPlugin: NAT44 does not say cheaply which service its sessions belong to.
+// errNoPlugin reports that the contiv plugin is missing: NAT44 cannot report at low cost which service its sessions belong to.
 var errNoPlugin = errors.New("VPP counts connections by service with the contiv plugin only")
 
-// Frontends counts the connections of services by what their clients use. VPP answers some hundred at a time and forwards in between.
+// Frontends counts the connections of services by frontend. VPP answers with some hundred at a time and forwards packets in between.
 func (n *Users) Frontends(ctx context.Context) (map[Frontend]int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,12 +48,12 @@ func (n *Users) Frontends(ctx context.Context) (map[Frontend]int, error) {
 	return out, nil
 }
 
-// page counts some of the connections; next is where to go on, 0: that was all.
+// page counts one page of the connections; next is the cursor of the next page, 0 after the last one.
 func (n *Users) page(ctx context.Context, v6 bool, cursor uint32, out map[Frontend]int) (next uint32, failed error) {
 	req := &contiv.ContivConnectionGet{IsIP6: v6, Cursor: cursor, SwIfIndex: ^interface_types.InterfaceIndex(0)}
 	conn.DumpPage(n.lane, req, func(d *contiv.ContivConnectionDetails) {
 		if d.Frontend == d.Backend && d.FrontendPort == d.BackendPort {
-			return // it was not translated
+			return // the connection was not translated
 		}
 		out[Frontend{netip.AddrPortFrom(kit.FromAddress(d.Frontend), d.FrontendPort), d.Protocol}]++
 	}, func(reply *contiv.ContivConnectionGetReply, err error) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// natBackend is a backend of a mapping, with the weight that VPP gets.
+// natBackend is a backend of a mapping, with its weight in VPP.
 type natBackend struct {
 	Addr   netip.Addr
 	Port   uint16
@@ -14,7 +14,7 @@ type natBackend struct {
 	VRF    uint32
 }
 
-// natTarget names a backend to VPP.
+// natTarget identifies a backend in VPP.
 type natTarget struct {
 	addr netip.Addr
 	port uint16
@@ -23,13 +23,13 @@ type natTarget struct {
 
 func (b natBackend) target() natTarget { return natTarget{b.Addr, b.Port, b.VRF} }
 
-// natMaxBackends: VPP 25.10 counts the backends of a request, and adds up their weights, in eight bits. More than 255 backends
-// make it loop until its memory is used up; weights that add up to a multiple of 256 make it divide by zero at the first
+// natMaxBackends is VPP's limit: VPP 25.10 counts the backends of a request, and adds up their weights, in eight bits. More than 255
+// backends make VPP loop until its memory is exhausted; weights that add up to a multiple of 256 make VPP divide by zero at the first
 // packet.
 const natMaxBackends = 255
 
-// natWeights fits the probabilities that are asked for into VPP's eight bits. A backend with 0 gets no new connections; if all
-// have 0, they get the same. The result has 0 for those to leave out.
+// natWeights scales the requested probabilities to VPP's eight bits. A backend with 0 gets no new connections; if all have 0, all get the
+// same weight. The result is 0 for the backends to leave out.
 func natWeights(asked []uint32) []uint8 {
 	weights := make([]uint8, len(asked))
 	var sum uint64
@@ -54,7 +54,7 @@ func natWeights(asked []uint32) []uint8 {
 		}
 		total += int(weights[i])
 	}
-	for total > natMaxBackends { // the small ones were rounded up
+	for total > natMaxBackends { // the small weights were rounded up
 		i := slices.Index(weights, slices.Max(weights))
 		weights[i]--
 		total--
@@ -62,10 +62,10 @@ func natWeights(asked []uint32) []uint8 {
 	return weights
 }
 
-// natScale is by how much probabilities are multiplied. VPP takes a backend by the remainder of a random number whose lowest
-// bit simply alternates, and twice-NAT takes a second one for the port: of two backends of weight 1, one would get all connections.
-// Greater weights let the higher bits decide. There are few steps, because other weights are another mapping to VPP; and
-// they are odd, so that each backend has a share of both the even and the odd remainders.
+// natScale returns the factor by which probabilities are multiplied. VPP selects a backend by the remainder of a random number whose lowest
+// bit simply alternates, and twice-NAT takes a second random number for the port: of two backends of weight 1, one would get all
+// connections. With larger weights the higher bits decide. There are few factors, because for VPP other weights are another mapping; and
+// the factors are odd, so that each backend has a share of both the even and the odd remainders.
 func natScale(sum uint64) uint64 {
 	for _, times := range []uint64{17, 7, 3} {
 		if sum*times <= natMaxBackends {
@@ -81,14 +81,15 @@ func sortBackends(list []natBackend) {
 	})
 }
 
-// natHold is what stands in for the second backend that VPP insists on: never chosen, and of the same address, so that with
-// several workers it is on the only backend's.
+// natHold returns a placeholder for the second backend that VPP requires: it is never selected, and has the same address, so that with
+// several workers it is on the same worker as the only backend.
 func natHold(b natBackend) natBackend { return natBackend{Addr: b.Addr, VRF: b.VRF} }
 
-// placed puts backends into places. Without affinity they need none: they are themselves, with a stand-in if there is only one. With
-// affinity VPP stores its clients' backends by place, finds them there even after the mapping was made again, and does not look whether
-// there is such a place. So all places that can be counted are taken, and every backend keeps its own; those of a backend that has gone are
-// shared among the others, new ones first. Only one place of each backend has its weight, so the others get no new clients.
+// placed returns the backends in VPP's order. Without affinity the order does not matter: the result is the backends, with a placeholder if
+// there is only one. With affinity VPP stores the backend of a client by its index (place), uses that index even after the mapping was made
+// again, and does not check whether it exists. So all places that VPP can count are filled, and every backend keeps its own; the places of
+// a removed backend are shared among the others, starting with new ones. Only one place of each backend has a weight, so the others get no
+// new clients.
 func placed(before, backends []natBackend, affinity bool) []natBackend {
 	if !affinity {
 		places := slices.Clone(backends)
@@ -101,8 +102,8 @@ func placed(before, backends []natBackend, affinity bool) []natBackend {
 	for i, b := range backends {
 		index[b.target()] = i
 	}
-	holder := make([]int, natMaxBackends) // of each place, by index in backends
-	first := make([]int, len(backends))   // the place with the weight
+	holder := make([]int, natMaxBackends) // by place: index in backends
+	first := make([]int, len(backends))   // by backend: the place with the weight
 	for i := range first {
 		first[i] = -1
 	}
@@ -134,7 +135,7 @@ func placed(before, backends []natBackend, affinity bool) []natBackend {
 	return places
 }
 
-// settle gives a place to each backend that has none: a free one, else the last one of a backend that has several.
+// settle gives a place to each backend that has none: a free one, otherwise the last place of a backend that has several.
 func settle(holder, first, free []int) (left []int) {
 	for i := range first {
 		if first[i] >= 0 {
@@ -161,8 +162,8 @@ type natStep struct {
 	backend natBackend
 }
 
-// natSteps are the requests that lead from some places to others, without affinity; false if one by one is not possible: a
-// weight would have to change, or the sum of all weights on the way would be too much. VPP always keeps two.
+// natSteps returns the requests that change some places to others, without affinity; false if that is not possible one by one: a weight
+// would have to change, or the sum of all weights would be too large in between. VPP always keeps two backends.
 func natSteps(from, to []natBackend) (steps []natStep, ok bool) {
 	have := make(map[natTarget]uint8, len(from))
 	sum := 0
@@ -195,7 +196,7 @@ func natSteps(from, to []natBackend) (steps []natStep, ok bool) {
 	return steps, true
 }
 
-// lost reports whether any step takes a backend away that had connections.
+// lost reports whether any step removes a backend that may have connections.
 func lost(steps []natStep) bool {
 	return slices.ContainsFunc(steps, func(s natStep) bool { return !s.add && s.backend.Weight > 0 })
 }

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// sessionTarget names sessions of balanced mappings by where they lead to, and what clients use.
+// sessionTarget identifies sessions of balanced mappings by their backend and their external address and port.
 type sessionTarget struct {
 	addr     netip.Addr
 	port     uint16
@@ -35,9 +35,10 @@ func (t sessionTarget) matches(d *nat44_ed.Nat44UserSessionV3Details) bool {
 		t.external == netip.AddrPortFrom(netip.AddrFrom4(d.OutsideIPAddress), d.OutsidePort)
 }
 
-// endNATSession ends one session. VPP finds it by either side, but behind NAT of two that look alike only the newer one
-// (docs/adr/0009). So it is named by the client's side first. In which table the client is VPP does not tell: those whose address is
-// hidden are mostly outside, in table 0, the others are pods, like most backends. The session may have ended by itself.
+// endNATSession ends one session. VPP can look it up by either side, but if two sessions have the same key on the inside, that finds
+// only the newer one (docs/adr/0009). So the request identifies the session by the client's side first. VPP does not report the
+// client's table: clients whose address is hidden (twice-NAT) are mostly outside, in table 0, the others are pods, like most
+// backends. The session may have ended already.
 func endNATSession(lane *conn.Lane, d *nat44_ed.Nat44UserSessionV3Details, vrf uint32, done func(error)) {
 	request := func(flags nat_types.NatConfigFlags, table uint32) *nat44_ed.Nat44DelSession {
 		return &nat44_ed.Nat44DelSession{
@@ -70,13 +71,13 @@ func endByAnyOf(lane *conn.Lane, names []*nat44_ed.Nat44DelSession, done func(er
 	})
 }
 
-// natSessionsEvery is how often the sessions are counted, natStatsTimeout how long VPP's socket is waited for.
+// natSessionsEvery is the counting interval, natStatsTimeout the timeout for VPP's statistics socket.
 const (
 	natSessionsEvery = 5 * time.Second
 	natStatsTimeout  = 100 * time.Millisecond
 )
 
-// Sessions counts VPP's NAT sessions, from its statistics segment: asking for them would keep VPP from its packets.
+// Sessions counts VPP's NAT sessions, from its statistics segment: API requests for them would delay VPP's packet processing.
 type Sessions struct {
 	socket      string
 	log         *slog.Logger
@@ -84,16 +85,16 @@ type Sessions struct {
 	warned      bool
 }
 
-// NewSessions counts nothing before Run. statsSocket is VPP's, normally /run/vpp/stats.sock.
+// NewSessions returns a counter that starts with Run. statsSocket is VPP's, normally /run/vpp/stats.sock.
 func NewSessions(statsSocket string, log *slog.Logger) *Sessions {
 	return &Sessions{socket: statsSocket, log: log.With("component", "vpp-nat")}
 }
 
-// Counts are the sessions there are, and how many each worker may have; zeros while nothing is known, and the limit while NAT
-// has never been on.
+// Counts returns the number of sessions, and the limit of each worker; both are 0 while there is no data, and the limit is 0 while
+// NAT has never been enabled.
 func (n *Sessions) Counts() (used, limit int64) { return n.used.Load(), n.limit.Load() }
 
-// Run counts every few seconds until ctx ends. VPP may come and go.
+// Run counts every few seconds until ctx ends. VPP may stop and start in the meantime.
 func (n *Sessions) Run(ctx context.Context) error {
 	tick := time.NewTicker(natSessionsEvery)
 	defer tick.Stop()
@@ -122,7 +123,7 @@ func (n *Sessions) Look() {
 	n.warned = low
 }
 
-// readNATSessions connects each time: a client that stays would show the numbers of a VPP that is gone.
+// readNATSessions connects each time: a permanent client would return the numbers of a VPP process that has ended.
 func readNATSessions(socket string) (used, limit int64, err error) {
 	client := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(natStatsTimeout))
 	if err := client.Connect(); err != nil {

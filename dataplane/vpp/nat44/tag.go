@@ -8,8 +8,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natMark is what the tag of a mapping holds: the label of its DNat44 and the data of the mapping that VPP does not report. It is
-// "cv:label", or "cv:@a300;p10.0.0.1;s@label" with affinity (seconds), address of the twice-NAT pool, and self-twice-NAT.
+// natMark is the content of the tag of a mapping: the label of its DNat44 and the data of the mapping that VPP does not report.
+// The tag is "cv:label", or "cv:@a300;p10.0.0.1;s@label" with affinity (seconds), address of the twice-NAT pool, and
+// self-twice-NAT.
 type natMark struct {
 	label    string
 	affinity uint32
@@ -41,7 +42,7 @@ func (m natMark) attributes() string {
 	return natMarkSign + strings.Join(parts, ";") + natMarkSign
 }
 
-// natMarkOf reads a tag; false for one that is not ours. The label may have been cut.
+// natMarkOf parses a tag; false if the tag is not ours. The label may have been cut.
 func natMarkOf(tag string) (m natMark, ours bool) {
 	rest, ours := strings.CutPrefix(tag, kit.TagPrefix)
 	if !ours {
@@ -71,7 +72,7 @@ func natMarkOf(tag string) (m natMark, ours bool) {
 	return m, true
 }
 
-// natLabel is the whole label of a dumped mapping: that of the desired one if the tag may have been cut from it.
+// fullLabel returns the full label of a dumped mapping: that of the desired mapping if the tag may have been cut from it.
 func (m natMark) fullLabel(desired string) string {
 	wanted := m
 	wanted.label = desired

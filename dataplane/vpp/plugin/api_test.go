@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// dump is all details of a dump, in the order of VPP.
+// dump returns all details of a dump, in VPP's order.
 func dump[D api.Message](r *rig, req api.Message) (all []D) {
 	r.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -44,7 +44,7 @@ const (
 	noSuchIfx = api.INVALID_SW_IF_INDEX
 )
 
-// What may not be is refused and changes nothing; deleting what is not there is -6.
+// Invalid requests are rejected and change nothing. Deletion of an object that does not exist returns -6.
 func TestRefused(t *testing.T) {
 	r := newRig(t, vpptest.Options{})
 	g := r.pg("")
@@ -159,14 +159,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What was set is dumped as it was set.
+// Dumped objects equal the objects that were set.
 func TestDumps(t *testing.T) {
 	r := newRig(t, vpptest.Options{})
 	g := r.pg("")
 	ctx := t.Context()
 	set := &contiv.ContivEndpointSet{SwIfIndex: g.index, Role: contiv.CONTIV_ROLE_API_POD, Name: "ns/pod", Egress: 3, MaxConnections: 77, NAddresses: 2,
 		Addresses: []ip_types.Address{address(g.v4), address(g.v6)}}
-	for range 2 { // the same again changes nothing
+	for range 2 { // a repeated request changes nothing
 		_, err := r.api.ContivEndpointSet(ctx, set)
 		r.do(nil, err)
 	}

@@ -15,7 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// Bulk data by a service comes as it was sent, both ways, whatever VPP leaves to the interface: segmentation, checksums, or nothing.
+// Bulk data arrives unchanged through a service, in both directions, for each kind of work that VPP leaves to the interface:
+// segmentation, checksums, or nothing.
 func TestBulk(t *testing.T) {
 	for _, workers := range workerCounts() {
 		for _, options := range []string{"", "csum-offload", "gso"} {
@@ -51,7 +52,7 @@ func bulkByService(r *rig, options string) {
 	}
 }
 
-// echo sends back what comes.
+// echo starts a TCP echo server on a port of p.
 func (r *rig) echo(p *port, number int) {
 	r.Helper()
 	var l net.Listener
@@ -84,7 +85,7 @@ func dial(p *port, to string, timeout time.Duration) (c net.Conn, err error) {
 	return c, err
 }
 
-// through sends so many random bytes to an echo and compares what comes back.
+// through sends size random bytes to an echo server and compares the answer.
 func (r *rig) through(p *port, to string, size int) error {
 	c, err := dial(p, to, 20*time.Second)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestClocks measures what a packet costs: forwarded plainly, by a guarded interface, and by an established connection of a service.
-// CONTIV_CLOCKS=1000000 has it do so with up to so many flows.
+// TestClocks measures the cost of a packet that is forwarded without the plugin, by an interface with the source check, and by an
+// established connection of a service. CONTIV_CLOCKS=1000000 measures up to this number of flows.
 func TestClocks(t *testing.T) {
 	most, _ := strconv.Atoi(os.Getenv("CONTIV_CLOCKS"))
 	if most == 0 {
 		matrix.Only(t)
 	}
-	repeat := 20 // how often each figure is taken
+	repeat := 20 // number of measurements of each figure
 	if most == 0 {
-		repeat = 2 // the figures are for those that ask for them
+		repeat = 2 // exact figures are only needed if CONTIV_CLOCKS is set
 	}
 	for _, flows := range []int{1, 10_000, 1_000_000} {
 		if flows > max(most, 1) {
@@ -86,8 +86,8 @@ func clocks(t *testing.T, flows, repeat int, v6 bool) {
 	}
 }
 
-// ingressPolicy gives a generator's endpoint a policy in which the last rule allows what the others do not match, since their set of sources
-// does not contain it.
+// ingressPolicy gives a generator's endpoint a policy with n rules. Only the last rule matches and allows, because the set of sources of
+// the others does not contain the packets' source.
 func (r *rig) ingressPolicy(g *generator, n int) {
 	r.Helper()
 	ctx, never := r.Context(), netip.MustParsePrefix("203.0.113.1/32")
@@ -106,8 +106,7 @@ func (r *rig) ingressPolicy(g *generator, n int) {
 	}))
 }
 
-// clocks sends so many packets of a file, time and again, and reports what the nodes took for each at best: other load on the machine only
-// adds.
+// clocks sends the packets of a file several times, and reports the lowest cost per node: other load on the machine can only increase it.
 func (r *rig) clocks(from *generator, pcap string, packets, times int) string {
 	r.Helper()
 	best := map[string]float64{}

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// coreFlags are the flags of the compiler for the core and its tests.
+// coreFlags are the compiler flags for the core and its tests.
 var coreFlags = []string{"-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-sign-conversion", "-fno-omit-frame-pointer",
 	"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"}
 
-// keptFor is how long a program is kept after its last run.
+// keptFor is the time for which a program is cached after its last run.
 const keptFor = 5 * 24 * time.Hour
 
-// coreBuild compiles the programs of core/test. With sanitizers that takes four times as long as to run them, so it keeps each program by the
-// content of what it is made of.
+// coreBuild compiles the programs of core/test. With sanitizers, compilation takes four times as long as running them, so it caches each
+// program under the hash of its sources, compiler and flags.
 type coreBuild struct {
 	gcc     string
-	version string   // of gcc
-	kept    string   // the directory of the programs
-	objects string   // the directory of the objects of the core
-	made    []string // which objects there are
+	version string   // version of gcc
+	kept    string   // the cache directory of the programs
+	objects string   // the directory of the object files of the core
+	made    []string // the object files that exist
 }
 
-// newCoreBuild removes the programs that no test ran for a while.
+// newCoreBuild returns a coreBuild. It removes cached programs that no test has run for the time keptFor.
 func newCoreBuild(t *testing.T, gcc string) *coreBuild {
 	t.Helper()
 	base, err := os.UserCacheDir()
@@ -47,7 +47,7 @@ func newCoreBuild(t *testing.T, gcc string) *coreBuild {
 	return b
 }
 
-// program is the path of the program that has a name in core/test.
+// program returns the path of the program with a name in core/test, and compiles it if necessary.
 func (b *coreBuild) program(t *testing.T, name string) string {
 	t.Helper()
 	source := filepath.Join("core/test", name+".c")
@@ -63,13 +63,13 @@ func (b *coreBuild) program(t *testing.T, name string) string {
 	defer os.RemoveAll(work)
 	made := filepath.Join(work, name)
 	run(t, b.gcc, slices.Concat(coreFlags, []string{"-o", made, source}, b.core(t))...)
-	if err := os.Rename(made, path); err != nil { // over that of a test beside this one, which has the same content
+	if err := os.Rename(made, path); err != nil { // replaces the same program that a concurrent test may have built
 		t.Fatal(err)
 	}
 	return path
 }
 
-// core compiles the core, once.
+// core compiles the core once and returns its object files.
 func (b *coreBuild) core(t *testing.T) []string {
 	t.Helper()
 	if b.made != nil {
@@ -83,13 +83,13 @@ func (b *coreBuild) core(t *testing.T) []string {
 	return b.made
 }
 
-// coreSources are those of the core, and the file of the shell that has no VPP headers either.
+// coreSources returns the sources of the core, and the file of the shell that needs no VPP headers.
 func coreSources(t *testing.T) []string {
 	t.Helper()
 	return append(files(t, "core/*.c"), "shell/frag.c")
 }
 
-// sum is a sum of all that makes a difference to a program.
+// sum returns a hash of all inputs of a program.
 func (b *coreBuild) sum(t *testing.T, source string) string {
 	t.Helper()
 	sources := coreSources(t)
@@ -108,7 +108,7 @@ func (b *coreBuild) sum(t *testing.T, source string) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:12])
 }
 
-// files are the paths that match.
+// files returns the paths that match a pattern.
 func files(t *testing.T, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)

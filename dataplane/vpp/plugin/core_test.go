@@ -10,9 +10,9 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestCore runs the tests of the core, which is C without VPP's headers, so they run wherever there is gcc: sequences of packets, damaged
-// packets under a changing configuration, and workers beside the control plane. All of it with the address and undefined-behaviour
-// sanitizers.
+// TestCore runs the tests of the core. The core is C without VPP's headers, so the tests run on every machine with gcc: sequences of
+// packets, damaged packets during configuration changes, and workers in parallel with the control plane. All run with the address and
+// undefined-behaviour sanitizers.
 func TestCore(t *testing.T) {
 	t.Parallel()
 	gcc, err := exec.LookPath("gcc")
@@ -25,7 +25,7 @@ func TestCore(t *testing.T) {
 		"policy_test": {nil},
 		"recall":      {nil},
 		"pairs":       {{"1"}},
-		"clocks":      {{"100", "2"}}, // that it works; its figures are for those that run it
+		"clocks":      {{"100", "2"}}, // only to test that it works; the figures are for manual runs
 		"hostile":     {nil},
 		"forged":      {nil},
 		"fuzz":        {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},

@@ -9,8 +9,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 )
 
-// TestCutWhilePacketsFlow: a client that policy does not allow any more is cut off from open connections, also from those by a service, while packets flow
-// in both directions, each on a worker of its own. When VPP has answered that the change is done, and each worker has begun its loop again, nothing passes.
+// TestCutWhilePacketsFlow: policy stops allowing a client. Its open connections, including those through a service, are cut while packets
+// flow in both directions, each on a worker of its own. After VPP has answered the request, and each worker has started its loop again, no
+// packet passes.
 func TestCutWhilePacketsFlow(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		for _, v6 := range families {
@@ -51,7 +52,7 @@ func (s *site) cutWhileItFlows(v6 bool, proto uint8, served bool) {
 	s.cli("clear contiv connections")
 }
 
-// allowClient lets the server receive from a client, and from no other, or from none.
+// allowClient lets the server receive only from a client, or from no client.
 func (s *site) allowClient(client netip.Addr, allow bool) {
 	s.Helper()
 	const set = 7
@@ -71,7 +72,7 @@ func (s *site) allowClient(client netip.Addr, allow bool) {
 	}))
 }
 
-// open exchanges what opens a connection.
+// open exchanges the packets that open a connection.
 func (s *site) open(sent, got flow) {
 	s.Helper()
 	first, second := uint8(syn), uint8(syn|ack)
@@ -80,7 +81,7 @@ func (s *site) open(sent, got flow) {
 	s.expect(s.client, s.server, [][]byte{numbered(sent, ack, 2, 2)}, got)
 }
 
-// numbered is a packet of a flow; one of TCP has a sequence number and acknowledges one.
+// numbered returns a packet of a flow. A TCP packet has sequence number seq and acknowledges acked.
 func numbered(f flow, flags uint8, seq, acked uint32) []byte {
 	if f.proto != tcp {
 		return f.packet(0, make([]byte, 18))
@@ -93,7 +94,7 @@ func numbered(f flow, flags uint8, seq, acked uint32) []byte {
 	return ip(f.proto, f.src.Addr(), f.dst.Addr(), b)
 }
 
-// repeat sends a packet time and again until its stream is disabled.
+// repeat sends a packet continuously until its stream is disabled.
 func (r *rig) repeat(from *generator, packet []byte) (stream string) {
 	r.Helper()
 	r.sent++
@@ -105,7 +106,7 @@ func (r *rig) repeat(from *generator, packet []byte) (stream string) {
 	return stream
 }
 
-// flows waits until some thousands of packets have been counted in addition.
+// flows waits until the counter has increased by some thousands of packets.
 func (r *rig) flows(node, reason string) {
 	r.Helper()
 	before := r.counter(node, reason)

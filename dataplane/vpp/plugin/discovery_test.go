@@ -14,9 +14,9 @@ import (
 	"contiv.dev/vswitch/test/testbed/forge"
 )
 
-// TestForgedNeighbours: a pod, and a machine on the uplink's network, claim addresses of VPP, of others and invented ones, by ARP and neighbour discovery, under
-// their own hardware address, VPP's, and all machines'. VPP remembers none of its own addresses as a neighbour, and of a pod only what it has; nothing goes round
-// in a circle; and data move as before, in both families.
+// TestForgedNeighbours: a pod, and a machine on the uplink's network, claim addresses of VPP, of other machines and unused ones, by ARP and
+// neighbour discovery, with their own hardware address, VPP's, and group addresses. VPP must not store its own addresses as neighbours, and
+// for a pod only the pod's addresses. No packet may loop, and data transfers still work in both families.
 func TestForgedNeighbours(t *testing.T) {
 	r := offloadRig(t, "")
 	w := &forgers{rig: r, pod: r.pod("a", "gso"), other: r.pod("b", "gso"), up: r.veth("u")}
@@ -48,13 +48,13 @@ func TestForgedNeighbours(t *testing.T) {
 	r.sound()
 }
 
-// forgers are the ends that claim addresses.
+// forgers holds the ends that claim addresses.
 type forgers struct {
 	*rig
 	pod, other, up *port
 	vpp            map[*port]net.HardwareAddr // VPP's hardware address at each end
 	own            map[netip.Addr]bool        // all addresses of VPP
-	links          map[*port]netip.Addr       // VPP's link-local address at each end; at other ends it is a neighbour's as any other
+	links          map[*port]netip.Addr       // VPP's link-local address at each end; at other ends it may be that of a neighbour
 }
 
 // find reads VPP's own addresses.
@@ -70,14 +70,14 @@ func (w *forgers) find() {
 		}
 		w.links[p] = netip.AddrFrom16(reply.IP)
 	}
-	for _, p := range []*port{w.pod, w.other} { // as the agent does
+	for _, p := range []*port{w.pod, w.other} { // same as the agent
 		for _, a := range []netip.Addr{p.v4, p.v6} {
 			w.cli("set ip neighbor static %s %s %s", p.device, a, w.hardware(p))
 		}
 	}
 }
 
-// claim sends the messages from an end; it returns how many.
+// claim sends the messages from an end and returns their number.
 func (w *forgers) claim(p *port) int {
 	w.Helper()
 	s, err := forge.Open(p.Namespace, "eth0", false, true)
@@ -109,8 +109,9 @@ func (w *forgers) claim(p *port) int {
 	return s.Sent
 }
 
-// truth says who has an end's addresses: what it said of itself before is its own affair. It says so until VPP has it, since VPP limits what it stores in a second,
-// and the claims may have used that up.
+// truth announces the correct owner of an end's addresses, since an end may claim its own addresses with a wrong hardware address. It
+// repeats this until VPP has stored it, because VPP limits the number of claims that it stores per second, and the forged claims may have
+// used up that limit.
 func (w *forgers) truth(p *port) {
 	w.Helper()
 	s, err := forge.Open(p.Namespace, "eth0", false, true)
@@ -124,7 +125,7 @@ func (w *forgers) truth(p *port) {
 	})
 }
 
-// knows reports whether VPP has a neighbour at a hardware address.
+// knows reports whether VPP has stored a neighbour with a hardware address.
 func (w *forgers) knows(addr netip.Addr, at net.HardwareAddr) bool {
 	w.Helper()
 	for line := range strings.Lines(w.cli("show ip neighbors")) {
@@ -135,7 +136,7 @@ func (w *forgers) knows(addr netip.Addr, at net.HardwareAddr) bool {
 	return false
 }
 
-// message is what one address says of itself or of another one.
+// message sends the claims of an address for itself or for another address.
 func (w *forgers) message(s *forge.Socket, path forge.Path, target netip.Addr, at net.HardwareAddr) {
 	if path.Src.Is4() != target.Is4() {
 		return
@@ -156,7 +157,7 @@ func (w *forgers) message(s *forge.Socket, path forge.Path, target netip.Addr, a
 	}
 }
 
-// quiet waits until VPP has no more to do; it must not receive much more than was sent.
+// quiet waits until VPP has no more work. VPP must not receive many more packets than were sent.
 func (w *forgers) quiet(p *port, sent int) {
 	w.Helper()
 	last, since := 0, time.Now()
@@ -169,7 +170,8 @@ func (w *forgers) quiet(p *port, sent int) {
 	w.Logf("%s: %d frames sent; VPP has received %d in all\n%s\n%s", p.Name, sent, last, w.cli("show errors"), w.cli("show ip neighbors"))
 }
 
-// forgotten: what must not be among VPP's neighbours is not there: its own addresses, and those of groups of machines; at a pod, other addresses than the pod's.
+// forgotten checks that VPP's neighbours do not include VPP's own addresses or group addresses, nor, at a pod, addresses other than the
+// pod's.
 func (w *forgers) forgotten(p *port) {
 	w.Helper()
 	seen := 0

@@ -29,11 +29,12 @@ const (
 	newASecond    = 256   // core/neighbours.c
 )
 
-// The ways by which VPP stores the sender of a message as a neighbour.
+// claimKinds are the kinds of messages whose sender VPP stores as a neighbour.
 var claimKinds = []string{"ARP request", "ARP reply", "neighbour solicitation", "neighbour advertisement", "router solicitation"}
 
-// TestFloodOfNeighbours: a machine on the uplink's network claims 60,000 addresses by each kind of message, more than VPP's table has places, and goes on. Meanwhile
-// VPP accepts static neighbours, and packets of a pod reach a node and a next hop that have not been neighbours before; afterwards they reach any other machine.
+// TestFloodOfNeighbours: a machine on the uplink's network claims 60,000 addresses by each kind of message, more than VPP's table can hold,
+// and continues. Meanwhile VPP accepts static neighbours, and packets of a pod reach a node and a next hop that were not neighbours before.
+// Afterwards they reach any other machine.
 func TestFloodOfNeighbours(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
@@ -73,7 +74,8 @@ func TestFloodOfNeighbours(t *testing.T) {
 	}
 }
 
-// TestOldestNeighboursGo: of more neighbours than VPP may store by itself, the oldest go. Static ones stay, and those that routes need, so that packets go on to reach them.
+// TestOldestNeighboursGo: if there are more dynamic neighbours than allowed, the oldest are removed. Static ones and those that routes need
+// are kept, so that packets still reach them.
 func TestOldestNeighboursGo(t *testing.T) {
 	matrix.Only(t)
 	f := newClaimant(t, 2)
@@ -107,7 +109,7 @@ func TestOldestNeighboursGo(t *testing.T) {
 	f.sound()
 }
 
-// TestNeighboursComeAndGo: VPP's memory does not grow with neighbours that come and go.
+// TestNeighboursComeAndGo: VPP's memory does not grow when neighbours are added and removed repeatedly.
 func TestNeighboursComeAndGo(t *testing.T) {
 	matrix.Only(t)
 	f := newClaimant(t, 0)
@@ -146,7 +148,7 @@ func newClaimant(t *testing.T, workers int) *claimant {
 	}
 	t.Cleanup(func() { _ = ns.Delete(context.Background()) })
 	sanitize := ""
-	if os.Getenv("CONTIV_SANITIZE") != "" { // as it is shipped by default: the test compares rates
+	if os.Getenv("CONTIV_SANITIZE") != "" { // the default is the plugin as shipped, because the test compares rates
 		sanitize = sanitizers()
 	}
 	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, Workers: workers, Sanitize: sanitize, HeapMB: 512})
@@ -161,7 +163,7 @@ func newClaimant(t *testing.T, workers int) *claimant {
 	return f
 }
 
-// neighbours is how many VPP has on the uplink.
+// neighbours returns the number of neighbours that VPP has on the uplink.
 func (f *claimant) neighbours(family string) int {
 	f.Helper()
 	return strings.Count(f.cli("show %s neighbors", family), f.up.device)
@@ -169,7 +171,7 @@ func (f *claimant) neighbours(family string) int {
 
 var heapUsed = regexp.MustCompile(`used: ([0-9.]+)M`)
 
-// heapUsed is in MB.
+// heapUsed returns the used heap in MB.
 func (f *claimant) heapUsed() float64 {
 	f.Helper()
 	m := heapUsed.FindStringSubmatch(f.cli("show memory main-heap"))
@@ -181,7 +183,7 @@ func (f *claimant) heapUsed() float64 {
 	return used
 }
 
-// static adds a static neighbour, as the agent does.
+// static adds a static neighbour, like the agent.
 func (f *claimant) static(a string) {
 	f.Helper()
 	req := &ip_neighbor.IPNeighborAddDel{IsAdd: true, Neighbor: ip_neighbor.IPNeighbor{SwIfIndex: f.up.index, Flags: ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC,
@@ -191,7 +193,7 @@ func (f *claimant) static(a string) {
 	}
 }
 
-// arrives: packets of the pod reach addresses that the machine has from now on.
+// arrives adds addresses to the machine, and checks that packets of the pod reach them.
 func (f *claimant) arrives(addrs ...string) {
 	f.Helper()
 	for _, text := range addrs {
@@ -212,7 +214,7 @@ func (f *claimant) arrives(addrs ...string) {
 	}
 }
 
-// while runs a function while the machine claims 10,000 addresses a second.
+// while calls a function while the machine claims 10,000 addresses per second.
 func (f *claimant) while(run func()) {
 	f.Helper()
 	var over context.CancelFunc
@@ -236,7 +238,7 @@ func (f *claimant) while(run func()) {
 	done.Wait()
 }
 
-// claim sends so many messages, not faster than VPP receives them.
+// claim sends n messages, not faster than VPP receives them.
 func (f *claimant) claim(kind string, n int) {
 	f.Helper()
 	s, err := forge.Open(f.up.Namespace, "eth0", false, true)
@@ -251,7 +253,7 @@ func (f *claimant) claim(kind string, n int) {
 	}
 }
 
-// message claims another address, which has a hardware address of its own.
+// message claims another address, with a hardware address of its own.
 func (f *claimant) message(s *forge.Socket, kind string) {
 	f.next++
 	n, p := f.next, f.path

@@ -13,9 +13,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestMalformed sends broken packets through the real graph, with sanitizers, while backends come and go: VPP lives, buffers come
-// back, and the connections are those that the limit allows. CONTIV_FUZZ is how many packets, in thousands; with CONTIV_SANITIZE=none the plugin is as it is
-// shipped.
+// TestMalformed sends malformed packets through the real graph, with sanitizers, while a backend is added and removed: VPP does not crash,
+// all buffers are released, and the number of connections stays within the limit. CONTIV_FUZZ is the number of packets in thousands. With
+// CONTIV_SANITIZE=none the plugin is tested as shipped.
 func TestMalformed(t *testing.T) {
 	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
 	for _, workers := range workerCounts() {
@@ -47,7 +47,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// sanitizers are those that the plugin of long tests is built with.
+// sanitizers returns the sanitizers with which the plugin is built for long tests.
 func sanitizers() string {
 	switch names := os.Getenv("CONTIV_SANITIZE"); names {
 	case "":
@@ -65,7 +65,7 @@ func (s *site) backend(add bool) {
 	s.do(s.api.ContivBackendAddDel(s.Context(), &contiv.ContivBackendAddDel{IsAdd: add, ServiceID: 3, Address: address(s.client.v4), Port: 99}))
 }
 
-// inject sends frames and looks at nothing.
+// inject sends frames without checking the result.
 func (r *rig) inject(from *generator, frames [][]byte) {
 	r.Helper()
 	r.sent++
@@ -79,7 +79,7 @@ func (r *rig) inject(from *generator, frames [][]byte) {
 	_ = os.Remove(file)
 }
 
-// broken is so many frames: good packets of all kinds with bytes changed, cut off, or too long.
+// broken returns n frames: valid packets of all kinds with bytes changed, truncated, or too long.
 func broken(rnd *rand.Rand, from *generator, n int) (frames [][]byte) {
 	for len(frames) < n {
 		p := append(whole(rnd, from), 0)
@@ -92,7 +92,7 @@ func broken(rnd *rand.Rand, from *generator, n int) (frames [][]byte) {
 		case 1:
 			p = append(p, make([]byte, rnd.IntN(100))...)
 		}
-		if rnd.IntN(4) > 0 && len(p) >= 20 && p[0] == 0x45 { // so that ip4-input lets it pass
+		if rnd.IntN(4) > 0 && len(p) >= 20 && p[0] == 0x45 { // so that ip4-input accepts it
 			be.PutUint16(p[2:], uint16(len(p)))
 			p[10], p[11] = 0, 0
 			be.PutUint16(p[10:], ^fold(sum(p[:20])))
@@ -109,7 +109,7 @@ func broken(rnd *rand.Rand, from *generator, n int) (frames [][]byte) {
 	return frames
 }
 
-// whole is a good packet of some kind.
+// whole returns a valid packet of a random kind.
 func whole(rnd *rand.Rand, from *generator) []byte {
 	protos := []uint8{tcp, udp, sctp, icmp4, 0, 47, 255}
 	f := flow{protos[rnd.IntN(len(protos))], end(rnd, from.v4, "10.1.2.2:8080", "10.1.1.2:99", "8.8.8.8:53"), end(rnd, from.v4, "10.96.0.1:80", "10.1.2.2:8080", "10.1.1.2:1", "10.1.1.1:1", "224.0.0.9:1")}
@@ -120,7 +120,7 @@ func whole(rnd *rand.Rand, from *generator) []byte {
 		}
 	}
 	payload := make([]byte, rnd.IntN(200))
-	if rnd.IntN(3) == 0 { // perhaps the inside of an ICMP error
+	if rnd.IntN(3) == 0 { // possibly the packet inside an ICMP error
 		payload = append(make([]byte, rnd.IntN(2)*2), f.back().packet(byte(rnd.Uint32()), nil)...)
 	}
 	p := f.packet(byte(rnd.Uint32()), payload)

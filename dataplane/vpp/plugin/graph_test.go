@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// site is a client's and a server's interface, both pods', and a service of each family in front of the server.
+// site has the interfaces of two pods, a client and a server, and a service of each family in front of the server.
 type site struct {
 	*rig
 	client, server *generator
@@ -42,8 +42,8 @@ func newSite(r *rig) *site {
 	return s
 }
 
-// onSite runs a test with no worker threads, and with up to two of them. Two take a long time on a small machine: they are for what one thread
-// has and another one needs.
+// onSite runs a test without worker threads, and with 1 to workers threads. Two take a long time on a small machine: they are for tests
+// where one thread has data that another one needs.
 func onSite(t *testing.T, workers int, run func(s *site)) {
 	for n := range workers + 1 {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) {
@@ -53,7 +53,7 @@ func onSite(t *testing.T, workers int, run func(s *site)) {
 	}
 }
 
-// asked and answered are what a client sends to a service, and what the server gets.
+// asked returns the flow that a client sends to a service, and the flow that the server receives.
 func asked(v6 bool, proto uint8, port uint16) (sent, got flow) {
 	if v6 {
 		client := netip.AddrPortFrom(netip.MustParseAddr("fd00:1:1::2"), port)
@@ -63,7 +63,7 @@ func asked(v6 bool, proto uint8, port uint16) (sent, got flow) {
 	return flow{proto, client, netip.MustParseAddrPort("10.96.0.1:80")}, flow{proto, client, netip.MustParseAddrPort("10.1.2.2:8080")}
 }
 
-// expect sends packets and compares the flows that come out of a generator; nothing else may come out.
+// expect sends packets and compares the flows that a generator receives; no other packet may be received.
 func (s *site) expect(from, to *generator, packets [][]byte, want ...flow) [][]byte {
 	s.Helper()
 	out := s.send(from, s.all, packets...)
@@ -88,7 +88,7 @@ func (s *site) expect(from, to *generator, packets [][]byte, want ...flow) [][]b
 
 var families = []bool{false, true}
 
-// Packets of a service and their answers, and their checksums.
+// Packets to a service and their answers are translated, with correct checksums.
 func TestTranslation(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		for _, v6 := range families {
@@ -112,7 +112,7 @@ func (s *site) trace(from *generator, p []byte) []byte {
 	return []byte(s.cli("show trace"))
 }
 
-// Fragments of a large datagram go to the backend, in whatever order they come; what has no first one comes out of nothing.
+// Fragments of a large datagram reach the backend in any order. Fragments without a first fragment are not forwarded.
 func TestFragments(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		payload := bytes.Repeat([]byte("0123456789"), 400)
@@ -134,7 +134,7 @@ func TestFragments(t *testing.T) {
 	})
 }
 
-// VPP's own addresses: a ping in fragments is answered over IPv4; over IPv6 its fragments are dropped, and counted.
+// VPP's own addresses: a fragmented ping is answered over IPv4; over IPv6 its fragments are dropped and counted.
 func TestLocalFragments(t *testing.T) {
 	s := newSite(newRig(t, vpptest.Options{FewPlugins: []string{"af_packet", "ping"}}))
 	request := func(proto, kind uint8, from, to netip.Addr) []byte {
@@ -160,7 +160,7 @@ func TestLocalFragments(t *testing.T) {
 	}
 }
 
-// A flood of fragments that never have a first one leaves buffers, and the other pods' fragments.
+// A flood of fragments without first fragments does not use up buffers, and does not affect the fragments of other pods.
 func TestFragmentFlood(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		sent, got := asked(false, udp, 2000)
@@ -176,12 +176,12 @@ func TestFragmentFlood(t *testing.T) {
 		back := fragments(got.back().packet(0, make([]byte, 100)), 77, 64)
 		s.expect(s.client, s.server, [][]byte{sent.packet(0, nil)}, got)
 		s.expect(s.server, s.client, back, sent.back(), flow{udp, netip.AddrPortFrom(sent.dst.Addr(), 0), netip.AddrPortFrom(sent.src.Addr(), 0)})
-		s.advance(10 * time.Second) // which is longer than a fragment waits
+		s.advance(10 * time.Second) // longer than a fragment waits
 		s.eventually("all buffers are back", func() bool { return s.buffersUsed() <= before })
 	})
 }
 
-// An ICMP error of a router on the way to the backend, and one of the client's, each with the ends that the other has.
+// An ICMP error of a router on the path to the backend, and one of the client: each arrives with the addresses that its receiver uses.
 func TestErrors(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		for _, v6 := range families {
@@ -206,7 +206,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// A frontend without backends answers, from its own address, with a reset or an ICMP error; not more than a thousand a second.
+// A frontend without backends answers from its own address, with a reset or an ICMP error; at most a thousand per second.
 func TestReject(t *testing.T) {
 	onSite(t, 1, func(s *site) {
 		for n, ends := range []string{"10.96.0.9:80", "[fd00:96::9]:80"} {
@@ -229,7 +229,7 @@ func TestReject(t *testing.T) {
 			for range 20000 {
 				flood = append(flood, to.packet(syn, nil))
 			}
-			s.advance(time.Second) // a second's worth of answers is saved up
+			s.advance(time.Second) // at most the answers of one second are saved up
 			begin := time.Now()
 			got := len(s.send(s.client, s.all, flood...)[s.client.n])
 			if most := 2000 + int(1000*time.Since(begin).Seconds()); got < 900 || got > most {
@@ -239,7 +239,7 @@ func TestReject(t *testing.T) {
 	})
 }
 
-// What a pod may not send does not come out, and is counted.
+// Packets that a pod is not allowed to send are dropped and counted.
 func TestSpoofing(t *testing.T) {
 	onSite(t, 1, func(s *site) {
 		for name, p := range map[string][]byte{
@@ -280,7 +280,7 @@ func arp(n int, sender, target netip.Addr) []byte {
 	return append(b, target.AsSlice()...)
 }
 
-// Tunnel packets of a pod are dropped, also to the node's own addresses.
+// Tunnel packets of a pod are dropped, also those to the node's own addresses.
 func TestTunnel(t *testing.T) {
 	s := newSite(newRig(t, vpptest.Options{}))
 	s.do(s.api.ContivConfigSet(s.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{4789, 0, 0, 0}}))
@@ -291,7 +291,7 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
-// One pod's flood of new connections ends at its limit and leaves others' room, and its own open connections.
+// A pod's flood of new connections stops at its limit. It does not affect other pods, nor the pod's own open connections.
 func TestLimit(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		const limit = 1000
@@ -316,7 +316,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// The interface's end ends its connections; VPP without endpoints forwards as ever.
+// Deletion of the interface ends its connections; VPP without endpoints forwards as usual.
 func TestEnd(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		sent, got := asked(false, udp, 999)
@@ -332,8 +332,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// The neighbours of nodes' addresses and of the default gateway are known before the first packet needs them, which VPP would drop. One that
-// does not answer is asked for ever less often.
+// The neighbours for the addresses of nodes and for the default gateway are resolved before the first packet needs them, which VPP would
+// otherwise drop. A neighbour that does not answer is solicited at increasing intervals.
 func TestNeighbours(t *testing.T) {
 	r := newRig(t, vpptest.Options{Vhostshim: true})
 	uplink := r.tap("up", "")
@@ -368,13 +368,13 @@ func TestNeighbours(t *testing.T) {
 	before := r.sentBy("tap1")
 	r.network("10.1.1.77/32", contiv.CONTIV_CLASS_API_NODE)
 	r.advance(8 * time.Second)
-	// At 0, 1, 3 and 7 s, the next time at 15 s; and perhaps a packet of something else.
+	// Solicitations at 0, 1, 3 and 7 s, the next one at 15 s; possibly one other packet.
 	if n := r.sentBy("tap1") - before; n < 3 || n > 6 {
 		t.Errorf("a neighbour that does not answer was asked for %d times in 8 s", n)
 	}
 }
 
-// sentBy is how many packets an interface has sent.
+// sentBy returns the number of packets that an interface has sent.
 func (r *rig) sentBy(name string) int {
 	r.Helper()
 	out := r.cli("show interface %s", name)

@@ -10,7 +10,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestGroupFramesOfKnownFlow: an uplink's packets in group frames are dropped, also those of a flow that has passed in frames to VPP alone just before.
+// TestGroupFramesOfKnownFlow: packets in group frames on an uplink are dropped, even those of a flow that has just passed in unicast
+// frames.
 func TestGroupFramesOfKnownFlow(t *testing.T) {
 	const many = 512 // two of VPP's frames
 	r := newRig(t, vpptest.Options{FewPlugins: []string{"af_packet"}})

@@ -18,9 +18,10 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestHostileOffload: pods and a neighbour on the uplink send frames of any length with headers and virtio headers of chance, as far as their kernels let
-// them: to each other, to pods of another node without an overlay, and into and out of VXLAN tunnels. The plugin has sanitizers. VPP lives, and all buffers come
-// back. CONTIV_FUZZ is how many frames VPP is to receive in each mode, in thousands; CONTIV_SANITIZE as in TestMalformed.
+// TestHostileOffload: pods and a neighbour on the uplink send frames of any length with random headers and random virtio headers, as far as
+// their kernels allow: to each other, to pods of another node without an overlay, and into and out of VXLAN tunnels. The plugin is built
+// with sanitizers. VPP does not crash, and all buffers are released. CONTIV_FUZZ is the number of frames that VPP must receive in each
+// mode, in thousands; CONTIV_SANITIZE is as in TestMalformed.
 func TestHostileOffload(t *testing.T) {
 	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
 	for i, mode := range []string{"one node", "no overlay", "VXLAN over IPv4", "VXLAN over IPv6"} {
@@ -28,7 +29,7 @@ func TestHostileOffload(t *testing.T) {
 			matrix.Only(t)
 			h := newHostile(t, mode, uint64(thousands)<<8|uint64(i))
 			used := h.buffersAtRest(h.ends...)
-			h.offloads(h.up(), "on") // so that its kernel cuts nothing
+			h.offloads(h.up(), "on") // so that its kernel does not segment
 			h.throwAll(thousands)
 			h.offloads(h.up(), "off")
 			h.calm(used)
@@ -36,14 +37,14 @@ func TestHostileOffload(t *testing.T) {
 	}
 }
 
-// hostile is a node whose pods, and whose neighbour on the uplink, send what they like.
+// hostile is a node whose pods, and whose neighbour on the uplink, send random frames.
 type hostile struct {
 	*rig
 	rnd    *rand.Rand
-	ends   []*port                // two pods, and the neighbour
-	paths  map[*port][]forge.Path // from each, by family
-	remote [2]netip.Addr          // a pod of the other node, behind the neighbour; invalid: there is none
-	inside forge.Path             // of frames in the tunnel; no addresses: there is no tunnel
+	ends   []*port                // two pods and the neighbour
+	paths  map[*port][]forge.Path // paths from each end, by family
+	remote [2]netip.Addr          // a pod of the other node, behind the neighbour; invalid: none
+	inside forge.Path             // path of the frames inside the tunnel; without addresses: no tunnel
 	tunnel int                    // family of the tunnel: 0 is IPv4
 }
 
@@ -53,11 +54,11 @@ func newHostile(t *testing.T, mode string, seed uint64) *hostile {
 	h := &hostile{rig: r, rnd: rand.New(rand.NewPCG(1, seed)), paths: map[*port][]forge.Path{}}
 	h.ends = []*port{r.tap("a", "gso"), r.tap("b", "gso"), r.veth("u")}
 	r.endpoint(h.up(), contiv.CONTIV_ROLE_API_UPLINK)
-	r.do(r.api.ContivConfigSet(r.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{9, 4789, 0, 0}})) // forged datagrams go to port 9
+	r.do(r.api.ContivConfigSet(r.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{9, 4789, 0, 0}})) // forged datagrams are sent to port 9
 	h.lead(mode)
 	r.carrySome(h.ends[0], h.up())
 	r.carrySome(h.ends[0], h.ends[1])
-	for _, p := range h.ends { // known before frames of chance reach the neighbours
+	for _, p := range h.ends { // determine the paths before random frames reach the neighbours
 		h.paths[p] = []forge.Path{r.path(p, p.v4, r.gateway(p.v4)), r.path(p, p.v6, r.gateway(p.v6))}
 	}
 	return h
@@ -65,7 +66,7 @@ func newHostile(t *testing.T, mode string, seed uint64) *hostile {
 
 func (h *hostile) up() *port { return h.ends[2] }
 
-// lead makes the way to the other node's pods.
+// lead sets up the path to the pods of the other node.
 func (h *hostile) lead(mode string) {
 	h.Helper()
 	if mode == "one node" {
@@ -93,13 +94,13 @@ func (h *hostile) lead(mode string) {
 	h.cli("ip route add fd00:9::/32 via %s", next[1])
 }
 
-// throwAll sends frames until VPP has received so many thousands. A slow machine sends fewer of them if no number was asked for; but enough that something is
-// refused, and something taken.
+// throwAll sends frames until VPP has received the given number of thousands. If no number is given, a slow machine sends fewer frames, but
+// enough that some are rejected and some accepted.
 func (h *hostile) throwAll(thousands int) {
 	h.Helper()
 	const least, few, usual = 4000, 3 * time.Second, 10
 	sent, before, begin := 0, h.received(), time.Now()
-	for got := 0; got < max(thousands, usual)*1000; got = min(sent, h.received()-before) { // what kernels answer is received, too
+	for got := 0; got < max(thousands, usual)*1000; got = min(sent, h.received()-before) { // answers of the kernels are counted as received, too
 		if thousands == 0 && got > least && time.Since(begin) > few {
 			break
 		}
@@ -124,7 +125,7 @@ func (h *hostile) throwAll(thousands int) {
 
 var rxPackets = regexp.MustCompile(`rx packets +(\d+)`)
 
-// received is how many frames have come to VPP.
+// received returns the number of frames that VPP has received.
 func (r *rig) received() (sum int) {
 	r.Helper()
 	for _, m := range rxPackets.FindAllStringSubmatch(r.cli("show interface"), -1) {
@@ -134,7 +135,7 @@ func (r *rig) received() (sum int) {
 	return sum
 }
 
-// calm: data move as before, no buffer is lost, and the sanitizers are silent.
+// calm checks that data transfers still work, no buffer is lost, and the sanitizers report nothing.
 func (h *hostile) calm(used int) {
 	h.Helper()
 	h.carrySome(h.ends[0], h.up())
@@ -145,7 +146,7 @@ func (h *hostile) calm(used int) {
 	h.sound()
 }
 
-// sound: the sanitizers are silent.
+// sound checks that the sanitizers report nothing.
 func (r *rig) sound() {
 	r.Helper()
 	for line := range strings.Lines(r.vpp.Log()) {
@@ -155,7 +156,7 @@ func (r *rig) sound() {
 	}
 }
 
-// throwSome sends so many frames of chance; it returns how many the kernel took.
+// throwSome sends n random frames and returns how many the kernel accepted.
 func (h *hostile) throwSome(from *port, n int) int {
 	h.Helper()
 	s, err := forge.Open(from.Namespace, "eth0", true, true)
@@ -184,7 +185,7 @@ func (h *hostile) throwSome(from *port, n int) int {
 	return s.Sent
 }
 
-// of is one of the usual values, or any.
+// of returns one of the usual values, or a random value.
 func (h *hostile) of(usual ...int) int {
 	if h.rnd.IntN(4) == 0 {
 		return h.rnd.IntN(65536)
@@ -192,7 +193,7 @@ func (h *hostile) of(usual ...int) int {
 	return usual[h.rnd.IntN(len(usual))]
 }
 
-// frame is a packet of chance, and what its sender leaves to the device.
+// frame returns a random packet, and the work that its sender leaves to the device.
 func (h *hostile) frame(path forge.Path) ([]byte, forge.Offload) {
 	q := forge.Packet{Proto: []uint8{tcp, udp, udp, 4, 41, icmp4}[h.rnd.IntN(6)], Payload: h.of(0, 1, 700, 1402, 3000, 3000), VLANs: h.rnd.IntN(8) / 7}
 	q.Payload = min(q.Payload, 65300)
@@ -226,7 +227,7 @@ func (h *hostile) spoiltOffload(o forge.Offload) forge.Offload {
 	return o
 }
 
-// spoilt turns some bits of the first n bytes over, or none.
+// spoilt flips some bits of the first n bytes, or none.
 func (h *hostile) spoilt(frame []byte, n int) []byte {
 	for range h.rnd.IntN(8) / 5 {
 		frame[h.rnd.IntN(min(len(frame), n))] ^= 1 << h.rnd.IntN(8)
@@ -234,11 +235,11 @@ func (h *hostile) spoilt(frame []byte, n int) []byte {
 	return frame
 }
 
-// wrapped is a frame of the tunnel: with a packet of chance, with a large TCP packet, or with a train of segments.
+// wrapped returns a frame of the tunnel with a random packet, a large TCP packet, or a train of segments.
 func (h *hostile) wrapped(inner forge.Path) ([]byte, forge.Offload) {
 	outer := h.paths[h.up()][h.tunnel]
 	l4 := 34 + 20*h.tunnel
-	start := l4 + 16 // of the inner frame
+	start := l4 + 16 // offset of the inner frame
 	var frame []byte
 	var o forge.Offload
 	switch h.rnd.IntN(3) {
@@ -262,7 +263,7 @@ func (h *hostile) wrapped(inner forge.Path) ([]byte, forge.Offload) {
 	return h.spoilt(frame, start+60), h.spoiltOffload(o)
 }
 
-// vxlan is a datagram to VPP's end of the tunnel with frames, each behind a VXLAN header.
+// vxlan returns a datagram to VPP's end of the tunnel that contains frames, each after a VXLAN header.
 func vxlan(outer forge.Path, frames ...[]byte) []byte {
 	var payload []byte
 	for _, f := range frames {
@@ -275,7 +276,7 @@ func vxlan(outer forge.Path, frames ...[]byte) []byte {
 	return b
 }
 
-// sealed is a segment of TCP with its place in the stream, and a right checksum.
+// sealed returns a TCP segment with a sequence number and a correct checksum.
 func sealed(frame []byte, seq uint32) []byte {
 	l4, addrs := 34, frame[26:34]
 	if frame[14]>>4 == 6 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The model of network policy: the same decisions as core/judge.c's, in the plainest way.
+// The model of network policy: it makes the same decisions as core/judge.c, in the simplest way.
 type (
 	modelSet    struct{ members []modelMember }
 	modelMember struct {
@@ -75,7 +75,7 @@ func (m *model) inPorts(set uint64, f modelFlow) (is, known bool) {
 	return slices.Contains(s.members, modelMember{netip.PrefixFrom(f.dst, f.dst.BitLen()), f.proto, f.port}), true
 }
 
-// action is what a rule does with a flow; 0: nothing.
+// action returns the action of a rule for a flow; 0: the rule does not match.
 func (m *model) action(r modelRule, f modelFlow) uint8 {
 	family := uint8(4)
 	if f.dst.Is6() {
@@ -117,8 +117,8 @@ func (m *model) action(r modelRule, f modelFlow) uint8 {
 
 func (m *model) side(iface, side int, f modelFlow, toNode bool) uint8 {
 	p := m.police[iface]
-	var tier uint8 // what a rule of this tier has decided
-	asked := false // a policy of this tier
+	var tier uint8 // the decision of a rule of this tier
+	asked := false // this tier has a policy that applies
 	for _, item := range p.items[side] {
 		if item.policy == 0 {
 			if tier == 0 {
@@ -149,12 +149,12 @@ func (m *model) side(iface, side int, f modelFlow, toNode bool) uint8 {
 	return p.otherwise[side]
 }
 
-// forNode: some policy of a pod holds for what it sends to its node.
+// forNode reports whether a policy of a pod applies to traffic from the pod to its node.
 func (p modelPolice) forNode() bool {
 	return slices.ContainsFunc(p.items[1], func(i modelItem) bool { return i.policy != 0 && i.action != 0 })
 }
 
-// nodes says what is decided about packets between a pod and its node; empty: the packet is not one of those.
+// nodes returns the decision for packets between a pod and its node; empty: the packet is not one of those.
 func (m *model) nodes(f modelFlow) string {
 	pod := f.iface == podA || f.iface == podB
 	neighbours := f.proto == 58 && (f.icmp == 133 || f.icmp == 135 || f.icmp == 136)
@@ -198,7 +198,8 @@ func (m *model) judge(f modelFlow) string {
 	return result
 }
 
-// world is one random world: its lines for the program, its flows' lines, and what the model says of them.
+// world returns a random world: the input lines for the program, including flows, and the model's decisions for these
+// flows.
 func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 	*m = model{map[uint64]*modelSet{}, map[uint64]modelPolicy{}, map[int]modelPolice{}}
 	addrs := []string{"10.1.1.2", "10.1.1.3", "10.1.2.2", "8.8.8.8", "172.30.1.2", "fd00::2", "fd00::3", "fd00:2::2", "2001:db8::8", "fd30::2"}
@@ -206,7 +207,7 @@ func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 	protos, ports := []uint8{0, 6, 17, 132, 1, 58, 47}, []uint16{53, 80, 81, 8080}
 	for id := uint64(1); id <= 8; id++ {
 		if r.IntN(4) == 0 {
-			continue // not known
+			continue // the set is unknown
 		}
 		s := &modelSet{}
 		m.sets[id] = s
@@ -227,11 +228,11 @@ func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 		for side := range p {
 			n := r.IntN(4)
 			if r.IntN(4) == 0 {
-				n = r.IntN(60) // enough for the index of rules to have tables of ports
+				n = r.IntN(60) // enough for the index of rules to have port tables
 			}
 			for range n {
 				rule := m.rule(r, protos, ports)
-				if len(p[side]) > 0 && r.IntN(3) > 0 { // as an earlier one, but for action and ports
+				if len(p[side]) > 0 && r.IntN(3) > 0 { // like an earlier rule, except for action and ports
 					like := p[side][r.IntN(len(p[side]))]
 					like.action = rule.action
 					if len(like.ports) > 0 {
@@ -323,7 +324,7 @@ func (m *model) rule(r *rand.Rand, protos []uint8, ports []uint16) modelRule {
 	return rule
 }
 
-// agreesWithModel has the core judge random worlds, and compares.
+// agreesWithModel lets the core judge random worlds, and compares the results with the model.
 func agreesWithModel(t *testing.T, program string) {
 	t.Helper()
 	counts := map[string]int{}

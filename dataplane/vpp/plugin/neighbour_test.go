@@ -17,20 +17,20 @@ import (
 	"contiv.dev/vswitch/test/testbed/forge"
 )
 
-// What plugins say to each other on an uplink: uplink_peers.c.
+// Messages between plugins on an uplink: uplink_peers.c.
 const (
 	peerType       = 0x88b5
 	peerAsk, reply = 1, 2
 )
 
-// peerMessage is a frame from one plugin to another.
+// peerMessage returns a frame from one plugin to another.
 func peerMessage(from, to net.HardwareAddr, kind byte, token uint64) []byte {
 	b := binary.BigEndian.AppendUint16(append(append([]byte{}, to...), from...), peerType)
 	b = append(append(b, "contiv"...), 2, kind)
 	return append(binary.NativeEndian.AppendUint64(b, token), make([]byte, 30)...)
 }
 
-// neighbour is a machine on the uplink's network. It hears what plugins say, and answers questions as it likes.
+// neighbour is a machine on the uplink's network. It receives the messages between plugins, and sends arbitrary answers to queries.
 type neighbour struct {
 	fd       int
 	done     sync.WaitGroup
@@ -84,8 +84,9 @@ func (n *neighbour) hear(b []byte) {
 	}
 }
 
-// TestHostileNeighbour: a machine on the uplink's network forges what plugins say to each other, floods VPP with it, and makes VPP send large packets to more
-// neighbours than it has places for. No neighbour gets large packets that did not answer VPP's own question; VPP lives, and data move.
+// TestHostileNeighbour: a machine on the uplink's network forges messages between plugins, floods VPP with them, and makes VPP send large
+// packets to more neighbours than its table can hold. Only neighbours that answered VPP's own query get large packets. VPP does not crash,
+// and data transfers still work.
 func TestHostileNeighbour(t *testing.T) {
 	r := offloadRig(t, "address,undefined")
 	a, up := r.tap("a", "gso"), r.veth("u")
@@ -124,7 +125,7 @@ func TestHostileNeighbour(t *testing.T) {
 	r.sound()
 }
 
-// flood sends questions from many machines, and then what looks like messages in part; it returns how many questions.
+// flood sends queries from many machines, and then malformed messages. It returns the number of queries.
 func (r *rig) flood(up *port, path forge.Path) int {
 	r.Helper()
 	s, err := forge.Open(up.Namespace, "eth0", true, true)
@@ -154,7 +155,7 @@ func (r *rig) flood(up *port, path forge.Path) int {
 	return questions
 }
 
-// crowd has VPP send large packets to twice as many neighbours as it keeps.
+// crowd makes VPP send large packets to twice as many neighbours as its table can hold.
 func (r *rig) crowd(a, up *port) {
 	r.Helper()
 	path := r.path(a, a.v6, r.gateway(a.v6))

@@ -22,9 +22,9 @@ import (
 
 const bulkPort = 5201
 
-// TestSegmentation: pods leave segmentation and checksums to VPP, whatever is at the other end: a TAP that takes packets whole, a TAP that
-// does not, an AF_PACKET interface. Every byte arrives, in both families and directions. Where the way is narrower, the sender gets an ICMP
-// error. And no buffer is lost.
+// TestSegmentation: pods leave segmentation and checksums to VPP, for each kind of other end: a TAP that accepts large packets, a TAP that
+// does not, an AF_PACKET interface. Every byte arrives, in both families and directions. If the path has a smaller MTU, the sender gets an
+// ICMP error. No buffer is lost.
 func TestSegmentation(t *testing.T) {
 	r := offloadRig(t, "")
 	a := r.tap("a", "gso")
@@ -43,7 +43,7 @@ func TestSegmentation(t *testing.T) {
 	r.noneRefused()
 }
 
-// carry moves data from a to another and back.
+// carry transfers data from a to another pod and back.
 func (r *rig) carry(a, to *port) {
 	r.Helper()
 	r.carryLoads(a, to, bulk.Load{Up: 1, Length: 16 << 20}, bulk.Load{Up: 3, Down: 3, Length: 4 << 20})
@@ -73,8 +73,8 @@ func (r *rig) carryLoads(a, to *port, loads ...bulk.Load) {
 	}
 }
 
-// TestNarrow: the way out has a smaller MTU than the pod. The pod's kernel believes the ICMP error, which VPP makes of a packet of
-// several segments, too.
+// TestNarrow: the outgoing interface has a smaller MTU than the pod. The pod's kernel accepts the ICMP error, which VPP also creates for a
+// packet of several segments.
 func TestNarrow(t *testing.T) {
 	r := offloadRig(t, "")
 	a, b := r.tap("a", "gso"), r.veth("b")
@@ -101,11 +101,11 @@ func TestNarrow(t *testing.T) {
 	r.tooBig(a, b)
 }
 
-// tooBig sends packets whose segments do not fit.
+// tooBig sends packets whose segments are larger than the MTU.
 func (r *rig) tooBig(a, b *port) {
 	r.Helper()
 	for _, ends := range [][2]netip.Addr{{a.v4, b.v4}, {a.v6, b.v6}} {
-		// Nothing forbids to fragment the forged packet of IPv4.
+		// The forged IPv4 packet does not have the flag "do not fragment".
 		counter := map[bool][2]string{false: {"ip4-frag", "fragments"}, true: {"ip6-icmp-error", "too big"}}[ends[0].Is6()]
 		before := r.counter(counter[0], counter[1])
 		path := r.path(a, ends[0], ends[1])
@@ -117,7 +117,7 @@ func (r *rig) tooBig(a, b *port) {
 	}
 }
 
-// TestForgedOffload: a pod forges virtio headers. VPP lives, other data are whole, and all buffers come back.
+// TestForgedOffload: a pod forges virtio headers. VPP does not crash, other data arrive unchanged, and all buffers are released.
 func TestForgedOffload(t *testing.T) {
 	r := offloadRig(t, "")
 	a, b, c := r.tap("a", "gso"), r.tap("b", "gso"), r.veth("c")
@@ -136,7 +136,7 @@ func TestForgedOffload(t *testing.T) {
 	}
 	r.carry(a, b)
 	r.carry(a, c)
-	// Rings of TAPs hold more or less of what they have sent, and threads have caches.
+	// The number of packets in the rings of TAPs varies, and threads have caches.
 	if now := r.buffersAtRest(a, b, c); now > used+512 {
 		r.Errorf("%d buffers in use before, %d afterwards", used, now)
 	}
@@ -147,7 +147,7 @@ func TestForgedOffload(t *testing.T) {
 	}
 }
 
-// buffersAtRest is how many buffers are in use when nothing is under way. Rings give buffers back when they get the next packet.
+// buffersAtRest returns the number of buffers in use when no packets are in flight. Rings release buffers when they get the next packet.
 func (r *rig) buffersAtRest(pods ...*port) int {
 	r.Helper()
 	for range 3 {
@@ -161,7 +161,7 @@ func (r *rig) buffersAtRest(pods ...*port) int {
 	return r.buffersUsed()
 }
 
-// throw sends packets of all lengths with all kinds of virtio headers; it returns how many the kernel took.
+// throw sends packets of all lengths with all kinds of virtio headers. It returns how many the kernel accepted.
 func (r *rig) throw(a *port, path forge.Path) int {
 	r.Helper()
 	s, err := forge.Open(a.Namespace, "eth0", true, true)
@@ -176,7 +176,7 @@ func (r *rig) throw(a *port, path forge.Path) int {
 				o.GSOType, o.ChecksumOffset = kind, offset
 				for _, payload := range []int{0, 1, 1402, 5000, 30001, 65000} {
 					if size < 100 && payload > 5000 {
-						continue // the pod's kernel would be busy with it
+						continue // this would keep the pod's kernel busy
 					}
 					for _, q := range []forge.Packet{{}, {DataOffset: 15}, {DataOffset: 1}, {Length: 100}, {VLANs: 1}} {
 						q.Payload = payload
@@ -214,7 +214,7 @@ func offloadRig(t *testing.T, sanitize string) *rig {
 	return r
 }
 
-// veth attaches a namespace by a VETH and an AF_PACKET interface, as the agent attaches uplinks.
+// veth attaches a namespace by a VETH and an AF_PACKET interface, like the agent attaches uplinks.
 func (r *rig) veth(name string) *port {
 	r.Helper()
 	p := r.attach(name)
@@ -244,7 +244,7 @@ func (r *rig) veth(name string) *port {
 	return p
 }
 
-// reach waits until a ping has an answer.
+// reach waits until a ping is answered.
 func (r *rig) reach(from *port, to netip.Addr) {
 	r.Helper()
 	r.eventually(fmt.Sprintf("%s reaches %s", from.Name, to), func() bool {
@@ -259,7 +259,7 @@ func (r *rig) gateway(of netip.Addr) netip.Addr {
 	return a
 }
 
-// path is that from a pod, which has reached something, to its gateway.
+// path returns the path from a pod, which must have reached another address before, to its gateway.
 func (r *rig) path(a *port, src, dst netip.Addr) forge.Path {
 	r.Helper()
 	neighbour, err := a.Run(r.Context(), "ip", "neigh", "show", r.gateway(src).String(), "dev", "eth0")
@@ -271,7 +271,7 @@ func (r *rig) path(a *port, src, dst netip.Addr) forge.Path {
 	return forge.Path{From: r.hardware(a), To: to, Src: src, Dst: dst}
 }
 
-// noneRefused: no packet was dropped by the nodes of offload.
+// noneRefused checks that the offload nodes dropped no packet.
 func (r *rig) noneRefused() {
 	r.Helper()
 	for _, node := range []string{"contiv-offload-input", "contiv-offload-output"} {

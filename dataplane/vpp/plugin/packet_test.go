@@ -14,11 +14,12 @@ const (
 	syn, ack, rst                = 2, 16, 4
 )
 
-// The machines behind packet-generator interfaces, and the interfaces themselves.
+// hostMAC and portMAC return the addresses of the machines behind packet-generator interfaces, and of the interfaces
+// themselves.
 func hostMAC(n int) []byte { return []byte{2, 0, 0, 0, 0x0a, byte(n)} }
 func portMAC(n int) []byte { return []byte{2, 0, 0, 0, 0x0f, byte(n)} }
 
-// flow is two ends and a protocol.
+// flow is a protocol and two ends.
 type flow struct {
 	proto    uint8
 	src, dst netip.AddrPort
@@ -32,7 +33,7 @@ func (f flow) back() flow { return flow{f.proto, f.dst, f.src} }
 
 func (f flow) String() string { return f.src.String() + " > " + f.dst.String() }
 
-// packet is an IP packet of the flow; flags are TCP's, or the type of an ICMP message.
+// packet returns an IP packet of the flow; flags are TCP's, or the type of an ICMP message.
 func (f flow) packet(flags uint8, payload []byte) []byte {
 	return ip(f.proto, f.src.Addr(), f.dst.Addr(), f.transport(flags, payload))
 }
@@ -59,7 +60,7 @@ func (f flow) transport(flags uint8, payload []byte) []byte {
 	return b
 }
 
-// checksum is the transport's, whose field has to be zero.
+// checksum returns the transport's checksum; the checksum field must be zero.
 func (f flow) checksum(b []byte) uint16 {
 	s := sum(b)
 	if f.proto != icmp4 {
@@ -85,7 +86,7 @@ func fold(s uint32) uint16 {
 	return uint16(s)
 }
 
-// ip puts an IP header before a payload.
+// ip adds an IP header to a payload.
 func ip(proto uint8, src, dst netip.Addr, payload []byte) []byte {
 	if src.Is4() {
 		b := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, proto, 0, 0}
@@ -99,7 +100,7 @@ func ip(proto uint8, src, dst netip.Addr, payload []byte) []byte {
 	return append(append(b, dst.AsSlice()...), payload...)
 }
 
-// fragments cuts a packet into fragments whose payloads are of so many bytes at most.
+// fragments splits a packet into fragments with payloads of at most size bytes.
 func fragments(p []byte, id uint32, size int) (all [][]byte) {
 	header, proto := 20, p[9]
 	if p[0]>>4 == 6 {
@@ -128,7 +129,8 @@ func fragments(p []byte, id uint32, size int) (all [][]byte) {
 	return all
 }
 
-// read is the flow of a packet, and whether its checksums are right. Fragments other than the first have no ports.
+// read returns the flow of a packet, and whether its checksums are correct. Fragments other than the first have no
+// ports.
 func read(p []byte) (f flow, flags uint8, right bool) {
 	var src, dst netip.Addr
 	var l4 []byte
@@ -160,7 +162,7 @@ func read(p []byte) (f flow, flags uint8, right bool) {
 	return f, flags, right && (fragment || fold(^uint32(f.checksum(l4))&0xffff) == 0xffff)
 }
 
-// ether puts a packet of the n-th machine on its wire.
+// ether returns a packet of the n-th machine in an Ethernet frame.
 func ether(n int, p []byte) []byte {
 	b := append(append([]byte{}, portMAC(n)...), hostMAC(n)...)
 	kind := uint16(0x0800)
@@ -188,7 +190,7 @@ func readPcap(t testing.TB, path string) (frames [][]byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil || len(b) < 24 {
-		return nil // nothing was captured
+		return nil // no packet was captured
 	}
 	for b = b[24:]; len(b) >= 16; {
 		n := int(binary.LittleEndian.Uint32(b[8:]))

@@ -16,7 +16,7 @@ type generator struct {
 	n int
 }
 
-// pg makes an interface like tap, without a namespace.
+// pg creates an interface like tap, without a namespace.
 func (r *rig) pg(options string) *generator {
 	r.Helper()
 	r.pods++
@@ -34,14 +34,15 @@ func (r *rig) pg(options string) *generator {
 	return g
 }
 
-// worker is the one that receives from the generator: another one for each, as far as VPP has them; VPP takes the first one for those that it does not have.
+// worker returns the worker that receives from the generator: a different one for each generator, as far as VPP has enough; for greater
+// numbers VPP uses the first one.
 func (g *generator) worker() int { return g.n - 1 }
 
 func mac(b []byte) string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5])
 }
 
-// pgEndpoint is endpoint for a generator.
+// pgEndpoint does the same as endpoint, for a generator.
 func (r *rig) pgEndpoint(g *generator, role contiv.ContivRole, addresses ...netip.Addr) {
 	r.Helper()
 	req := &contiv.ContivEndpointSet{SwIfIndex: g.index, Role: role, Name: fmt.Sprintf("pg%d", g.n), NAddresses: uint8(len(addresses))}
@@ -51,7 +52,7 @@ func (r *rig) pgEndpoint(g *generator, role contiv.ContivRole, addresses ...neti
 	r.do(r.api.ContivEndpointSet(r.Context(), req))
 }
 
-// send puts packets into a generator, one after the other, and returns what comes out of each of them, by number.
+// send sends packets from a generator in order, and returns the packets that each generator receives, by number.
 func (r *rig) send(from *generator, to []*generator, packets ...[]byte) map[int][][]byte {
 	r.Helper()
 	var frames [][]byte
@@ -86,11 +87,12 @@ func (r *rig) send(from *generator, to []*generator, packets ...[]byte) map[int]
 	return out
 }
 
-// discovery selects VPP's own packets: neighbour discovery and listener reports.
+// discovery reports whether a packet is one of VPP's own: neighbour discovery or a listener report.
 func discovery(p []byte) bool { return p[0]>>4 == 6 && (p[6] == 0 || p[6] == icmp6 && p[40] >= 130) }
 
 // streamEnds waits until no stream runs, and its last frame has passed through the graph. For each request VPP stops its workers at the
-// beginning of their loop, so between two requests each of them has done all that it had to do, or to hand over to another one.
+// beginning of their loop, so between two requests each worker has completed all its work, including handing packets over to another
+// worker.
 func (r *rig) streamEnds() {
 	r.Helper()
 	end := time.Now().Add(5 * time.Minute)
@@ -105,8 +107,8 @@ func (r *rig) streamEnds() {
 	}
 }
 
-// advance moves VPP's clock on, and runs all timers that expire on the way, in their order. It returns when that is done. The command goes by
-// the socket of the CLI: other requests of an API client would disturb it.
+// advance moves VPP's clock forward, and runs all timers that expire until then, in their order. It returns when that is done. The command
+// uses the socket of the CLI, because other requests of an API client would disturb it.
 func (r *rig) advance(d time.Duration) {
 	r.Helper()
 	_, err := r.vpp.CLI(fmt.Sprintf("set clock adjust %f", d.Seconds()))

@@ -18,7 +18,7 @@ func (r *rig) member(set uint64, a netip.Addr, add bool) {
 	}))
 }
 
-// allowOnly lets a pod receive from a set of clients, on one port of TCP.
+// allowOnly lets a pod receive only from a set of clients, on one TCP port.
 func (r *rig) allowOnly(p *port, set uint64, number uint16, clients ...netip.Addr) {
 	r.Helper()
 	ctx := r.Context()
@@ -35,7 +35,8 @@ func (r *rig) allowOnly(p *port, set uint64, number uint16, clients ...netip.Add
 	}))
 }
 
-// TestBulkUnderPolicy: bulk data comes as it was sent through a rule that allows it, while members of its set come and go; another port stays closed.
+// TestBulkUnderPolicy: bulk data arrives unchanged through a rule that allows it, while members of its set are added and removed; another
+// port stays closed.
 func TestBulkUnderPolicy(t *testing.T) {
 	for _, options := range []string{"", "gso"} {
 		t.Run(options, func(t *testing.T) {

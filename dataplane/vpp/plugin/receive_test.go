@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestReceiveAfterUp: a pod that fills the ring of its interface before the interface is up, as pods that send do while VPP starts again, is
-// received afterwards.
+// TestReceiveAfterUp: a pod fills the ring of its interface before the interface is up, like pods that send while VPP restarts. VPP
+// receives from the pod afterwards.
 func TestReceiveAfterUp(t *testing.T) {
 	eachWorkers(t, receiveAfterUp)
 }
@@ -14,7 +14,7 @@ func TestReceiveAfterUp(t *testing.T) {
 func receiveAfterUp(r *rig) {
 	a, b := r.pod("a", ""), r.pod("b", "")
 	for _, mode := range []string{"interrupt", "adaptive"} {
-		for _, p := range []*port{a, b} { // if VPP polls one of them, it looks at both
+		for _, p := range []*port{a, b} { // if VPP polls one of them, it reads both
 			r.cli("set interface rx-mode %s %s", p.device, mode)
 		}
 		r.reach(a, b.v4)
@@ -26,7 +26,7 @@ func receiveAfterUp(r *rig) {
 				return err
 			}
 			defer conn.Close()
-			for range 10_000 { // the ring has 1024 places at most
+			for range 10_000 { // the ring has at most 1024 places
 				if _, err := conn.Write(make([]byte, 100)); err == nil {
 					sent++
 				}

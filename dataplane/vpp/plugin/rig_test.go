@@ -1,4 +1,5 @@
-// Package plugin_test drives the contiv plugin in a real VPP: by its API, with pods in network namespaces, and with the packet generator.
+// Package plugin_test tests the contiv plugin in a real VPP: through its API, with pods in network namespaces, and with the packet
+// generator.
 package plugin_test
 
 import (
@@ -24,22 +25,22 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// rig is a VPP with the plugin, and pods at it.
+// rig is a VPP with the plugin, and pods attached to it.
 type rig struct {
 	*testing.T
 	vpp   *vpptest.VPP
-	netns *testbed.Namespace // of VPP, if it has one of its own
+	netns *testbed.Namespace // namespace of VPP, if it has one of its own
 	conn  *core.Connection
 	api   contiv.RPCService
 	pods  int
 	sent  int
 }
 
-// port is where a pod, or the outside, is attached.
+// port is the attachment of a pod, or of the outside.
 type port struct {
 	*testbed.Namespace
 	index  interface_types.InterfaceIndex
-	device string // its name in VPP
+	device string // name of the interface in VPP
 	v4, v6 netip.Addr
 }
 
@@ -49,7 +50,7 @@ func newRig(t *testing.T, opts vpptest.Options) *rig {
 	return newPlainRig(t, opts)
 }
 
-// newPlainRig is a VPP as the options say, without the plugin if they do not name it.
+// newPlainRig returns a VPP with the given options; it has the plugin only if they name it.
 func newPlainRig(t *testing.T, opts vpptest.Options) *rig {
 	t.Helper()
 	if opts.FewPlugins == nil {
@@ -67,8 +68,7 @@ func newPlainRig(t *testing.T, opts vpptest.Options) *rig {
 	return r
 }
 
-// workerCounts are the numbers of worker threads of VPP that long tests run with: none, or also those of CONTIV_PLUGIN_WORKERS
-// (such as "1 2").
+// workerCounts returns the numbers of VPP worker threads for long tests: 0, and those of CONTIV_PLUGIN_WORKERS (such as "1 2").
 func workerCounts() []int {
 	counts := []int{0}
 	for _, text := range strings.Fields(os.Getenv("CONTIV_PLUGIN_WORKERS")) {
@@ -79,7 +79,7 @@ func workerCounts() []int {
 	return counts
 }
 
-// shortCounts are those that short tests run with.
+// shortCounts are the numbers of worker threads for short tests.
 var shortCounts = [...]int{0, 1, 2}
 
 // eachWorkers runs a short test with each number of worker threads.
@@ -104,7 +104,7 @@ func (r *rig) cli(format string, args ...any) string {
 	return reply.Reply
 }
 
-// do ends the test on an error; it takes what a call of the API returns.
+// do ends the test if an API call has returned an error. Its parameters are the results of the call.
 func (r *rig) do(_ any, err error) {
 	r.Helper()
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *rig) do(_ any, err error) {
 	}
 }
 
-// index is that of an interface.
+// index returns the index of an interface.
 func (r *rig) index(name string) interface_types.InterfaceIndex {
 	r.Helper()
 	for line := range strings.Lines(r.cli("show interface %s", name)) {
@@ -128,7 +128,7 @@ func (r *rig) index(name string) interface_types.InterfaceIndex {
 	return 0
 }
 
-// attach makes a namespace with addresses of the next networks, which are 10.1.n.0/24 and fd00:1:n::/64.
+// attach creates a namespace with addresses of the next networks, which are 10.1.n.0/24 and fd00:1:n::/64.
 func (r *rig) attach(name string) *port {
 	r.Helper()
 	r.pods++
@@ -145,12 +145,12 @@ func (r *rig) attach(name string) *port {
 	return &port{Namespace: ns, v4: v4, v6: v6}
 }
 
-// networkAddresses are those of the pod in a network.
+// networkAddresses returns the pod's addresses in a network.
 func (r *rig) networkAddresses(n int) (v4, v6 netip.Addr) {
 	return netip.AddrFrom4([4]byte{10, 1, byte(n), 2}), netip.MustParseAddr(fmt.Sprintf("fd00:1:%d::2", n))
 }
 
-// up gives an interface the first address of the networks made last.
+// up gives an interface the first addresses of the networks created last.
 func (r *rig) up(p *port, iface string) {
 	r.Helper()
 	r.cli("set interface ip address %s 10.1.%d.1/24", iface, r.pods)
@@ -170,14 +170,15 @@ func (r *rig) tap(name, options string) *port {
 	return p
 }
 
-// pod is a tap that is an endpoint of a pod.
+// pod attaches a namespace by a TAP that is an endpoint of a pod.
 func (r *rig) pod(name, options string) *port {
 	r.Helper()
 	p := r.tap(name, options)
 	_, hardware, _ := strings.Cut(r.cli("show hardware-interfaces %s", p.device), "Ethernet address ")
 	hardware, _, _ = strings.Cut(hardware, "\n")
 	for _, own := range []netip.Addr{p.v4, p.v6} {
-		// As ipnet does. Else the kernel asks for VPP's addresses now and then from its link-local address, which a pod must not.
+		// Same as ipnet. Otherwise the kernel occasionally solicits VPP's addresses from its link-local address, which a pod is not
+		// allowed to do.
 		r.cli("set ip neighbor static %s %s %s", p.device, own, r.hardware(p))
 		r.run(p.Namespace, fmt.Sprintf("ip neigh replace %s lladdr %s dev eth0 nud permanent", r.gateway(own), strings.TrimSpace(hardware)))
 	}
@@ -185,7 +186,7 @@ func (r *rig) pod(name, options string) *port {
 	return p
 }
 
-// hardware is the hardware address of an end.
+// hardware returns the hardware address of an end.
 func (r *rig) hardware(p *port) (own net.HardwareAddr) {
 	r.Helper()
 	r.do(nil, p.Do(func() error {
@@ -220,7 +221,7 @@ func (r *rig) network(text string, class contiv.ContivClass) {
 	r.do(r.api.ContivNetworkAddDel(r.Context(), &contiv.ContivNetworkAddDel{IsAdd: true, Prefix: prefix(text), AddressClass: class}))
 }
 
-// service makes a service with backends, and a frontend in front of it.
+// service creates a service with backends, and a frontend for it.
 func (r *rig) service(id uint64, frontend string, protocol uint8, backends ...string) {
 	r.Helper()
 	r.do(r.api.ContivServiceAddDel(r.Context(), &contiv.ContivServiceAddDel{IsAdd: true, ID: id, Name: fmt.Sprint("service", id)}))
@@ -241,11 +242,11 @@ func (r *rig) masquerade(v4, v6 string) {
 		IP4: ip_types.IP4Address(netip.MustParseAddr(v4).As4()), IP6: ip_types.IP6Address(netip.MustParseAddr(v6).As16())}))
 }
 
-// counter is how often a node of VPP has counted something.
+// counter returns the value of an error counter of a VPP node.
 func (r *rig) counter(node, reason string) int {
 	r.Helper()
 	sum := 0
-	threads, _, _ := strings.Cut(r.cli("show errors verbose"), "Total:") // which repeats the counters with shorter reasons
+	threads, _, _ := strings.Cut(r.cli("show errors verbose"), "Total:") // the section "Total:" repeats the counters with shorter reasons
 	for line := range strings.Lines(threads) {
 		f := strings.Fields(line)
 		if len(f) > 2 && f[1] == node && strings.Contains(line, reason) {
@@ -263,7 +264,7 @@ func (r *rig) stats() *contiv.ContivStatsGetReply {
 	return reply
 }
 
-// buffersUsed is how many of VPP's buffers are neither free nor in a thread's cache.
+// buffersUsed returns the number of VPP's buffers that are neither free nor in a thread's cache.
 func (r *rig) buffersUsed() int {
 	r.Helper()
 	for line := range strings.Lines(r.cli("show buffers")) {

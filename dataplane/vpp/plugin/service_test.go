@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 )
 
-// A pod reaches a service of the other, and itself by the same service.
+// A pod reaches a service of another pod, and itself through the same service.
 func TestService(t *testing.T) {
 	eachWorkers(t, func(r *rig) {
 		a, b := r.pod("a", ""), r.pod("b", "")
@@ -55,7 +55,7 @@ func (r *rig) serve(p *port, network string, number int) {
 	}()
 }
 
-// ask connects and returns what comes.
+// ask connects and returns the data that it receives.
 func (r *rig) ask(p *port, to string) string {
 	r.Helper()
 	var got []byte

@@ -13,16 +13,16 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// idleLoops is between the loops a second of a thread that sleeps until its timers, some hundreds, and of one that asks for files again and
-// again in the last millisecond before each of them, some hundred thousands.
+// idleLoops is a limit between the loops per second of a thread that sleeps until its timers, some hundreds, and those of a thread that
+// polls for files continuously in the last millisecond before each timer, some hundred thousands.
 const idleLoops = 20_000
 
-// TestIdleThreadsSleep: threads that have nothing to do wait for the kernel until their next timer. VPP's own loop, as it is without epollshim, does not.
+// TestIdleThreadsSleep: idle threads wait in the kernel until their next timer. VPP's own loop, without epollshim, does not.
 func TestIdleThreadsSleep(t *testing.T) {
 	eachWorkers(t, func(r *rig) {
 		a, b := r.pod("a", ""), r.pod("b", "")
 		for _, p := range []*port{a, b} {
-			r.cli("set interface rx-mode %s interrupt", p.device) // as the agent does; VPP polls
+			r.cli("set interface rx-mode %s interrupt", p.device) // same as the agent; VPP's default is polling
 		}
 		r.reach(a, b.v4)
 		least := r.leastLoops(30*time.Second, idleLoops)
@@ -38,12 +38,13 @@ func TestIdleThreadsSleep(t *testing.T) {
 	})
 }
 
-// leastLoops are the least loops a second that each thread was seen to have, until all are at most enough. Each look at them wakes the threads.
+// leastLoops returns the minimum of the measured loops per second of each thread. It stops when all are at most enough. Each measurement
+// wakes the threads.
 func (r *rig) leastLoops(limit time.Duration, enough float64) (least []float64) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	_ = testbed.Eventually(ctx, 2*time.Second, func() error { // the caller judges
+	_ = testbed.Eventually(ctx, 2*time.Second, func() error { // the caller checks the result
 		now := r.loops()
 		if least == nil {
 			least = now
@@ -59,7 +60,7 @@ func (r *rig) leastLoops(limit time.Duration, enough float64) (least []float64) 
 	return least
 }
 
-// loops are the loops a second of all threads.
+// loops returns the loops per second of all threads.
 func (r *rig) loops() (all []float64) {
 	r.Helper()
 	for line := range strings.Lines(r.cli("show runtime")) {

@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestGauges: the statistics segment has how many connections there are, how many there may be, and how many were refused, as the agent
-// reads them.
+// TestGauges: the statistics segment contains the number of connections, their maximum, and the number of rejected ones, in the form
+// that the agent reads.
 func TestGauges(t *testing.T) {
 	s := newSite(newRig(t, vpptest.Options{Workers: 2, Config: "contiv { connections 1024 }\n"}))
 	read := func() vpp.Connections {
@@ -43,7 +43,7 @@ func TestGauges(t *testing.T) {
 	if want.IPv4 != limit || want.IPv6 == 0 || want.TableRefused == 0 || want.EndpointRefused != 50 {
 		t.Errorf("not what was sent: %+v", want)
 	}
-	s.advance(10 * time.Second) // VPP collects them that often
+	s.advance(10 * time.Second) // VPP collects the gauges at this interval
 	s.eventually("the gauges are up to date", func() bool { return read() == want })
 	if got := read(); got != want {
 		t.Errorf("in the statistics %+v, want %+v", got, want)

@@ -37,7 +37,7 @@ func TestUplinkModes(t *testing.T) {
 						r.Errorf("rig %d: %d frames came in that it had sent itself", r.number(), n)
 					}
 				}
-				one.takeUplink(false) // VPP's own rings serve the queues again, by their threads and modes
+				one.takeUplink(false) // VPP's own rings serve the queues again, with their threads and modes
 				two.takeUplink(false)
 				one.carrySome(a, b)
 			})
@@ -45,15 +45,15 @@ func TestUplinkModes(t *testing.T) {
 	}
 }
 
-// TestUplinkOwnSolicitations: VPP asks for machines on the uplink's network from its link-local address. If it hears that itself, it takes this address for a
-// neighbour's, and sends the answers round until their hop limit ends.
+// TestUplinkOwnSolicitations: VPP solicits machines on the uplink's network from its link-local address. If it received its own
+// solicitation, it would store this address as a neighbour, and forward the answers in a loop until their hop limit is reached.
 func TestUplinkOwnSolicitations(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
 			matrix.Only(t, "workers=2")
 			one, two := uplinkRigsOf(t, uplinkOptions{workers: workers})
 			a := one.tap("a", "gso")
-			for n := range 6 { // machines on the network, which answer by their kernel
+			for n := range 6 { // machines on the network, whose kernel answers
 				addr := fmt.Sprintf("fd00:2::9%d", n)
 				one.run(two.netns, "ip addr add "+addr+"/64 dev u0 nodad")
 				one.run(two.netns, "ip -6 route replace fd00:1::/32 via fd00:2::1 dev u0")
@@ -78,7 +78,7 @@ func (r *rig) run(ns *testbed.Namespace, command string) {
 	}
 }
 
-// TestUplinkVLAN: a VLAN's packets pass by an uplink, also large ones of a neighbour's kernel.
+// TestUplinkVLAN: packets of a VLAN pass through an uplink, including large ones from a neighbour's kernel.
 func TestUplinkVLAN(t *testing.T) {
 	t.Run("between VPPs", func(t *testing.T) {
 		one, two := uplinkRigs(t)
@@ -98,7 +98,7 @@ func TestUplinkVLAN(t *testing.T) {
 		up, b := r.veth("u"), r.tap("b", "gso")
 		r.endpoint(up, contiv.CONTIV_ROLE_API_UPLINK)
 		r.offloads(up, "on")
-		r.reach(up, b.v4) // so that VPP's own hardware address is known
+		r.reach(up, b.v4) // so that VPP's own hardware address is resolved
 		r.cli("create sub-interfaces %s 1", up.device)
 		r.cli("set interface state %s.1 up", up.device)
 		r.cli("set interface ip address %s.1 10.1.77.1/24", up.device)
@@ -112,7 +112,8 @@ func TestUplinkVLAN(t *testing.T) {
 	})
 }
 
-// TestUplinkMixed: the neighbour is a VPP without the plugin, as during an upgrade: it takes no large packets, so it is sent none, and data move.
+// TestUplinkMixed: the neighbour is a VPP without the plugin, as during an upgrade. It does not accept large packets, so it gets none, and
+// data transfers work.
 func TestUplinkMixed(t *testing.T) {
 	for _, mode := range []string{"plain", "VXLAN over IPv4", "VXLAN over IPv6"} {
 		t.Run(mode, func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestUplinkMixed(t *testing.T) {
 	}
 }
 
-// takeUplink makes the uplink the plugin's, or not.
+// takeUplink makes the interface an uplink of the plugin, or removes it.
 func (r *rig) takeUplink(is bool) {
 	r.Helper()
 	if up := r.index("host-u0"); is {

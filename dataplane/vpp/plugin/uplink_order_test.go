@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/forge"
 )
 
-// TestUplinkOrder: large and short packets of one connection leave VPP in the order in which they came, from the uplink to a TAP, and from a TAP to the uplink. VPP
-// stands still while they come, so that all of them wait in its rings.
+// TestUplinkOrder: large and short packets of one connection leave VPP in the order in which they arrived, from the uplink to a TAP, and
+// from a TAP to the uplink. VPP is paused while they arrive, so that all of them wait in its rings.
 func TestUplinkOrder(t *testing.T) {
 	t.Run("in", func(t *testing.T) {
 		r := offloadRig(t, "")
@@ -32,7 +32,7 @@ func TestUplinkOrder(t *testing.T) {
 		a, b := one.tap("a", "gso"), two.tap("b", "gso")
 		one.joinOver("plain", 1, 2)
 		two.joinOver("plain", 2, 1)
-		one.carrySome(a, b) // so that the neighbour is known to take large packets
+		one.carrySome(a, b) // so that the neighbour is known to accept large packets
 		for _, ip6 := range []bool{false, true} {
 			one.inOrder(two, a, b, order{ip6: ip6})
 		}
@@ -40,17 +40,17 @@ func TestUplinkOrder(t *testing.T) {
 }
 
 const (
-	pairs   = 60 // of a large packet and a short one: fewer than a TAP's ring has places
+	pairs   = 60 // pairs of a large and a short packet: fewer than a TAP's ring has places
 	between = 10000
 )
 
-// order says which packets are sent.
+// order describes the packets to send.
 type order struct {
 	ip6   bool
 	vlans int
 }
 
-// inOrder sends large and short packets in turns while VPP stands still; other is the VPP that they leave.
+// inOrder sends large and short packets alternately while VPP is paused; other is the VPP that sends them on to the receiver.
 func (r *rig) inOrder(other *rig, from, to *port, w order) {
 	r.Helper()
 	src, dst := from.v4, to.v4
@@ -97,10 +97,10 @@ func (r *rig) inOrder(other *rig, from, to *port, w order) {
 	}
 }
 
-// seqAt is where a TCP packet without options has its sequence number.
+// seqAt returns the offset of the sequence number in a TCP packet without options.
 func seqAt(ip6 bool) int { return map[bool]int{false: 38, true: 58}[ip6] }
 
-// listen reports the sequence numbers of the forged packets that come to a pod.
+// listen reports the sequence numbers of the forged packets that a pod receives.
 func listen(r *rig, p *port) <-chan int {
 	r.Helper()
 	var fd int

@@ -17,8 +17,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestUplink: large packets cross from one VPP to another without being cut, with and without VXLAN, over IPv4 and IPv6. Every byte
-// arrives, and VPP's own rings get none of them.
+// TestUplink: large packets pass from one VPP to another without segmentation, with and without VXLAN, over IPv4 and IPv6. Every byte
+// arrives, and VPP's own rings get none of the packets.
 func TestUplink(t *testing.T) {
 	for _, mode := range []string{"plain", "VXLAN over IPv4", "VXLAN over IPv6"} {
 		t.Run(mode, func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestUplink(t *testing.T) {
 	}
 }
 
-// TestUplinkTaken: an interface that is not an uplink any more has none of the plugin's sockets: VPP's own ring gets everything, and its neighbour
-// sends no large packets any more. As an uplink again it has them again.
+// TestUplinkTaken: an interface that is no longer an uplink has no sockets of the plugin: VPP's own ring receives everything, and the
+// neighbour sends no more large packets. When it becomes an uplink again, large packets pass again.
 func TestUplinkTaken(t *testing.T) {
 	one, two := uplinkRigs(t)
 	a, b := one.tap("a", "gso"), two.tap("b", "gso")
@@ -61,7 +61,7 @@ func TestUplinkTaken(t *testing.T) {
 			t.Errorf("round %d: %d large packets by the uplink before, %d afterwards", n, before, taken())
 		}
 		if is {
-			one.eventually("large packets pass", func() bool { // the neighbour is asked once a second
+			one.eventually("large packets pass", func() bool { // the neighbour is queried once per second
 				one.carrySome(a, b)
 				return taken() > before
 			})
@@ -69,7 +69,7 @@ func TestUplinkTaken(t *testing.T) {
 	}
 }
 
-// offloads turns on or off what the kernel of a pod leaves to its device.
+// offloads turns the offloads of a pod's kernel to its device on or off.
 func (r *rig) offloads(p *port, value string) {
 	r.Helper()
 	for _, feature := range []string{"tx", "tso", "gso", "tx-udp-segmentation"} {
@@ -79,7 +79,7 @@ func (r *rig) offloads(p *port, value string) {
 	}
 }
 
-// carrySome moves less data than carry.
+// carrySome transfers less data than carry.
 func (r *rig) carrySome(a, to *port) {
 	r.Helper()
 	r.carryLoads(a, to, bulk.Load{Up: 1, Length: 8 << 20}, bulk.Load{Up: 2, Down: 2, Length: 2 << 20})
@@ -97,7 +97,8 @@ func uplinkRigs(t *testing.T) (one, two *rig) {
 	return uplinkRigsOf(t, uplinkOptions{})
 }
 
-// uplinkRigsOf are two VPPs, each in a namespace with one end of a VETH, which is its uplink. The MTU has room for a tunnel around packets of pods.
+// uplinkRigsOf returns two VPPs, each in a namespace with one end of a VETH, which is its uplink. The MTU has room for a tunnel header
+// around packets of pods.
 func uplinkRigsOf(t *testing.T, o uplinkOptions) (one, two *rig) {
 	t.Helper()
 	const mtu = 1600
@@ -142,10 +143,10 @@ func uplinkRigsOf(t *testing.T, o uplinkOptions) (one, two *rig) {
 	return one, two
 }
 
-// number is 1 or 2.
+// number returns 1 or 2.
 func (r *rig) number() int { return map[bool]int{true: 1, false: 2}[r.pods < 10] }
 
-// joinOver gives a rig the way to the pods of the other one, by the uplink itself or by VXLAN.
+// joinOver gives a rig the path to the pods of the other rig, through the uplink itself or through VXLAN.
 func (r *rig) joinOver(mode string, own, other int) {
 	r.Helper()
 	v4, v6 := "10.2.0.%d", "fd00:2::%d"
@@ -155,7 +156,7 @@ func (r *rig) joinOver(mode string, own, other int) {
 			ends = fmt.Sprintf("src fd00:2::%d dst fd00:2::%d", own, other)
 		}
 		r.cli("create vxlan tunnel %s vni 5", ends)
-		r.cli("create loopback interface mac 02:00:00:00:00:0%d", own) // else both have the same
+		r.cli("create loopback interface mac 02:00:00:00:00:0%d", own) // otherwise both have the same address
 		for _, command := range []string{"l2 bridge loop0 1 bvi", "l2 bridge vxlan_tunnel0 1", fmt.Sprintf("ip address loop0 10.3.0.%d/24", own),
 			fmt.Sprintf("ip address loop0 fd00:3::%d/64", own), "state loop0 up", "state vxlan_tunnel0 up"} {
 			r.cli("set interface %s", command)
@@ -165,7 +166,7 @@ func (r *rig) joinOver(mode string, own, other int) {
 	r.routeOver(v4, v6, other)
 }
 
-// routeOver gives a rig the routes to the pods of the other one, by the other's addresses.
+// routeOver gives a rig the routes to the pods of the other rig, via the other's addresses.
 func (r *rig) routeOver(v4, v6 string, other int) {
 	r.Helper()
 	for n := range 2 {

@@ -7,5 +7,6 @@ import (
 	"contiv.dev/vswitch/test/testbed/ownns"
 )
 
-// A pool takes the devices that it finds for those of the agent before.
+// A pool takes over the devices that it finds, as if the previous agent had
+// made them.
 func TestMain(m *testing.M) { os.Exit(ownns.Run(m, "cvpool")) }

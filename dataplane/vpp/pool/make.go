@@ -24,11 +24,12 @@ import (
 )
 
 const (
-	tapPrefix = "cvp-" // of the Linux devices of the pool's TAPs
+	tapPrefix = "cvp-" // prefix of the Linux devices of the pool's TAPs
 	all       = interface_types.InterfaceIndex(^uint32(0))
 )
 
-// tag reports what an interface of the pool is, so that one made for another configuration is recognised.
+// tag returns the tag of the pool's interfaces. It contains their configuration, so that one made for another
+// configuration is recognised.
 func (p *Pool) tag() string {
 	if p.cfg.Veths != nil {
 		r := p.cfg.AfPacket
@@ -38,14 +39,14 @@ func (p *Pool) tag() string {
 	return fmt.Sprintf("%stap:%d:%d:%t:%t", kit.PoolTagPrefix, t.RxRing, t.TxRing, t.Tunnel, t.GSO)
 }
 
-// call makes one request. The replies' own types are of no interest here.
+// call makes one request. Most callers do not need the type of the reply.
 func (p *Pool) call(ctx context.Context, req api.Message) (reply api.Message, err error) {
 	p.lane.Request(req, func(r api.Message, e error) { reply, err = r, e })
 	p.lane.Flush(ctx)
 	return reply, err
 }
 
-// add makes one interface and says how long VPP was busy with it.
+// add makes one interface and returns how long VPP was busy with it.
 func (p *Pool) add(ctx context.Context, session uint64) (time.Duration, error) {
 	start := time.Now()
 	i, err := p.make(ctx)
@@ -79,8 +80,8 @@ func (p *Pool) make(ctx context.Context) (item, error) {
 	return i, nil
 }
 
-// freeDevice is the name of a device that a VPP which is gone has left, or else a new one. TAPs are persistent, so the
-// pool's devices outlive VPP.
+// freeDevice returns the name of a device that a previous VPP process has left, or else a new name. TAPs are
+// persistent, so the pool's devices outlive VPP.
 func (p *Pool) freeDevice(ctx context.Context) (string, error) {
 	devices, err := net.Interfaces()
 	if err != nil {
@@ -134,7 +135,7 @@ func (p *Pool) makeAfPacket(ctx context.Context) (item, error) {
 	return i, nil
 }
 
-// freePair is a pair that has no interface yet, or a new one.
+// freePair returns a pair that has no interface yet, or a new one.
 func (p *Pool) freePair() (Veth, error) {
 	pairs, err := p.cfg.Veths.List()
 	if err != nil {
@@ -165,7 +166,7 @@ func (p *Pool) delete(ctx context.Context, i item) error {
 	return err
 }
 
-// remove removes an interface from VPP. The device of a TAP goes with it.
+// remove removes an interface from VPP. The device of a TAP is removed with it.
 func (p *Pool) remove(ctx context.Context, i item) error {
 	if p.cfg.Veths != nil {
 		return p.deleteAfPacket(ctx, i.dev)
@@ -188,7 +189,7 @@ func (p *Pool) deleteAfPacket(ctx context.Context, dev string) error {
 	return nil
 }
 
-// found is an interface in VPP with a tag of the pool's.
+// found is an interface in VPP with one of the pool's tags.
 type found struct {
 	index      uint32
 	tag        string
@@ -196,7 +197,7 @@ type found struct {
 	hostDevice string // of an af_packet interface
 }
 
-// adopt finds what VPP has of the pool. What was made for another configuration is deleted.
+// adopt finds the pool's interfaces in VPP. Interfaces made for another configuration are deleted.
 func (p *Pool) adopt(ctx context.Context, session uint64) error {
 	list, err := p.find(ctx)
 	if err != nil {
@@ -224,7 +225,7 @@ func (p *Pool) adopt(ctx context.Context, session uint64) error {
 			ready = append(ready, item{index: f.index, dev: f.tap.HostIfName})
 		case waiting:
 			ready = append(ready, item{index: f.index, dev: v.Host, pod: v.Pod})
-		default: // its pair was taken, and it not claimed yet
+		default: // the pair was taken, and its interface not claimed yet
 			taken[f.hostDevice] = takenItem{item{index: f.index, dev: f.hostDevice}, time.Now()}
 		}
 	}

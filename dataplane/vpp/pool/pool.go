@@ -12,21 +12,21 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 )
 
-// Config of a pool.
+// Config configures a pool.
 type Config struct {
 	// Size is the number of interfaces to keep ready. 0: none.
 	Size int
-	// Tap is what the TAPs are like.
+	// Tap is the specification of the TAPs.
 	Tap iface.TapSpec
-	// Veths makes pairs of devices. With it the pool has pairs and af_packet interfaces, without it TAPs.
+	// Veths makes pairs of devices. If set, the pool has pairs and af_packet interfaces, otherwise TAPs.
 	Veths Veths
-	// AfPacket sizes the rings of af_packet interfaces; vpp.DefaultAfPacketRings when zero.
+	// AfPacket sizes the rings of af_packet interfaces; zero means iface.DefaultAfPacketRings.
 	AfPacket iface.AfPacketRings
-	// Busy reports whether a transaction is under way. Optional.
+	// Busy reports whether a transaction is running. Optional.
 	Busy func() bool
-	// Quiet is the time without a claim before the pool is filled again; default 300 ms. Pods tend to come together.
+	// Quiet is the time without a claim before the pool is refilled; default 300 ms. Pods are often added in bursts.
 	Quiet time.Duration
-	// Pace is the least time between two interfaces; default 50 ms.
+	// Pace is the minimum time between making two interfaces; default 50 ms.
 	Pace time.Duration
 	// Unclaimed is how long a pair may be taken without its af_packet interface being claimed; default 1 min.
 	Unclaimed time.Duration
@@ -36,17 +36,17 @@ type Config struct {
 // Veth is a pair of devices in VPP's network namespace.
 type Veth struct{ Pod, Host string }
 
-// Veths makes pairs.
+// Veths lists, makes and deletes pairs.
 type Veths interface {
-	// List gives the pairs that were made and not taken yet.
+	// List returns the pairs that were made and not taken yet.
 	List() ([]Veth, error)
 	// Make makes a pair: host end up, offloads set as for a pod.
 	Make() (Veth, error)
-	// Delete removes a pair; removing what is gone succeeds.
+	// Delete removes a pair; it succeeds if the pair is already gone.
 	Delete(Veth) error
 }
 
-// Pool hands out interfaces. It is a vpp.Pool and a netlink.VethPool; its methods may be called from any goroutine.
+// Pool hands out interfaces. It implements iface.Pool and links.VethPool; its methods may be called from any goroutine.
 type Pool struct {
 	cfg  Config
 	conn *conn.Conn
@@ -54,18 +54,18 @@ type Pool struct {
 	wake chan struct{}
 	log  *slog.Logger
 
-	failures int // in a row; of the goroutine that runs Run
+	failures int // consecutive; used only by the goroutine that runs Run
 
 	mu      sync.Mutex
-	session uint64 // in which ready and taken were true
+	session uint64 // session for which ready and taken are valid
 	ready   []item
 	taken   map[string]takenItem // af_packet interfaces by host device
-	claimed time.Time            // the last time
+	claimed time.Time            // time of the last claim
 }
 
 type item struct {
 	index uint32
-	dev   string // in Linux: of a TAP, or the host end
+	dev   string // Linux device: of a TAP, or the host end
 	pod   string // the pod end of a pair
 }
 
@@ -76,7 +76,7 @@ type takenItem struct {
 
 var _ iface.Pool = (*Pool)(nil)
 
-// New is an empty pool. It is filled while Run runs.
+// New returns an empty pool. Run fills it.
 func New(c *conn.Conn, cfg Config) *Pool {
 	def := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
@@ -108,17 +108,17 @@ func (p *Pool) nudge() {
 	}
 }
 
-// Ready is the number of interfaces that are ready.
+// Ready returns the number of interfaces that are ready.
 func (p *Pool) Ready() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.ready)
 }
 
-// Size is how many interfaces are kept ready.
+// Size returns how many interfaces are kept ready.
 func (p *Pool) Size() int { return p.cfg.Size }
 
-// ClaimTap hands out a TAP if the pool has some like that.
+// ClaimTap hands out a TAP if the pool has one with this specification.
 func (p *Pool) ClaimTap(spec iface.TapSpec) (swIfIndex uint32, hostDev string, ok bool) {
 	if p.cfg.Veths != nil || spec.Normal() != p.cfg.Tap {
 		return 0, "", false
@@ -127,8 +127,8 @@ func (p *Pool) ClaimTap(spec iface.TapSpec) (swIfIndex uint32, hostDev string, o
 	return i.index, i.dev, ok
 }
 
-// TakeVeth hands out a pair whose host end VPP is attached to. The caller that takes it makes the interface of it next, which ClaimAfPacket
-// hands out.
+// TakeVeth hands out a pair whose host end already has an af_packet interface. The af_packet kind then gets that interface from
+// ClaimAfPacket.
 func (p *Pool) TakeVeth() (podEnd, hostEnd string, ok bool) {
 	if p.cfg.Veths == nil {
 		return "", "", false
@@ -166,7 +166,7 @@ func (p *Pool) take() (item, bool) {
 	return i, true
 }
 
-// currentLocked reports whether the pool's data is still true: VPP may just have been restarted.
+// currentLocked reports whether the pool's data is still valid: VPP may just have been restarted. The caller holds mu.
 func (p *Pool) currentLocked() bool {
 	s := p.conn.State()
 	return s.Connected() && s.Session == p.session
@@ -180,7 +180,7 @@ func (p *Pool) Run(ctx context.Context) error {
 			p.sleep(ctx, p.backOff(ctx, err), nil)
 			continue
 		}
-		// A claim does not shorten the time in wait.
+		// A claim must not shorten wait.
 		var wake <-chan struct{}
 		if wait == idle {
 			wake = p.wake
@@ -195,7 +195,7 @@ const (
 	maxBackOff = time.Minute
 )
 
-// step does one thing, if there is any to do, and says when to look again.
+// step does one piece of work, if there is any, and returns when to check again.
 func (p *Pool) step(ctx context.Context) (time.Duration, error) {
 	s := p.conn.State()
 	if !s.Connected() {
@@ -234,7 +234,7 @@ func (p *Pool) failuresEnd(err error) {
 	}
 }
 
-// quiet is how long to leave VPP to others.
+// quiet returns how long the pool must leave VPP to other work.
 func (p *Pool) quiet() time.Duration {
 	if p.cfg.Busy != nil && p.cfg.Busy() {
 		return p.cfg.Pace
@@ -244,7 +244,7 @@ func (p *Pool) quiet() time.Duration {
 	return p.cfg.Quiet - time.Since(p.claimed)
 }
 
-// unclaimed is an af_packet interface whose pair was taken, and which nothing uses.
+// unclaimed returns an af_packet interface whose pair was taken, and which was not claimed in time.
 func (p *Pool) unclaimed() (takenItem, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,7 +276,7 @@ func (p *Pool) put(session uint64, i item) {
 	}
 }
 
-// backOff logs the first failure of a row and says how long to wait.
+// backOff logs the first of consecutive failures and returns how long to wait.
 func (p *Pool) backOff(ctx context.Context, err error) time.Duration {
 	if ctx.Err() != nil || errors.Is(err, conn.ErrDisconnected) {
 		return p.cfg.Pace
@@ -298,7 +298,7 @@ func (p *Pool) sleep(ctx context.Context, d time.Duration, wake <-chan struct{})
 	}
 }
 
-// Clean deletes everything of the pool, in VPP and in Linux. It is for an agent that goes for good, after Run has ended.
+// Clean deletes all interfaces and devices of the pool, in VPP and in Linux. It is for an agent that is uninstalled, after Run has ended.
 func (p *Pool) Clean(ctx context.Context) error {
 	if err := p.adopt(ctx, p.conn.State().Session); err != nil {
 		return fmt.Errorf("find the pool's interfaces in VPP: %w", err)

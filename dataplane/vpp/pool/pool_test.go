@@ -146,7 +146,7 @@ func TestTaps(t *testing.T) {
 	if n := a.sent("tap_create_v3") - made; n != 1 {
 		t.Errorf("%d TAPs were made for one that was taken", n)
 	}
-	// what is not as the pool has them is made
+	// an interface that differs from those of the pool is made
 	special := tap("pod-2")
 	special.GetTap().RxRingSize = 1024
 	took = a.commit(txn.Update, special)
@@ -170,7 +170,7 @@ func TestTaps(t *testing.T) {
 		t.Errorf("the restarted agent wrote %d times", n)
 	}
 
-	// a restarted VPP gets them again, on the devices that are left
+	// a restarted VPP gets them again, on the remaining devices
 	before := len(devices(t, tapPrefix))
 	if err := v.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestTaps(t *testing.T) {
 	if _, _, ok := b.pool.ClaimTap(iface.TapSpec{}); ok && b.pool.Ready() == 3 {
 		t.Error("the pool hands out what a VPP had that is gone")
 	}
-	b.await("pool made anew", func() bool { return b.pool.Ready() == 3 })
+	b.await("pool filled again", func() bool { return b.pool.Ready() == 3 })
 	if after := len(devices(t, tapPrefix)); after > before+1 {
 		t.Errorf("%d devices became %d", before, after)
 	}
@@ -232,7 +232,7 @@ func (p *pairs) Delete(v Veth) error {
 	return nil
 }
 
-// mark is what taking a pair does.
+// mark records that a pair was taken.
 func (p *pairs) mark(host string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,7 +269,7 @@ func TestAfPackets(t *testing.T) {
 	}
 	a.await("full pool again", full)
 
-	// a pair that is taken for nothing
+	// a pair that is taken and never used
 	_, host, _ = a.pool.TakeVeth()
 	veths.mark(host)
 	a.await("end of the unclaimed interface", func() bool {
@@ -293,7 +293,7 @@ func TestAfPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await("new session", func() bool { s := b.conn.State(); return s.Connected() && s.Session > 1 })
-	b.await("pool made anew", func() bool { return b.pool.Ready() == 2 })
+	b.await("pool filled again", func() bool { return b.pool.Ready() == 2 })
 	if veths.n != pairsBefore {
 		t.Errorf("%d new pairs were made", veths.n-pairsBefore)
 	}

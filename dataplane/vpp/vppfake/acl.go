@@ -13,7 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// aclState is the plugin acl: lists of rules, and which of them are on which interface.
+// aclState is the state of the plugin acl: the lists of rules, and the lists of each interface.
 type aclState struct {
 	lists  map[uint32]*aclList
 	free   []uint32 // indices; the one freed last is used first
@@ -56,7 +56,7 @@ func registerACL(t *table) {
 	})
 }
 
-// aclSessions is how many sessions startup.conf allows.
+// aclSessions returns the number of sessions that startup.conf allows.
 func (c Config) aclSessions() uint64 {
 	if c.ACLSessions == 0 {
 		return 1024
@@ -89,7 +89,7 @@ func aclAddReplace(c *call, q *acl.ACLAddReplace) *acl.ACLAddReplaceReply {
 	return &acl.ACLAddReplaceReply{ACLIndex: id}
 }
 
-// aclPrefix is a prefix as VPP gives it back: only what belongs to its family is kept.
+// aclPrefix returns a prefix as VPP returns it: only the bytes of its family are kept.
 func aclPrefix(p ip_types.Prefix) ip_types.Prefix {
 	return ip_types.Prefix{Address: apiAddress(netAddr(p.Address)), Len: p.Len}
 }
@@ -145,7 +145,8 @@ func aclDelete(c *call, q *acl.ACLDel) *acl.ACLDelReply {
 	return &acl.ACLDelReply{}
 }
 
-// aclSetList: for an ACL that is there twice VPP's answer is 1 or an error, by the direction, and the other direction is done.
+// aclSetList sets the ACLs of an interface. For an ACL that is listed twice VPP returns 1 or an error, depending on the direction, and applies
+// the other direction.
 func aclSetList(c *call, q *acl.ACLInterfaceSetACLList) *acl.ACLInterfaceSetACLListReply {
 	if c.iface(q.SwIfIndex) == nil {
 		return &acl.ACLInterfaceSetACLListReply{Retval: rvInvalidSwIfIndex}
@@ -176,7 +177,8 @@ func (st *state) dropACLs(i *iface) {
 	delete(st.acl.out, i.index)
 }
 
-// aclLets reports whether the ACLs that an interface has for one direction let a packet through; none of them does what no rule matches.
+// aclLets reports whether the ACLs of an interface for one direction allow a packet. Without ACLs every packet is allowed; a packet that
+// matches no rule is dropped.
 func (w *walk) aclLets(ids []uint32, i *iface, p *Packet) bool {
 	if len(ids) == 0 {
 		return true
@@ -228,7 +230,7 @@ func aclMatches(r acl_types.ACLRule, p *Packet) bool {
 	return p.Proto != ProtoTCP || p.tcpFlags()&r.TCPFlagsMask == r.TCPFlagsValue
 }
 
-// icmpType is that of an error, of an echo request, or its reply.
+// icmpType returns the type of an ICMP error, an echo request, or an echo reply.
 func (p *Packet) icmpType() uint16 {
 	switch {
 	case p.Error != nil:

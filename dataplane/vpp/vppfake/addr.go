@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// Families index what VPP keeps once per IP version.
+// Families are the indices of the state that VPP keeps once per IP version.
 const (
 	ip4 = 0
 	ip6 = 1
@@ -29,7 +29,7 @@ func familyOf(isIP6 bool) int {
 	return ip4
 }
 
-// unspecified is the zero address of a family.
+// unspecified returns the zero address of a family.
 func unspecified(family int) netip.Addr {
 	if family == ip6 {
 		return netip.IPv6Unspecified()

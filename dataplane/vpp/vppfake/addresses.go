@@ -10,15 +10,15 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 )
 
-// ipPort is what an interface has in one family.
+// ipPort is the state of an interface in one family.
 type ipPort struct {
 	table    *fib
 	addrs    []netip.Prefix       // with host bits, in the order they were added
-	prefixes map[netip.Prefix]int // connected prefixes whose routes are in the table, by number of addresses
-	toggled  bool                 // by sw_interface_ip4_enable_disable, whose effect walks do not model
+	prefixes map[netip.Prefix]int // connected prefixes whose routes are in the table, with the number of their addresses
+	toggled  bool                 // set by sw_interface_ip4_enable_disable, whose effect walks do not model
 }
 
-// ip6Link is the IPv6 link of an interface: it exists while a user holds it.
+// ip6Link is the IPv6 link of an interface. It exists while it has at least one user.
 type ip6Link struct {
 	locks int
 	local netip.Addr
@@ -65,7 +65,7 @@ func addDelAddress(c *call, q *interfaces_api.SwInterfaceAddDelAddress) *interfa
 	return &interfaces_api.SwInterfaceAddDelAddressReply{Retval: rv}
 }
 
-// linkLocalAddress is what VPP does with fe80::/10 among the interface addresses: it becomes the link's own.
+// linkLocalAddress handles an interface address in fe80::/10 as VPP does: it becomes the link's own address.
 func (st *state) linkLocalAddress(i *iface, addr netip.Addr, bits int, add bool) int32 {
 	switch {
 	case bits != 128:
@@ -115,7 +115,7 @@ func (st *state) addAddress(i *iface, addr netip.Addr, bits int) int32 {
 	return 0
 }
 
-// delAddress deletes by address: VPP does not compare the length. With a wrong one the connected prefix stays behind.
+// delAddress deletes by address: VPP does not compare the length. With a wrong length the connected prefix is left behind.
 func (st *state) delAddress(i *iface, addr netip.Addr, bits int) int32 {
 	port := &i.ip[family(addr)]
 	n := slices.IndexFunc(port.addrs, func(p netip.Prefix) bool { return p.Addr() == addr })
@@ -143,7 +143,7 @@ func (st *state) dropAddresses(i *iface) {
 	}
 }
 
-// addresses are those an interface answers to: its own or, unnumbered, its lender's.
+// addresses returns the addresses of an interface: its own or, if it is unnumbered, its lender's.
 func (st *state) addresses(i *iface, fam int) []netip.Prefix {
 	if i.unnumbered == none {
 		return i.ip[fam].addrs
@@ -154,7 +154,7 @@ func (st *state) addresses(i *iface, fam int) []netip.Prefix {
 	return nil
 }
 
-// adminRoutes puts the routes of an interface's addresses in or takes them out, as the interface goes up or down.
+// adminRoutes adds or removes the routes of an interface's addresses when the interface is set up or down.
 func (st *state) adminRoutes(i *iface) {
 	for fam := range i.ip {
 		for _, p := range i.ip[fam].addrs {
@@ -171,7 +171,7 @@ func viaInterface(i *iface, fam int, nh netip.Addr) path {
 	return path{proto: fib_types.FibPathNhProto(fam), nh: nh, ifc: i, ifx: i.index, weight: 1}
 }
 
-// addConnected puts in the routes of one address: itself, its prefix, and for IPv4 the ends of the prefix.
+// addConnected adds the routes of one address: the address itself, its prefix, and for IPv4 the first and last address of the prefix.
 func (st *state) addConnected(i *iface, p netip.Prefix) {
 	fam := family(p.Addr())
 	port := &i.ip[fam]
@@ -208,7 +208,7 @@ func (st *state) addConnected(i *iface, p netip.Prefix) {
 	}
 }
 
-// delConnected takes the routes of one address out.
+// delConnected removes the routes of one address.
 func (st *state) delConnected(i *iface, p netip.Prefix) {
 	port := &i.ip[family(p.Addr())]
 	port.table.unset(hostPrefix(p.Addr()), srcInterface)
@@ -234,14 +234,14 @@ func (st *state) delConnected(i *iface, p netip.Prefix) {
 
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// otherEnd is the other address of a /31.
+// otherEnd returns the other address of a /31.
 func otherEnd(p netip.Prefix) netip.Addr {
 	b := p.Addr().As4()
 	b[3] ^= 1
 	return netip.AddrFrom4(b)
 }
 
-// lastAddr is the broadcast address of an IPv4 prefix.
+// lastAddr returns the broadcast address of an IPv4 prefix.
 func lastAddr(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().As4()
 	for n := p.Bits(); n < 32; n++ {
@@ -262,7 +262,8 @@ func dumpAddresses(c *call, q *ip.IPAddressDump, send func(*ip.IPAddressDetails)
 	}
 }
 
-// setUnnumbered: the message's names are exchanged; UnnumberedSwIfIndex borrows the addresses of SwIfIndex.
+// setUnnumbered makes one interface borrow the addresses of another. The message's field names are exchanged: UnnumberedSwIfIndex borrows the
+// addresses of SwIfIndex.
 func setUnnumbered(c *call, q *interfaces_api.SwInterfaceSetUnnumbered) *interfaces_api.SwInterfaceSetUnnumberedReply {
 	borrower, lender := c.iface(q.UnnumberedSwIfIndex), c.iface(q.SwIfIndex)
 	var rv int32
@@ -304,7 +305,7 @@ func ip4EnableDisable(c *call, q *ip.SwInterfaceIP4EnableDisable) *ip.SwInterfac
 	return &ip.SwInterfaceIP4EnableDisableReply{}
 }
 
-// enable6 takes a lock on the IPv6 link; the first one makes it.
+// enable6 adds a lock to the IPv6 link; the first lock creates the link.
 func (st *state) enable6(i *iface) int32 {
 	i.link6.locks++
 	if i.link6.locks > 1 {
@@ -334,7 +335,7 @@ func (st *state) setLocal(i *iface, addr netip.Addr) int32 {
 	return 0
 }
 
-// linkLocalOf is the EUI-64 address of a MAC.
+// linkLocalOf returns the EUI-64 address of a MAC.
 func linkLocalOf(m mac) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
 }

@@ -47,7 +47,7 @@ func dumpBridgeARP(c *call, q *l2.BdIPMacDump, send func(*l2.BdIPMacDetails)) {
 	}
 }
 
-// terminates: the bridge domain answers this packet itself, which walks do not model.
+// terminates reports whether the bridge domain answers this packet itself, which walks do not model.
 func (b *bridge) terminates(p Packet) bool {
 	if !b.has(featArpTerm) || p.ARP == nil || p.ARP.Reply {
 		return false

@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// rawClient speaks the socket protocol without govpp, whose client is the bottleneck of any comparison.
+// rawClient implements the socket protocol without govpp, whose client is the bottleneck of any comparison.
 type rawClient struct {
 	conn  net.Conn
 	r     *bufio.Reader
@@ -59,7 +59,7 @@ func frame(msg []byte) []byte {
 	return append(b, msg...)
 }
 
-// encode is the request as a frame.
+// encode returns the request as a frame.
 func (c *rawClient) encode(tb testing.TB, m api.Message, context uint32) []byte {
 	tb.Helper()
 	msg, err := codec.EncodeMsg(m, c.ids[m.GetMessageName()+"_"+m.GetCrcString()])
@@ -91,7 +91,7 @@ func benchRoute(n int) *ip.IPRouteAddDelV2 {
 	return q
 }
 
-// BenchmarkRouteAdd is the fake's own speed: routes added over the socket, pipelined.
+// BenchmarkRouteAdd measures the speed of the fake alone: routes added over the socket, pipelined.
 func BenchmarkRouteAdd(b *testing.B) {
 	f := startFake(b, vppfake.Config{})
 	c := dialRaw(b, f.Socket())
@@ -113,7 +113,7 @@ func BenchmarkRouteAdd(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "routes/s")
 }
 
-// BenchmarkRouteAddStream is the same through a govpp stream.
+// BenchmarkRouteAddStream measures the same through a govpp stream.
 func BenchmarkRouteAddStream(b *testing.B) {
 	f := startFake(b, vppfake.Config{})
 	conn := dial(b, f.Socket())

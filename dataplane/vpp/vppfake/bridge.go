@@ -8,15 +8,15 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 )
 
-// l2State is what VPP keeps for layer 2.
+// l2State is the layer 2 state of VPP.
 type l2State struct {
 	bds     map[uint32]*bridge // by id
-	indices pool               // VPP keys the MAC table by the domain's index, which the next domain gets
+	indices pool               // VPP keys the MAC table by the domain's index, which the next domain reuses
 	fib     map[macKey]macEntry
 	bvis    pool
-	// rewrites are those of VLAN tags, by the index of the interface.
+	// rewrites holds the VLAN tag rewriting by the index of the interface.
 	rewrites map[uint32]tagRewrite
-	seed     uint32 // of the ids VPP makes up
+	seed     uint32 // of the ids that VPP generates
 }
 
 // bridge is one bridge domain.
@@ -41,7 +41,7 @@ const (
 	featLearn   = 1 << 9
 )
 
-// macKey and macEntry are a row of the MAC table. It outlives the port, the interface and the domain.
+// macKey and macEntry form a row of the MAC table. The row stays when the port, the interface or the domain is deleted.
 type macKey struct {
 	bd  uint32 // index
 	mac mac
@@ -53,12 +53,12 @@ type macEntry struct {
 	learned             bool // by a packet walk, not reported by the API
 }
 
-// l2Port is the layer 2 side of an interface; the zero value is layer 3.
+// l2Port is the layer 2 side of an interface; the zero value means layer 3.
 type l2Port struct {
 	bd    *bridge
 	shg   uint8
 	xconn bool
-	peer  uint32 // cross-connect's, by index
+	peer  uint32 // index of the other half of the cross-connect
 }
 
 const maxBridgeID = 1<<24 - 1
@@ -76,7 +76,7 @@ func (s *l2State) newBridge(id, features uint32) *bridge {
 	return b
 }
 
-// featFlags are the features that bridge_domain_add_del can switch.
+// featFlags holds the features that bridge_domain_add_del can switch.
 const featFlags = featFlood | featUuFlood | featForward | featLearn | featArpTerm | featArpUfwd
 
 func registerBridges(t *table) {
@@ -216,7 +216,7 @@ func setL2Bridge(c *call, q *l2.SwInterfaceSetL2Bridge) *l2.SwInterfaceSetL2Brid
 	switch {
 	case q.BdID > maxBridgeID:
 		return &l2.SwInterfaceSetL2BridgeReply{Retval: rvBDTooBig}
-	case b == nil: // VPP makes the domain, with everything but ARP termination on
+	case b == nil: // VPP creates the domain, with all features except ARP termination
 		b = c.l2.newBridge(q.BdID, featFlood|featUuFlood|featForward|featLearn)
 	}
 	return &l2.SwInterfaceSetL2BridgeReply{Retval: c.join(i, b, q.PortType, q.Shg)}
@@ -227,7 +227,7 @@ func (st *state) join(i *iface, b *bridge, port l2.L2PortType, shg uint8) int32 
 	i.l2 = l2Port{bd: b}
 	switch {
 	case port == l2.L2_API_PORT_TYPE_BVI && b.bvi != nil:
-		return rvHasBVI // the interface is out of layer 3 all the same
+		return rvHasBVI // the interface is removed from layer 3 nevertheless
 	case port == l2.L2_API_PORT_TYPE_BVI:
 		b.bvi = i
 		b.insert(i)
@@ -242,8 +242,7 @@ func (st *state) join(i *iface, b *bridge, port l2.L2PortType, shg uint8) int32 
 	return 0
 }
 
-// floodRank orders the members of a domain as VPP does: the BVI, ports, tunnels, and last the loopbacks, which are not
-// flooded to.
+// floodRank orders the members of a domain as VPP does: the BVI, ports, tunnels, and last the loopbacks, which do not receive flooded frames.
 func (b *bridge) floodRank(i *iface) int {
 	switch {
 	case b.bvi == i:
@@ -267,7 +266,7 @@ func (b *bridge) insert(i *iface) {
 	b.members = slices.Insert(b.members, n, i)
 }
 
-// dropL2 takes an interface that is deleted out of layer 2. With one half of a cross-connect goes the other.
+// dropL2 removes a deleted interface from layer 2. If it is one half of a cross-connect, the other half is removed, too.
 func (st *state) dropL2(i *iface) {
 	if i.l2.xconn {
 		if peer := st.iface(interface_types.InterfaceIndex(i.l2.peer)); peer != nil {
@@ -279,13 +278,13 @@ func (st *state) dropL2(i *iface) {
 	}
 }
 
-// backToL3 puts an interface back into layer 3.
+// backToL3 returns an interface to layer 3.
 func (st *state) backToL3(i *iface) {
 	st.leaveL2(i)
 	delete(st.l2.rewrites, i.index)
 }
 
-// leaveL2 takes an interface out of its bridge domain or cross-connect, into another.
+// leaveL2 removes an interface from its bridge domain or cross-connect.
 func (st *state) leaveL2(i *iface) {
 	b := i.l2.bd
 	i.l2 = l2Port{}
@@ -303,7 +302,7 @@ func (st *state) leaveL2(i *iface) {
 	}
 }
 
-// moveBVI lets the MAC table follow when a BVI gets another MAC.
+// moveBVI updates the MAC table when a BVI gets another MAC.
 func (st *state) moveBVI(i *iface, m mac) {
 	if b := i.l2.bd; b != nil && b.bvi == i {
 		delete(st.l2.fib, macKey{b.index, i.hw.mac})
@@ -335,7 +334,7 @@ func dumpBridges(st *state, d *dumper) {
 	}
 }
 
-// dumpPort is the layer 2 and 3 side of an interface, for Fake.Dump.
+// dumpPort adds the layer 2 and 3 state of an interface to Fake.Dump.
 func (st *state) dumpPort(i *iface, d *dumper) {
 	switch b := i.l2.bd; {
 	case b != nil:

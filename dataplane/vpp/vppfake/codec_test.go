@@ -11,7 +11,7 @@ import (
 
 var be = binary.BigEndian
 
-// encode is the packet as bytes on a wire.
+// encode returns the packet as bytes on a wire.
 func encode(p vppfake.Packet) []byte {
 	b := append(append([]byte{}, p.EthDst[:]...), p.EthSrc[:]...)
 	for _, tag := range p.VLAN {
@@ -64,7 +64,7 @@ func encodeIP6(p vppfake.Packet) []byte {
 	b[7] = p.TTL
 	copy(b[8:], p.Src.AsSlice())
 	copy(b[24:], p.Dst.AsSlice())
-	next := 6 // where the type of the next header is
+	next := 6 // offset of the next header's type
 	for range p.Extensions {
 		b[next], next = 60, len(b)
 		b = append(b, 0, 0, 1, 4, 0, 0, 0, 0) // destination options: padding
@@ -85,14 +85,14 @@ func fragmentField(f *vppfake.Fragment, shift int, more uint16) uint16 {
 	return v
 }
 
-// inOrder gives a TCP header the numbers of a conversation in which each packet is in order: behind the SYN, the payload and the FIN is always the
-// same sequence number, which is what the other end acknowledges.
+// inOrder sets the numbers of a TCP header as in a conversation in which each packet is in order: after the SYN, the payload and the FIN the
+// sequence number is always the same, and this is the number that the peer acknowledges.
 func inOrder(b []byte, payload int) {
 	const behind = 78
 	flags, seq := b[13], behind-payload
 	switch {
 	case flags&vppfake.FlagSYN != 0:
-		seq = behind - 1 // its data are not acknowledged
+		seq = behind - 1 // its data is not acknowledged
 	case flags&vppfake.FlagFIN != 0:
 		seq--
 	}
@@ -159,7 +159,7 @@ func encodeL4(p vppfake.Packet) []byte {
 	return b
 }
 
-// checksumAt is where a protocol has its checksum, for those that cover addresses.
+// checksumAt returns the offset of the checksum of a protocol, for protocols whose checksum covers addresses.
 func checksumAt(proto uint8) int {
 	switch proto {
 	case vppfake.ProtoTCP:
@@ -172,7 +172,7 @@ func checksumAt(proto uint8) int {
 	return 0
 }
 
-// pseudoSum is the checksum over a transport's bytes and the addresses: 0 of a packet whose checksum is right.
+// pseudoSum returns the checksum over the bytes of a transport and the addresses: 0 for a packet with a correct checksum.
 func pseudoSum(p vppfake.Packet, b []byte) uint16 {
 	all := append(append(append([]byte{}, p.Src.AsSlice()...), p.Dst.AsSlice()...), 0, p.Proto)
 	all = append(be.AppendUint16(all, uint16(len(b))), b...)
@@ -196,7 +196,7 @@ func encodeND(d *vppfake.Discovery) []byte {
 	return b
 }
 
-// encodeError is an ICMP error.
+// encodeError encodes an ICMP error.
 func encodeError(p vppfake.Packet) []byte {
 	b := []byte{p.Error.Type, p.Error.Code, 0, 0, 0, 0, 0, 0}
 	inner := p.Error.Inner
@@ -210,7 +210,7 @@ func encodeError(p vppfake.Packet) []byte {
 	return b
 }
 
-// decodeError reads what an ICMP error is about.
+// decodeError decodes the packet inside an ICMP error.
 func decodeError(p *vppfake.Packet, b []byte) (err error) {
 	p.Error = &vppfake.ICMPError{Type: b[0], Code: b[1]}
 	inner := &p.Error.Inner
@@ -233,7 +233,7 @@ func sum(b []byte) uint16 {
 
 var errShort = errors.New("short frame")
 
-// decode reads what VPP sent.
+// decode decodes a packet that VPP sent.
 func decode(b []byte) (p vppfake.Packet, err error) {
 	defer func() {
 		if recover() != nil {
@@ -299,7 +299,7 @@ func decodeIP6(p *vppfake.Packet, b []byte) error {
 	return decodeL4(p, b)
 }
 
-// checkSums looks at the checksums of an IP packet. UDP may have none, and that of ICMP's errors is over what is there.
+// checkSums verifies the checksums of an IP packet. UDP may have none, and the checksum of an ICMP error covers the bytes that are present.
 func checkSums(p vppfake.Packet, b []byte) error {
 	header := 40 + 8*p.Extensions
 	if p.Dst.Is4() {
@@ -369,7 +369,7 @@ func decodeL4(p *vppfake.Packet, b []byte) error {
 	return nil
 }
 
-// isError: an ICMP message other than an echo.
+// isError reports whether the packet is an ICMP message other than an echo.
 func isError(b []byte, p vppfake.Packet) bool {
 	if p.Error != nil {
 		return true

@@ -12,9 +12,9 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// contivState is our own plugin (dataplane/vpp/plugin): what its API has set, and its connections. README.md there has the rules.
+// contivState is the state of our own plugin (dataplane/vpp/plugin): its configuration and its connections. The README there has the rules.
 type contivState struct {
-	config    contiv.ContivConfigSet // without zeros
+	config    contiv.ContivConfigSet // zeros replaced by defaults
 	max       int                    // connections per family
 	endpoints map[uint32]*contivEndpoint
 	networks  map[netip.Prefix]contiv.ContivClass
@@ -32,17 +32,17 @@ type contivRange struct {
 	prefix netip.Prefix
 }
 
-// contivPlace is what a frontend is found by; a whole address has neither protocol nor port.
+// contivPlace is the key of a frontend; the frontend of a whole address has neither protocol nor port.
 type contivPlace struct {
 	at    netip.AddrPort
 	proto uint8
 }
 
-// contivEndpoint is an interface that the plugin looks after.
+// contivEndpoint is an interface that the plugin manages.
 type contivEndpoint struct {
 	set              *contiv.ContivEndpointSet
 	addrs            map[netip.Addr]bool
-	answers          [2]*fib // by family: the table for clients behind a HOST that are not the host; nil: none
+	answers          [2]*fib // by family: the table for replies to clients behind a HOST other than the host itself; nil: none
 	connections      [2]int
 	spoofed, refused uint64
 }
@@ -52,12 +52,12 @@ type contivFrontend struct {
 	new uint64
 }
 
-// contivService is a set of backends in order; undefined ones are known by name only.
+// contivService is an ordered set of backends; for undefined ones only the name is stored.
 type contivService struct {
 	name     string
 	flags    contiv.ContivServiceFlags
 	backends []*contivBackend
-	emptying time.Time // since when its last backend is to leave; zero: it is not
+	emptying time.Time // time at which the removal of its last backend was requested; zero: it was not
 }
 
 type contivBackend struct {
@@ -85,7 +85,7 @@ func (c *contivState) start(connections int) {
 	c.conns.start()
 }
 
-// setConfig puts the defaults in place of zeros.
+// setConfig replaces zeros by the defaults.
 func (c *contivState) setConfig(q *contiv.ContivConfigSet) {
 	s := *q
 	for _, d := range []struct {
@@ -103,7 +103,7 @@ func (c *contivState) setConfig(q *contiv.ContivConfigSet) {
 	c.config = s
 }
 
-// registerContiv enters the messages if the plugin is loaded.
+// registerContiv registers the messages if the plugin is loaded.
 func (c Config) registerContiv(t *table) {
 	if !c.Plugin {
 		return
@@ -178,7 +178,7 @@ func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpo
 	return refuse(0)
 }
 
-// hold counts the endpoint's references to its table of answers, which stays as long as there are any.
+// hold adds n to the references that the endpoint has to its reply tables. A table exists as long as it has references.
 func (e *contivEndpoint) hold(n int) {
 	for _, t := range e.answers {
 		if t != nil {
@@ -199,7 +199,7 @@ func contivEndpointDel(c *call, q *contiv.ContivEndpointDel) *contiv.ContivEndpo
 	return &contiv.ContivEndpointDelReply{}
 }
 
-// dropEndpoint: its connections end.
+// dropEndpoint removes an endpoint and ends its connections.
 func (c *contivState) dropEndpoint(ifx uint32) {
 	if e := c.endpoints[ifx]; e != nil {
 		e.hold(-1)
@@ -225,7 +225,7 @@ func contivEndpointDump(c *call, _ *contiv.ContivEndpointDump, send func(*contiv
 	}
 }
 
-// contivAddr is an address that something can have.
+// contivAddr converts an address; ok is false if its family is invalid or the address is unspecified.
 func contivAddr(a ip_types.Address) (netip.Addr, bool) {
 	if a.Af > ip_types.ADDRESS_IP6 {
 		return netip.Addr{}, false
@@ -234,7 +234,7 @@ func contivAddr(a ip_types.Address) (netip.Addr, bool) {
 	return addr, !addr.IsUnspecified()
 }
 
-// contivPrefix is a prefix without bits behind its length.
+// contivPrefix converts a prefix; ok is false if it is invalid or has bits set behind its length.
 func contivPrefix(p ip_types.Prefix) (netip.Prefix, bool) {
 	if p.Address.Af > ip_types.ADDRESS_IP6 {
 		return netip.Prefix{}, false
@@ -265,7 +265,7 @@ func contivNetworkDump(c *call, _ *contiv.ContivNetworkDump, send func(*contiv.C
 	}
 }
 
-// known says whether a network has the address.
+// known reports whether a network contains the address.
 func (c *contivState) known(a netip.Addr) bool {
 	for p := range c.networks {
 		if p.Contains(a) {

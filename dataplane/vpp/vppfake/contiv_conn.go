@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// contivTuple is what the plugin finds a connection by. ICMP echo: the identifier is both ports.
+// contivTuple is the key of a connection. For ICMP echoes the identifier is used for both ports.
 type contivTuple struct {
 	src, dst netip.AddrPort
 	proto    uint8
@@ -32,29 +32,29 @@ const (
 	contivToClient
 )
 
-// contivConn is one connection: keys are what its client sends and what its backend answers.
+// contivConn is one connection: keys are the tuples of the packets from its client and from its backend.
 type contivConn struct {
 	keys    [2]contivTuple
-	ifx     uint32 // of the endpoint that it counts for: the client's, but see ofBackend
+	ifx     uint32 // the endpoint whose connections include this one: the client's, except if ofBackend is set
 	backend *contivBackend
 	state   uint8
-	fins    [2]bool // acknowledged by the other end
+	fins    [2]bool // acknowledged by the peer
 	sentFin [2]bool // not acknowledged yet
-	bySYN   bool    // its first packet was one
-	replied bool    // by the backend
-	behind  bool    // a HOST endpoint, and not the host: its owner's table leads to the client
+	bySYN   bool    // its first packet was a SYN
+	replied bool    // the backend has replied
+	behind  bool    // the client is behind a HOST endpoint and is not the host: the endpoint's own table leads to the client
 	last    time.Time
 	number  uint64
 
-	judged    contivJudgement // by policy
-	epoch     uint64          // of the policy that judged
-	ofBackend bool            // ifx is the backend's, which sent its first packet; the client is known by its address
-	echoReply bool            // its first packet was one
+	judged    contivJudgement // result of policy
+	epoch     uint64          // of the policy that produced the result
+	ofBackend bool            // ifx is the backend's endpoint, which sent the first packet; the client is identified by its address
+	echoReply bool            // its first packet was an echo reply
 }
 
 func (c *contivConn) fam() int { return family(c.keys[0].src.Addr()) }
 
-// contivClient is one client of frontends that share a memory.
+// contivClient is one client of frontends that share their affinity records.
 type contivClient struct {
 	group uint64
 	addr  netip.Addr
@@ -65,7 +65,7 @@ type contivSticky struct {
 	until time.Time
 }
 
-// contivConns are the tables.
+// contivConns holds the tables of connections.
 type contivConns struct {
 	table    map[contivTuple]*contivConn
 	n        [2]int
@@ -81,7 +81,7 @@ func (c *contivConns) start() {
 	c.frags = map[contivFragment]*contivFragments{}
 }
 
-// sorted are all connections in the order in which they were made.
+// sorted returns all connections in the order of their creation.
 func (c *contivConns) sorted() []*contivConn {
 	var out []*contivConn
 	for t, conn := range c.table {
@@ -93,7 +93,7 @@ func (c *contivConns) sorted() []*contivConn {
 	return out
 }
 
-// end takes a connection out of the table.
+// end removes a connection from the table.
 func (c *contivState) end(conn *contivConn) {
 	for _, key := range conn.keys {
 		delete(c.conns.table, key)
@@ -109,7 +109,7 @@ func (c *contivState) end(conn *contivConn) {
 	}
 }
 
-// timeout is how long a connection may be idle.
+// timeout returns the idle timeout of a connection.
 func (c *contivState) timeout(conn *contivConn) time.Duration {
 	seconds := c.config.ICMP
 	switch conn.keys[0].proto {
@@ -141,7 +141,7 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// sweep ends what has been idle, and UDP to backends that have gone.
+// sweep removes idle connections, and UDP connections to removed backends.
 func (c *contivState) sweep(now time.Time) {
 	for _, s := range c.services {
 		if !s.emptying.IsZero() && now.Sub(s.emptying) >= contivStay {
@@ -160,10 +160,10 @@ func (c *contivState) sweep(now time.Time) {
 	}
 }
 
-// gone: the backend has left its service.
+// gone reports whether the backend was removed from its service.
 func (conn *contivConn) gone() bool { return conn.backend != nil && conn.backend.gone }
 
-// see follows a packet of the connection.
+// see updates the state of the connection after a packet.
 func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
 	conn.last = now
 	switch {
@@ -176,8 +176,9 @@ func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
 	}
 }
 
-// follow follows the flags of TCP, whose connection is open when the client has acknowledged what the backend sent. All packets of the fake are in
-// order, so they count as their receivers take them: a FIN when the other end acknowledges it, and a refusal if it acknowledges the client's SYN.
+// follow updates the state by TCP flags. A connection is open when the client has acknowledged the backend's packets. All packets of the fake
+// are in order, so flags count when the receiver accepts them: a FIN when the peer acknowledges it, and a RST in reply to a SYN only if it
+// acknowledges the SYN.
 func (conn *contivConn) follow(dir int, flags uint8) {
 	acks, fresh := flags&FlagACK != 0, conn.state == contivNew
 	switch {
@@ -205,7 +206,7 @@ func (conn *contivConn) follow(dir int, flags uint8) {
 	}
 }
 
-// finished: the other end has acknowledged a FIN.
+// finished records that the peer has acknowledged a FIN.
 func (conn *contivConn) finished(dir int) {
 	conn.fins[dir], conn.sentFin[dir] = true, false
 	switch {

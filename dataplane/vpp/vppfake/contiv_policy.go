@@ -11,7 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// contivPolicies is network policy of our own plugin: what its API has set.
+// contivPolicies is the network policy of our own plugin, as set through its API.
 type contivPolicies struct {
 	epoch    uint64 // counts changes
 	sets     map[uint64]*contivSet
@@ -19,7 +19,7 @@ type contivPolicies struct {
 	police   map[uint32]*contivPolice // by interface
 	denied   []contivDeniedFlow
 	sequence uint64
-	tick     int64 // of the newest denied flow, and how many there were in it
+	tick     int64 // of the newest denied flow, and the number of denied flows in that tick
 	inTick   int
 }
 
@@ -37,11 +37,11 @@ type contivMember struct {
 	port  uint16
 }
 
-// contivPolicy has its rules by side.
+// contivPolicy is a policy with its rules by side.
 type contivPolicy struct {
 	name  string
 	rules [2][]*contivRule
-	gone  bool // deleted, and endpoints still have it
+	gone  bool // deleted, but still used by endpoints
 }
 
 type contivRule struct {
@@ -49,7 +49,7 @@ type contivRule struct {
 	matched uint64
 }
 
-// contivPolice is what an endpoint has of policies, by side.
+// contivPolice is the policy configuration of an endpoint, by side.
 type contivPolice struct {
 	name      string
 	otherwise [2]contiv.ContivRuleAction
@@ -76,12 +76,12 @@ func (p *contivPolicies) start() {
 	p.sets, p.policies, p.police = map[uint64]*contivSet{}, map[uint64]*contivPolicy{}, map[uint32]*contivPolice{}
 }
 
-// open: it lets everything through, on both sides, as if there were none.
+// open reports whether the endpoint allows everything on both sides, as without policy.
 func (e *contivPolice) open() bool {
 	return len(e.items[0])+len(e.items[1]) == 0 && e.otherwise == [2]contiv.ContivRuleAction{contiv.CONTIV_RULE_API_ALLOW, contiv.CONTIV_RULE_API_ALLOW}
 }
 
-// restrict: some endpoint has policy that is not open.
+// restrict reports whether any endpoint has a policy that is not open.
 func (p *contivPolicies) restrict() bool {
 	for _, e := range p.police {
 		if !e.open() {
@@ -91,7 +91,7 @@ func (p *contivPolicies) restrict() bool {
 	return false
 }
 
-// forget is for an endpoint that goes.
+// forget removes the policy configuration of a deleted endpoint.
 func (p *contivPolicies) forget(ifx uint32) {
 	delete(p.police, ifx)
 	p.clean()
@@ -239,7 +239,7 @@ func contivPolicyDel(c *call, q *contiv.ContivPolicyDel) *contiv.ContivPolicyDel
 	return &contiv.ContivPolicyDelReply{}
 }
 
-// clean forgets deleted policies that no endpoint has.
+// clean removes deleted policies that no endpoint uses.
 func (p *contivPolicies) clean() {
 	for id, policy := range p.policies {
 		refers := func(i contiv.ContivTierItem) bool { return i.PolicyID == id }
@@ -267,12 +267,12 @@ func contivPolicyDump(c *call, _ *contiv.ContivPolicyDump, send func(*contiv.Con
 	}
 }
 
-// forNode: some policy holds for what the pod sends to its node.
+// forNode reports whether any policy applies to packets from the pod to its node.
 func (e *contivPolice) forNode() bool {
 	return slices.ContainsFunc(e.items[contiv.CONTIV_SIDE_API_EGRESS], func(i contiv.ContivTierItem) bool { return i.PolicyID != 0 && i.Action != 0 })
 }
 
-// validItems: each tier has an end, and each policy exists.
+// validItems checks that each tier has an end and that each policy exists.
 func (p *contivPolicies) validItems(side contiv.ContivSide, items []contiv.ContivTierItem) int32 {
 	if len(items) > contivMaxItems || len(items) > 0 && items[len(items)-1].PolicyID != 0 {
 		return rvInvalidValue
@@ -372,7 +372,7 @@ func (p *contivPolicies) dump(st *state, d *dumper) {
 	}
 }
 
-// report keeps a denied flow, unless there are too many.
+// report stores a denied flow, unless there were too many in this tick.
 func (p *contivPolicies) report(d contiv.ContivDeniedDetails, now time.Time) {
 	if tick := now.UnixMilli() / 100; tick != p.tick {
 		p.tick, p.inTick = tick, 0
@@ -386,7 +386,7 @@ func (p *contivPolicies) report(d contiv.ContivDeniedDetails, now time.Time) {
 	p.denied = p.denied[max(0, len(p.denied)-contivDeniedKept):]
 }
 
-// contivPod is the interface of the pod, or of the node itself, that has the address; none: it is of no interface.
+// contivPod returns the interface of the pod, or of the node itself, that has the address; none if no endpoint has it.
 func (c *contivState) contivPod(a netip.Addr) uint32 {
 	for _, ifx := range slices.SortedFunc(maps.Keys(c.endpoints), cmp.Compare[uint32]) {
 		if c.endpoints[ifx].addrs[a] {

@@ -54,16 +54,16 @@ func contivServiceDump(c *call, _ *contiv.ContivServiceDump, send func(*contiv.C
 	}
 }
 
-// contivStay is how long the last backend of a service stays when it is removed, since another one may take its place.
+// contivStay is the time for which the last backend of a service stays after its removal, since another one may replace it.
 const contivStay = 250 * time.Millisecond
 
-// empty has the last backend of a service leave.
+// empty removes the last backend of a service.
 func (c *contivState) empty(s *contivService) {
 	c.leave(s.backends[0])
 	s.backends, s.emptying = nil, time.Time{}
 }
 
-// leave: a backend has gone; what is open keeps it as draining.
+// leave marks a backend as removed; if it has open connections it stays as draining.
 func (c *contivState) leave(b *contivBackend) {
 	b.gone = true
 	if b.conns > 0 {
@@ -89,7 +89,7 @@ func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivB
 	case q.IsAdd && found:
 		s.backends[at].masq, s.emptying = masq, time.Time{}
 	case q.IsAdd:
-		if !s.emptying.IsZero() { // the one that leaves has waited for this one
+		if !s.emptying.IsZero() { // the backend to be removed has waited for its replacement
 			c.contiv.empty(s)
 			at = 0
 		}
@@ -192,7 +192,7 @@ func contivRangeAddDel(c *call, q *contiv.ContivRangeAddDel) *contiv.ContivRange
 	return &contiv.ContivRangeAddDelReply{Retval: rv}
 }
 
-// inRanges says whether a set contains the address.
+// inRanges reports whether a set contains the address.
 func (c *contivState) inRanges(set uint64, a netip.Addr) bool {
 	for r := range c.ranges {
 		if r.set == set && r.prefix.Contains(a) {

@@ -25,9 +25,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// The contract: every scenario is a list of API calls. What VPP answers is written down as text, field by field, and kept in
-// testdata/contract. The fake must answer the same, and so must the real VPP where there is one; -update writes down again what the real
-// VPP says.
+// The contract: every scenario is a list of API calls. VPP's replies are written as text, field by field, and stored in testdata/contract. The
+// fake must return the same replies, and so must the real VPP where it is available; -update writes the replies of the real VPP again.
 var update = flag.Bool("update", false, "write testdata/contract from the real VPP")
 
 // scenario is one list of API calls, run against a VPP that has just started.
@@ -75,13 +74,13 @@ func TestContractVPP(t *testing.T) {
 	}
 }
 
-// pluginSource is the source of a route that a plugin of VPP makes. VPP gives these numbers to plugins as it loads them, so they depend
-// on which plugins a VPP has and loads. VPP's own sources end at 22.
+// pluginSource matches the source of a route that a plugin of VPP creates. VPP assigns these numbers to plugins as it loads them, so they
+// depend on the plugins that a VPP has and loads. VPP's own sources end at 22.
 var pluginSource = regexp.MustCompile(`Src:(2[3-9]|[3-9]\d)\b`)
 
 func anySource(text string) string { return pluginSource.ReplaceAllString(text, "Src:plugin") }
 
-// checkGolden compares what VPP says with what it said when the file was written, or writes the file.
+// checkGolden compares VPP's replies with those stored in the file, or writes the file.
 func checkGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -99,7 +98,7 @@ func checkGolden(t *testing.T, path, got string) {
 	}
 }
 
-// startFake starts a fake that listens on a socket of its own.
+// startFake starts a fake that listens on its own socket.
 func startFake(t testing.TB, cfg vppfake.Config) *vppfake.Fake {
 	t.Helper()
 	f := vppfake.New(cfg)
@@ -110,7 +109,7 @@ func startFake(t testing.TB, cfg vppfake.Config) *vppfake.Fake {
 	return f
 }
 
-// noNamespaces is a host without network namespaces, as the one the real VPP runs in.
+// noNamespaces is a host without network namespaces, like the host of the real VPP.
 type noNamespaces struct{}
 
 func (noNamespaces) CreateTap(r vppfake.TapRequest) error {
@@ -125,7 +124,7 @@ func (noNamespaces) CloseAfPacket(string) error         { return nil }
 
 func goldenPath(name string) string { return filepath.Join("testdata", "contract", name+".txt") }
 
-// transcript runs sc over a connection of its own.
+// transcript runs sc over its own connection.
 func transcript(t *testing.T, socket string, advance func(time.Duration), sc scenario) string {
 	t.Helper()
 	s := newScript(t, socket, advance)
@@ -146,14 +145,14 @@ func dial(t testing.TB, socket string) *core.Connection {
 	return conn
 }
 
-// script is one run of a scenario: it sends messages and writes down the answers.
+// script is one run of a scenario: it sends messages and records the replies.
 type script struct {
 	t      *testing.T
 	conn   api.Connection
 	socket string
-	// advance moves VPP's clock on: no scenario waits for time.
+	// advance advances VPP's clock: no scenario waits in real time.
 	advance func(time.Duration)
-	lane    *conn.Lane // see collectOwn; nil until it is needed
+	lane    *conn.Lane // see collectOwn; nil until first used
 	out     strings.Builder
 }
 
@@ -173,7 +172,7 @@ func (s *script) do(req api.Message) api.Message {
 	return reply
 }
 
-// dump sends a dump request and writes its details down in the order of their text.
+// dump sends a dump request and records its details in the order of their text.
 func (s *script) dump(req api.Message) []api.Message {
 	s.t.Helper()
 	details := s.collect(req)
@@ -221,7 +220,7 @@ func (s *script) line(format string, args ...any) {
 	s.out.WriteString(strings.TrimRight(line, "\n") + "\n")
 }
 
-// fold hides what differs from run to run or means nothing: stats indices, ages, random MACs, run-time directories.
+// fold replaces values that differ from run to run or have no meaning: stats indices, ages, random MACs, run-time directories.
 func fold(line string) string {
 	for _, f := range []struct{ pattern, instead string }{
 		{`\{StatsIndex:[0-9~]+ ?`, "{"},
@@ -237,7 +236,7 @@ func fold(line string) string {
 	return line
 }
 
-// newMessage makes the message with the given name from govpp's registry.
+// newMessage returns a message with the given name from govpp's registry.
 func newMessage(t *testing.T, name string) api.Message {
 	t.Helper()
 	for _, byName := range api.GetRegisteredMessages() {
@@ -251,7 +250,7 @@ func newMessage(t *testing.T, name string) api.Message {
 	return nil
 }
 
-// text is a message with the fields that are not zero.
+// text returns a message as text, with the fields that are not zero.
 func text(m api.Message) string {
 	return m.GetMessageName() + fields(reflect.ValueOf(m).Elem())
 }
@@ -310,7 +309,7 @@ func pathText(p fib_types.FibPath) string {
 		fields(reflect.ValueOf(p.SwIfIndex)), p.TableID, p.RpfID, p.Weight, p.Preference, p.Type, p.Flags, p.Proto, p.NLabels)
 }
 
-// diff shows the lines that only one of the texts has, with a line before.
+// diff returns the lines that only one of the texts has, with one line of context before.
 func diff(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	n, m := len(w), len(g)

@@ -12,10 +12,10 @@ import (
 	"go.fd.io/govpp/binapi/vpe_types"
 )
 
-// firstPID is the process id VPP has after its first boot.
+// firstPID is the process id of VPP after its first boot.
 const firstPID = 1000
 
-// pingName is the message that clients send behind a dump, to see its end.
+// pingName is the message that clients send after a dump, to detect its end.
 const pingName = "control_ping"
 
 func registerControl(t *table) {
@@ -49,7 +49,7 @@ func registerControl(t *table) {
 
 func (st *state) pid() uint32 { return firstPID + st.boot }
 
-// sockclntCreate gives the client its handle and the message table.
+// sockclntCreate sends the client its handle and the message table.
 func sockclntCreate(c *call, _ *memclnt.SockclntCreate) *memclnt.SockclntCreateReply {
 	r := &memclnt.SockclntCreateReply{Index: c.session.index}
 	for _, e := range c.table.rows() {
@@ -59,7 +59,7 @@ func sockclntCreate(c *call, _ *memclnt.SockclntCreate) *memclnt.SockclntCreateR
 	return r
 }
 
-// sockclntDelete answers 1 for success and closes, as VPP does.
+// sockclntDelete returns 1 for success and closes the connection, as VPP does.
 func sockclntDelete(c *call, q *memclnt.SockclntDelete) *memclnt.SockclntDeleteReply {
 	if q.Index != c.session.index {
 		return &memclnt.SockclntDeleteReply{Response: -1}
@@ -85,7 +85,7 @@ func apiVersions(c *call, _ *memclnt.APIVersions) *memclnt.APIVersionsReply {
 	return r
 }
 
-// cli answers the few commands that programs ask for; false: unknown.
+// cli executes the few commands that programs use; false: unknown command.
 func (st *state) cli(cmd string) (string, bool) {
 	switch cmd {
 	case "show version":

@@ -2,11 +2,11 @@ package vppfake
 
 import "fmt"
 
-// VPP shares one path list among all routes with the same paths. When an interface is deleted under a path, the path is
-// dead for good, and as long as one route keeps the list, every other route that is given the same paths finds that list
-// and is dead as well, though the index belongs to a new interface by then, the API says 0 and the dump looks right.
+// VPP shares one path list among all routes with the same paths. When an interface is deleted while a path uses it, the path never works again.
+// As long as one route keeps the list, every other route that is given the same paths uses that list and does not work either, even if the
+// index belongs to a new interface by then. The API returns 0 and the dump looks correct.
 
-// deadLists are the path lists that an interface has been deleted under, by their text.
+// deadLists holds the path lists that used an interface when it was deleted, by their text.
 type deadLists map[string]*deadList
 
 type deadList struct {
@@ -14,7 +14,7 @@ type deadList struct {
 	users int
 }
 
-// pathKey is what makes two path lists the same one.
+// pathKey returns a key that is equal for path lists that VPP shares.
 func pathKey(paths []path) string {
 	var key []byte
 	for n := range paths {
@@ -28,7 +28,7 @@ func pathKey(paths []path) string {
 	return string(key)
 }
 
-// share gives a route with these paths the dead list, if there is one.
+// share returns the dead list for a route with these paths, if there is one.
 func (d deadLists) share(paths []path) []path {
 	if len(d) == 0 {
 		return paths
@@ -41,7 +41,7 @@ func (d deadLists) share(paths []path) []path {
 	return append([]path(nil), list.paths...)
 }
 
-// release is share's opposite.
+// release is the opposite of share.
 func (d deadLists) release(paths []path) {
 	if len(d) == 0 {
 		return
@@ -54,7 +54,7 @@ func (d deadLists) release(paths []path) {
 	}
 }
 
-// bury makes the path lists that lead out of an interface dead; there are none if the program that configures VPP deletes routes before
+// bury marks the path lists that lead out of an interface as dead. There are none if the program that configures VPP deletes routes before
 // interfaces.
 func (st *state) bury(i *iface) {
 	if i.paths == 0 {
@@ -85,7 +85,7 @@ func (st *state) buryList(i *iface, s entrySource) {
 	}
 }
 
-// adopt gives the static neighbours that a deleted interface has left behind to the next one with its index.
+// adopt assigns the static neighbours that a deleted interface left behind to the next interface with its index.
 func (st *state) adopt(i *iface) {
 	if !st.ip.orphans[i.index] {
 		return
@@ -107,7 +107,7 @@ func (st *state) adopt(i *iface) {
 	}
 }
 
-// orphan notes that a deleted interface leaves neighbours behind.
+// orphan records that a deleted interface leaves neighbours behind.
 func (st *state) orphan(i *iface) {
 	for _, db := range st.ip.neighbors {
 		for key := range db {

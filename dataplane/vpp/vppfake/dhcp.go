@@ -11,11 +11,11 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// dhcpClient is the DHCP client of an interface. VPP keeps it by sw_if_index: it outlives its interface.
+// dhcpClient is the DHCP client of an interface. VPP keys it by sw_if_index: it stays when the interface is deleted.
 type dhcpClient struct {
 	ifx     uint32
 	config  dhcp.DHCPClient
-	session *session // which gets its events; nothing else ever does
+	session *session // the only session that receives its events
 	lease   netip.Prefix
 	gateway netip.Addr
 }
@@ -54,11 +54,11 @@ func dhcpConfig(c *call, q *dhcp.DHCPClientConfig) *dhcp.DHCPClientConfigReply {
 	return &dhcp.DHCPClientConfigReply{}
 }
 
-// details are those of the lease. VPP leaves the family of addresses at 0, which is IPv4.
+// details returns the details of the lease. VPP leaves the family of addresses at 0, which is IPv4.
 func (d *dhcpClient) details(st *state) dhcp.DHCPLease {
 	l := dhcp.DHCPLease{SwIfIndex: interface_types.InterfaceIndex(d.ifx), Hostname: d.config.Hostname}
 	if i := st.iface(interface_types.InterfaceIndex(d.ifx)); i != nil && i.up {
-		l.HostMac = i.hw.mac // known once something has been sent
+		l.HostMac = i.hw.mac // set after the client has sent a packet
 	}
 	if d.lease.IsValid() {
 		l.State, l.MaskWidth = dhcp.DHCP_CLIENT_STATE_API_BOUND, uint8(d.lease.Bits())
@@ -70,7 +70,7 @@ func (d *dhcpClient) details(st *state) dhcp.DHCPLease {
 	return l
 }
 
-// releaseLease takes a client's address and default route away.
+// releaseLease removes a client's address and default route.
 func (st *state) releaseLease(d *dhcpClient) {
 	if i := st.iface(interface_types.InterfaceIndex(d.ifx)); i != nil && d.lease.IsValid() {
 		st.delAddress(i, d.lease.Addr(), d.lease.Bits())
@@ -82,8 +82,8 @@ func (st *state) releaseLease(d *dhcpClient) {
 	d.lease, d.gateway = netip.Prefix{}, netip.Addr{}
 }
 
-// Lease plays the DHCP server behind an interface, given by name or tag: its client gets the address and, if it is valid, the default
-// gateway. The zero Prefix is the end of the lease, of which VPP reports nothing.
+// Lease acts as the DHCP server behind an interface, given by name or tag: its client gets the address and, if it is valid, the default
+// gateway. The zero Prefix ends the lease, which VPP does not report.
 func (f *Fake) Lease(ifName string, address netip.Prefix, gateway netip.Addr) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

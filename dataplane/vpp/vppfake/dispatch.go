@@ -6,35 +6,35 @@ import (
 	"maps"
 )
 
-// call is one request being handled. Handlers reach the fake's state through it.
+// call is one request that is being handled. Handlers access the fake's state through it.
 type call struct {
 	*state
 	session *session
 	context uint32
 
-	reply  *entry // of the answer, set by the registered handler
-	mute   bool   // nothing is sent
-	abort  string // VPP would have died of this request
+	reply  *entry // entry of the reply, set by the registered handler
+	mute   bool   // no reply is sent
+	abort  string // not empty: VPP would have aborted on this request; the reason
 	hangup bool   // the connection ends after the reply
 }
 
-// send posts one detail.
+// send sends one detail.
 func (c *call) send(e *entry, msg message) {
 	if !c.mute {
 		c.session.post(e.id, c.context, msg)
 	}
 }
 
-// die marks the request as one that aborts VPP; the handler returns nil.
+// die marks the request as one that aborts VPP; the handler must then return nil.
 func (c *call) die(reason string) { c.abort = reason }
 
-// refuse records a request that the fake answers with an error because it does not know better.
+// refuse records a request that the fake answers with an error because it does not support it.
 func (c *call) refuse(q message, reason string) {
 	c.session.fake.refuseLocked(Refusal{Message: q.GetMessageName(), Reason: reason})
 }
 
-// dispatch handles one request; false: the session is over. VPP's main thread handles all requests that it has read before it
-// looks after packets again: with more of them no walk goes on in between.
+// dispatch handles one request; it returns false when the session is over. VPP's main thread handles all requests that it has read before it
+// processes packets again: while more are available (more), no walk continues in between.
 func (f *Fake) dispatch(s *session, msg []byte, more bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,7 +43,7 @@ func (f *Fake) dispatch(s *session, msg []byte, more bool) bool {
 	return open
 }
 
-// turnLocked reports whether a session has more requests available.
+// turnLocked records whether a session has more requests available.
 func (f *Fake) turnLocked(s *session, more bool) {
 	switch {
 	case more && !s.more:
@@ -122,7 +122,7 @@ func (f *Fake) serveLocked(s *session, e *entry, q message, context uint32) bool
 		return false
 	}
 	if hit && fault.LostReply && reply == nil {
-		s.lostPings++ // the reply to a ping is the end of a dump: VPP never loses the middle of its answers
+		s.lostPings++ // the reply to a ping is the end of a dump: VPP never loses a detail in the middle of a dump
 	}
 	if reply != nil && !c.mute {
 		s.post(c.reply.id, context, reply)
@@ -138,7 +138,7 @@ func (f *Fake) serveLocked(s *session, e *entry, q message, context uint32) bool
 	return true
 }
 
-// Requests is how often each message has been received since the last ResetCounts.
+// Requests returns the number of received requests by message since the last ResetCounts.
 func (f *Fake) Requests() map[string]uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,14 +146,14 @@ func (f *Fake) Requests() map[string]uint64 {
 	return maps.Clone(f.tally.requests)
 }
 
-// Writes is how many requests that change VPP's state have been received since the last ResetCounts.
+// Writes returns the number of received requests that change VPP's state since the last ResetCounts.
 func (f *Fake) Writes() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tally.writes
 }
 
-// ResetCounts sets Requests and Writes to zero and forgets Refused and Crashes.
+// ResetCounts sets Requests and Writes to zero and clears Refused and Crashes.
 func (f *Fake) ResetCounts() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,21 +161,21 @@ func (f *Fake) ResetCounts() {
 	f.tally = tally{requests: map[string]uint64{}}
 }
 
-// Refused are the messages the fake did not answer because it does not know or cannot decode them.
+// Refused returns the messages that the fake did not answer because they are unknown or cannot be decoded.
 func (f *Fake) Refused() []Refusal {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]Refusal(nil), f.tally.refused...)
 }
 
-// Crashes are the reasons of all crashes; a request that aborts VPP is one.
+// Crashes returns the reasons of all crashes, including requests that abort VPP.
 func (f *Fake) Crashes() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.tally.crashes...)
 }
 
-// collectLocked moves the counters of the message table, which dies with a crash, into the tally.
+// collectLocked adds the counters of the message table, which a crash deletes, to the tally.
 func (f *Fake) collectLocked() {
 	if f.st == nil {
 		return

@@ -15,9 +15,9 @@ func (d *dumper) add(format string, args ...any) {
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-// Dump is the whole state as text, one object per line, sorted. It has no sw_if_index and no other number that depends on
-// the order of creation: an interface with a tag goes by its tag. Two fakes that have been configured alike, by whatever
-// sequence of requests, have equal dumps.
+// Dump returns the whole state as text, one object per line, sorted. It contains no sw_if_index and no other number that depends on the order
+// of creation: an interface with a tag is named by its tag. Two fakes with the same configuration have equal dumps, whatever the sequence of
+// requests was.
 func (f *Fake) Dump() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func pathsText(paths []path) string {
 	return strings.Join(parts, ", ")
 }
 
-// String is the path as an operator would type it.
+// String returns the path in the notation of the VPP CLI.
 func (p path) String() string {
 	var words []string
 	switch p.class() {

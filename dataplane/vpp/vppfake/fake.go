@@ -14,51 +14,51 @@ import (
 	"time"
 )
 
-// Config of a Fake. The zero value is a VPP 25.10 with vhost-net that answers whatever it is asked.
+// Config configures a Fake. The zero value is a VPP 25.10 with vhost-net that answers all requests.
 type Config struct {
-	// Seed of all randomness: message ids, random MACs, faults with a probability.
+	// Seed is the seed of all randomness: message ids, random MACs, faults with a probability.
 	Seed uint64
-	// Version is what show_version says; default "25.10-fake".
+	// Version is the version in the reply to show_version; default "25.10-fake".
 	Version string
-	// Plugin: our own plugin, dataplane/vpp/plugin, is loaded.
+	// Plugin is true if our own plugin, dataplane/vpp/plugin, is loaded.
 	Plugin bool
-	// Without names messages that this VPP has not, as one of another version.
+	// Without lists messages that this VPP does not have, like a VPP of another version.
 	Without []string
-	// Connections is how many of them the plugin has room for, per family; default 262144.
+	// Connections is the maximum number of connections of the plugin per family; default 262144.
 	Connections int
-	// Host is informed of TAP and af_packet interfaces; nil: nothing is, and any host interface name is taken to exist.
+	// Host is called for TAP and af_packet interfaces; nil: there are no calls, and any host interface name is assumed to exist.
 	Host Host
-	// Resolve says what ARP and ND would find out about a next hop on an interface; nil: nothing. It must not call the fake.
+	// Resolve returns the result of ARP or ND for a next hop on an interface; nil: no next hop resolves. It must not call the fake.
 	Resolve func(ifName string, nextHop netip.Addr) (MAC, bool)
 	// NoVhost makes TAP creation fail with -11, as on a kernel without /dev/vhost-net.
 	NoVhost bool
-	// NICs are the names of the NICs that VPP has by its start-up configuration. No packet comes by them.
+	// NICs lists the names of the NICs of VPP's start-up configuration. They receive no packets.
 	NICs []string
-	// Workers is the number of worker threads. They only serve receive queues, on paper.
+	// Workers is the number of worker threads. Receive queues are assigned to them, without effect on packets.
 	Workers int
-	// ACLSessions is how many sessions startup.conf allows for ACLs; default 1024, as vpptest has it.
+	// ACLSessions is the number of sessions that startup.conf allows for ACLs; default 1024, as in vpptest.
 	ACLSessions uint64
-	// RestartAfter is how long a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0
-	// restarts at once, a negative value leaves it down until Boot.
+	// RestartAfter is the time for which a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0 restarts at once,
+	// a negative value leaves it down until Boot.
 	RestartAfter time.Duration
-	// Now is the clock of all that ages: connections, sessions, backends that leave. Default: time.Now.
+	// Now is the clock for everything that ages: connections, sessions, backends that are being removed. Default: time.Now.
 	Now func() time.Time
-	// Log receives refused messages and crashes; default: nothing.
+	// Log receives refused messages and crashes; default: no logging.
 	Log *slog.Logger
 }
 
-// Refusal is a message the fake did not answer, as VPP would not have, and why.
+// Refusal is a message that the fake, like VPP, did not answer, with the reason.
 type Refusal struct {
 	Message string // name, or "id 4711" where there is none
 	Reason  string
 }
 
-// errDown is what packet and state functions return while the fake is not running.
+// errDown is the error of packet and state functions while the fake is not running.
 var errDown = errors.New("vppfake: not running")
 
 // Fake is one fake VPP. Its methods may be called from any goroutine.
 type Fake struct {
-	// Faults are the faults to inject. They survive a crash.
+	// Faults holds the faults to inject. They survive a crash.
 	Faults *Faults
 
 	cfg  Config
@@ -66,7 +66,7 @@ type Fake struct {
 	done chan struct{} // closed by Close
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex // guards the rest; held while a request is handled, as VPP's main thread is busy with it
+	mu     sync.Mutex // guards the rest; held while a request is handled, as VPP's main thread handles one request at a time
 	idle   *sync.Cond // signalled when frozen, stalls, turns or st change
 	st     *state     // nil while down
 	rng    *rand.Rand
@@ -76,7 +76,7 @@ type Fake struct {
 	wires  map[string]wireEnd // by interface name or tag
 }
 
-// life is what a fake goes through.
+// life is the run state of a fake.
 type life struct {
 	boots  uint32
 	frozen bool
@@ -85,7 +85,7 @@ type life struct {
 	closed bool
 }
 
-// server is the socket's side of a fake.
+// server is the socket side of a fake.
 type server struct {
 	socket   string
 	listener net.Listener
@@ -93,7 +93,7 @@ type server struct {
 	accepted uint32
 }
 
-// tally is what a fake has seen since it was made or since ResetCounts.
+// tally holds the counters of a fake since its creation or since ResetCounts.
 type tally struct {
 	requests map[string]uint64
 	writes   uint64
@@ -101,7 +101,7 @@ type tally struct {
 	crashes  []string
 }
 
-// New makes a fake VPP that is up but has no socket yet. Close it.
+// New returns a fake VPP that is up but has no socket yet. The caller must close it.
 func New(cfg Config) *Fake {
 	if cfg.Version == "" {
 		cfg.Version = "25.10-fake"
@@ -140,7 +140,7 @@ func (f *Fake) Listen(socket string) error {
 	return f.listenLocked()
 }
 
-// Serve is Listen until ctx ends, then Close.
+// Serve calls Listen and, when ctx ends, Close.
 func (f *Fake) Serve(ctx context.Context, socket string) error {
 	if err := f.Listen(socket); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (f *Fake) Close() error {
 	return nil
 }
 
-// Socket is the path the fake listens on.
+// Socket returns the path on which the fake listens.
 func (f *Fake) Socket() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +182,7 @@ func (f *Fake) listenLocked() error {
 	if err != nil {
 		return fmt.Errorf("vppfake: %w", err)
 	}
-	l.SetUnlinkOnClose(false) // VPP's socket file outlives it
+	l.SetUnlinkOnClose(false) // VPP's socket file stays after VPP has ended
 	f.server.listener = l
 	f.wg.Go(func() { f.accept(l) })
 	return nil
@@ -209,7 +209,7 @@ func (f *Fake) accept(l net.Listener) {
 	}
 }
 
-// drop forgets a session whose connection is over.
+// drop removes a session whose connection is closed.
 func (f *Fake) drop(s *session) {
 	f.mu.Lock()
 	delete(f.server.sessions, s)
@@ -223,7 +223,7 @@ func (f *Fake) drop(s *session) {
 	}
 }
 
-// Kill ends the fake VPP as kill -9 does: all state and connections are gone, connecting is refused.
+// Kill ends the fake VPP like kill -9: all state and connections are lost, and new connections are rejected.
 func (f *Fake) Kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,7 +244,7 @@ func (f *Fake) Boot() error {
 	return f.listenLocked()
 }
 
-// Crash is Kill, and Boot after Config.RestartAfter.
+// Crash calls Kill, and Boot after Config.RestartAfter.
 func (f *Fake) Crash() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -258,7 +258,7 @@ func (f *Fake) crashLocked(reason string) {
 	f.log.Warn("fake VPP crashed", "reason", reason)
 	f.tally.crashes = append(f.tally.crashes, reason)
 	sessions := f.downLocked()
-	defer hangUp(sessions) // after a restart at once, so that a client that sees the connection end can connect again
+	defer hangUp(sessions) // after an immediate restart, so that a client that detects the closed connection can reconnect
 	switch after := f.cfg.RestartAfter; {
 	case after < 0 || f.life.closed:
 	case after == 0:
@@ -291,7 +291,7 @@ func (f *Fake) reportLocked(err error) {
 
 func (f *Fake) killLocked() { hangUp(f.downLocked()) }
 
-// downLocked takes the fake down but for its connections, which it returns.
+// downLocked stops the fake and returns its connections, which are still open.
 func (f *Fake) downLocked() map[*session]struct{} {
 	if f.server.listener != nil {
 		f.server.listener.Close()
@@ -317,14 +317,14 @@ func (f *Fake) bootLocked() {
 	f.st = newState(f.cfg, f.rng, f.life.boots)
 }
 
-// Freeze stops the fake as SIGSTOP stops VPP: connections stay, connecting succeeds, nothing is answered.
+// Freeze stops the fake as SIGSTOP stops VPP: connections stay open, new connections succeed, and no request is answered.
 func (f *Fake) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.life.frozen = true
 }
 
-// Unfreeze lets a frozen fake go on with what it has been sent meanwhile.
+// Unfreeze makes a frozen fake continue with the requests that it received meanwhile.
 func (f *Fake) Unfreeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -347,7 +347,7 @@ func (f *Fake) stallLocked(d time.Duration) {
 	})
 }
 
-// waitLocked waits until the main thread is free; false: the session or the fake is gone.
+// waitLocked waits until the main thread is free; it returns false if the session or the fake is gone.
 func (f *Fake) waitLocked(s *session) bool {
 	for (f.life.frozen || f.life.stalls > 0) && f.st != nil && !f.life.closed {
 		f.idle.Wait()
@@ -356,7 +356,7 @@ func (f *Fake) waitLocked(s *session) bool {
 	return open && f.st != nil
 }
 
-// Boots is the number of times this fake has started; PID of VPP is different after each.
+// Boots returns the number of times that this fake has started; the PID of VPP is different after each.
 func (f *Fake) Boots() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -374,5 +374,5 @@ func (f *Fake) refuseLocked(r Refusal) {
 	f.tally.refused = append(f.tally.refused, r)
 }
 
-// peerIndex is the client index in a request.
+// peerIndex returns the client index of a request.
 func peerIndex(msg []byte) uint32 { return binary.BigEndian.Uint32(msg[2:]) }

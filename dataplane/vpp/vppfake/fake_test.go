@@ -26,27 +26,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client is a fake with a client connected.
+// client returns a fake with a connected client.
 func client(t testing.TB, cfg vppfake.Config) (*vppfake.Fake, *core.Connection) {
 	t.Helper()
 	f := startFake(t, cfg)
 	return f, dial(t, f.Socket())
 }
 
-// invoke sends a request and returns its reply, nil if none came.
+// invoke sends a request and returns its reply, nil if no reply arrived.
 func invoke[R api.Message](t testing.TB, conn api.Connection, req api.Message, reply R) (R, error) {
 	t.Helper()
 	return within(20*time.Second, conn, req, reply)
 }
 
-// within is invoke with a deadline, for requests that get no reply.
+// within is like invoke with a deadline, for requests that get no reply.
 func within[R api.Message](limit time.Duration, conn api.Connection, req api.Message, reply R) (R, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return reply, conn.Invoke(ctx, req, reply)
 }
 
-// inVain is how long a reply is waited for that does not come.
+// inVain is the time for which a test waits for a reply that must not arrive.
 const inVain = 300 * time.Millisecond
 
 func loopback(t testing.TB, conn api.Connection, tag string) interface_types.InterfaceIndex {
@@ -61,7 +61,7 @@ func loopback(t testing.TB, conn api.Connection, tag string) interface_types.Int
 	return r.SwIfIndex
 }
 
-// must sends a request whose reply has to be a success.
+// must sends a request whose reply must be a success.
 func must(t testing.TB, conn api.Connection, req api.Message) {
 	t.Helper()
 	s := &script{conn: conn}
@@ -132,7 +132,7 @@ func TestRestartAfter(t *testing.T) {
 	f2 := startFake(t, vppfake.Config{RestartAfter: 5 * time.Millisecond})
 	f2.Crash()
 	for f2.Boots() < 2 {
-		time.Sleep(time.Millisecond) // the restart is not announced
+		time.Sleep(time.Millisecond) // the restart sends no notification
 	}
 	loopback(t, dial(t, f2.Socket()), "")
 }
@@ -155,7 +155,7 @@ func TestServe(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "api.sock")
 	go func() { done <- f.Serve(ctx, socket) }()
 	for f.Socket() == "" {
-		time.Sleep(time.Millisecond) // Serve says nothing
+		time.Sleep(time.Millisecond) // Serve sends no notification
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -242,11 +242,11 @@ func TestConcurrentClients(t *testing.T) {
 	}
 }
 
-// TestDumpOrder: the same configuration in any order of requests has the same dump, another has another.
+// TestDumpOrder tests that the same configuration in any order of requests has the same dump, and a different one has another.
 func TestDumpOrder(t *testing.T) {
 	configure := func(rng *rand.Rand, pods []string) string {
 		f, conn := client(t, vppfake.Config{Seed: rng.Uint64()})
-		for range rng.IntN(4) { // interfaces that come and go
+		for range rng.IntN(4) { // interfaces that are created and deleted
 			must(t, conn, &interfaces.DeleteLoopback{SwIfIndex: loopback(t, conn, "gone")})
 		}
 		for _, n := range rng.Perm(len(pods)) {

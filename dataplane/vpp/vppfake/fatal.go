@@ -7,8 +7,8 @@ import (
 	"go.fd.io/govpp/binapi/sr"
 )
 
-// registerFatal registers requests of which VPP 25.10 dies. Whatever else they may ask for, the fake refuses; so there are
-// no policies that the other sr_policy messages could find.
+// registerFatal registers requests on which VPP 25.10 aborts. The fake rejects all other uses of these requests, so there are no policies that
+// the other sr_policy messages could find.
 func registerFatal(t *table) {
 	on(t, writes, func(c *call, q *sr.SrPolicyAdd) *sr.SrPolicyAddReply {
 		return &sr.SrPolicyAddReply{Retval: c.addPolicy(q, q.BsidAddr, q.FibTable, q.Sids.NumSids)}
@@ -23,7 +23,7 @@ func registerFatal(t *table) {
 	on(t, writes, func(*call, *sr.SrPolicyDel) *sr.SrPolicyDelReply { return &sr.SrPolicyDelReply{Retval: rvUnspecified} })
 }
 
-// addPolicy looks at the table before it crashes because of the empty list.
+// addPolicy checks the table before it crashes because of the empty list.
 func (c *call) addPolicy(q message, bsid ip_types.IP6Address, table uint32, sids uint8) int32 {
 	if table == none {
 		table = 0

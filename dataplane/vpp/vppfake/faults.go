@@ -13,25 +13,25 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// Fault reports which requests go wrong and how. A request is meant if Message matches its name, Match (if any) agrees, and Nth or
-// Probability choose it; with neither, every such request is meant.
+// Fault describes which requests fail and how. A request is affected if Message matches its name, Match (if set) returns true, and Nth or
+// Probability selects it; with neither, every matching request is affected.
 type Fault struct {
 	// Message is a message name or a pattern for path.Match: "ip_route_add_del_v2", "*_dump", "*".
 	Message string
-	// WritesOnly leaves out requests that change nothing.
+	// WritesOnly excludes requests that change no state.
 	WritesOnly bool
-	// Match looks into the request; nil: any.
+	// Match inspects the request; nil: any request.
 	Match func(api.Message) bool
-	// Nth is the number, from 1, of the one request among the meant ones that goes wrong.
+	// Nth is the number, from 1, of the only matching request that fails.
 	Nth int
-	// Probability that a meant request goes wrong.
+	// Probability is the probability that a matching request fails.
 	Probability float64
-	// Times ends the fault after so many hits; 0: never.
+	// Times ends the fault after this number of hits; 0: never.
 	Times int
 
-	// Delay keeps VPP's main thread busy for so long before the request is handled.
+	// Delay keeps VPP's main thread busy for this time before the request is handled.
 	Delay time.Duration
-	// Retval answers with this error and does nothing. Not for dumps: their replies have no room for it.
+	// Retval returns this error and does nothing. It is not for dumps: their replies have no field for it.
 	Retval int32
 	// LostReply applies the request and sends no reply; for a dump, the reply to the next ping is not sent either.
 	LostReply bool
@@ -45,7 +45,7 @@ type Fault struct {
 	Crash bool
 }
 
-// Rule is a Fault in force.
+// Rule is an active Fault.
 type Rule struct {
 	faults *Faults
 	fault  Fault
@@ -53,14 +53,14 @@ type Rule struct {
 	hits   int
 }
 
-// Faults is the set of faults in force. Of several that hit one request, the first added counts.
+// Faults is the set of active faults. If several affect the same request, the one added first counts.
 type Faults struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	rules []*Rule
 }
 
-// Add puts a fault into force. A Fault that does nothing or whose pattern is broken is a mistake in the test: Add panics.
+// Add activates a fault. A Fault without an effect or with an invalid pattern is an error in the test: Add panics.
 func (x *Faults) Add(f Fault) *Rule {
 	if _, err := glob.Match(f.Message, ""); err != nil || f.Message == "" {
 		panic(fmt.Sprintf("vppfake: fault with message pattern %q: %v", f.Message, err))
@@ -89,14 +89,14 @@ func (r *Rule) Remove() {
 	r.faults.rules = slices.DeleteFunc(r.faults.rules, func(o *Rule) bool { return o == r })
 }
 
-// Hits is how many requests the fault has hit.
+// Hits returns the number of requests that the fault has affected.
 func (r *Rule) Hits() int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	return r.hits
 }
 
-// match finds the fault that hits request q of entry e.
+// match returns the fault that affects request q of entry e.
 func (x *Faults) match(e *entry, q message) (Fault, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *Rule) hitLocked(e *entry, q message) bool {
 	return true
 }
 
-// beforeLocked does what the fault does before the handler runs. done: the handler must not run; open: the session is alive.
+// beforeLocked applies the part of the fault that comes before the handler. done: the handler must not run; open: the session is alive.
 func (f *Fake) beforeLocked(c *call, e *entry, fault Fault) (done, open bool) {
 	if fault.Freeze {
 		f.life.frozen = true
@@ -162,7 +162,7 @@ func (f *Fake) beforeLocked(c *call, e *entry, fault Fault) (done, open bool) {
 	return false, true
 }
 
-// afterLocked does what the fault does after the handler has run.
+// afterLocked applies the part of the fault that comes after the handler.
 func (f *Fake) afterLocked(s *session, fault Fault) (open bool) {
 	if fault.ApplyThenDisconnect {
 		s.finish()
@@ -171,9 +171,9 @@ func (f *Fake) afterLocked(s *session, fault Fault) (open bool) {
 	return true
 }
 
-// ParseFault reads a Fault as scripts write it: the message pattern, then effects and conditions, for example
-// "ip_route_add_del_v2 nth=3 retval=-7" or "* writes p=0.1 disconnect". Effects: retval=N delay=D lost disconnect
-// applydisconnect freeze crash. Conditions: nth=N p=F times=N writes.
+// ParseFault parses a Fault in the notation of scripts: the message pattern, then effects and conditions, for example "ip_route_add_del_v2
+// nth=3 retval=-7" or "* writes p=0.1 disconnect". Effects: retval=N delay=D lost disconnect applydisconnect freeze crash. Conditions: nth=N
+// p=F times=N writes.
 func ParseFault(text string) (Fault, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {

@@ -22,7 +22,7 @@ func registerFeatures(t *table) {
 	})
 }
 
-// knownArcs are the feature arcs of VPP 25.10. The fake does not list the features of each: it takes any name there.
+// knownArcs returns the feature arcs of VPP 25.10. The fake does not list the features of each arc: it accepts any name.
 func knownArcs() []string {
 	return []string{"device-input", "ethernet-output", "interface-output", "ip4-unicast", "ip4-multicast", "ip4-local", "ip4-output",
 		"ip4-punt", "ip4-drop", "ip6-unicast", "ip6-multicast", "ip6-local", "ip6-output", "ip6-punt", "ip6-drop", "l2-input-ip4",

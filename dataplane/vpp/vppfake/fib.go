@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 )
 
-// source is where an entry of a FIB comes from; of several the one with the lowest priority counts.
+// source is the origin of a FIB entry; if there are several, the one with the lowest priority value counts.
 type source uint8
 
 // VPP's own sources, by the ids of fib_source_dump.
@@ -22,19 +22,19 @@ const (
 	srcDefaultRoute source = 20
 )
 
-// fib is one IP table. It goes away when the API has let go of it and nothing else refers to it.
+// fib is one IP table. It is removed when the API has unlocked it and no other object refers to it.
 type fib struct {
 	family  int
 	id      uint32
 	name    string
 	api     bool // locked by ip_table_add_del
-	refs    int  // interfaces bound to it, paths that look up in it
+	refs    int  // number of bound interfaces, and of paths that look up in it
 	entries map[netip.Prefix]*fibEntry
-	byLen   [129]int // entries per prefix length
+	byLen   [129]int // number of entries per prefix length
 	prio    *[256]uint8
 	dead    deadLists
 	nextLB  uint32
-	hash    ip.IPFlowHashConfigV2 // kept, not used: walks choose among paths in their own way
+	hash    ip.IPFlowHashConfigV2 // stored, not used: walks choose among paths by their own hash
 	onFree  func(*fib)
 }
 
@@ -42,13 +42,13 @@ type fib struct {
 type fibEntry struct {
 	table   *fib
 	prefix  netip.Prefix // masked
-	shown   netip.Prefix // as first given: VPP keeps the host bits and shows them
+	shown   netip.Prefix // prefix as given first: VPP keeps and shows the host bits
 	sources []entrySource
 	stats   uint32
-	tracked int // paths and tunnels that resolve through it
+	tracked int // number of paths and tunnels that resolve through it
 }
 
-// entrySource is what one source says about an entry.
+// entrySource holds the data of one source for an entry.
 type entrySource struct {
 	source source
 	paths  []path
@@ -63,22 +63,22 @@ const (
 	local
 )
 
-// path is one way out of an entry.
+// path is one path of an entry.
 type path struct {
 	kind   fib_types.FibPathType
 	proto  fib_types.FibPathNhProto
 	flags  fib_types.FibPathFlags
 	nh     netip.Addr // of the path's protocol; unspecified: none
 	ifc    *iface     // nil: none
-	ifx    uint32     // index of ifc, or none; a path keeps it when the interface is deleted
-	table  *fib       // for a path without interface: where nh is looked up
+	ifx    uint32     // index of ifc, or none; a path keeps it after the interface is deleted
+	table  *fib       // for a path without interface: the table in which nh is looked up
 	weight uint8
 	pref   uint8
 	labels []fib_types.FibMplsLabel
-	tag    uint32 // classify table, UDP encap, BIER imposition: kept, not understood
+	tag    uint32 // classify table, UDP encap, BIER imposition: stored, not evaluated
 }
 
-// pathClass is VPP's type of a path, in the order of its enum: paths are sorted by it.
+// pathClass is VPP's type of a path, in the order of its enum, by which paths are sorted.
 type pathClass int
 
 const (
@@ -121,7 +121,7 @@ func (p *path) class() pathClass {
 	return recursive
 }
 
-// compare is fib_path_cmp: two paths that differ only in weight and preference are the same.
+// compare implements fib_path_cmp: two paths that differ only in weight and preference are equal.
 func (p *path) compare(q *path) int {
 	c := p.class()
 	if o := cmp.Or(cmp.Compare(c, q.class()), cmp.Compare(p.proto, q.proto)); o != 0 || c == special || c == receive {
@@ -138,14 +138,14 @@ func (p *path) compare(q *path) int {
 	return cmp.Or(p.nh.Compare(q.nh), cmp.Compare(p.ifx, q.ifx))
 }
 
-// sortPaths puts paths into the order VPP keeps them in.
+// sortPaths sorts paths in VPP's order.
 func sortPaths(paths []path) {
 	if len(paths) > 1 {
 		slices.SortStableFunc(paths, func(a, b path) int { return cmp.Or(cmp.Compare(a.pref, b.pref), a.compare(&b)) })
 	}
 }
 
-// entry is the entry for the prefix, made if need be.
+// entry returns the entry for the prefix, and creates it if there is none.
 func (f *fib) entry(shown netip.Prefix) *fibEntry {
 	masked := shown.Masked()
 	e := f.entries[masked]
@@ -158,7 +158,7 @@ func (f *fib) entry(shown netip.Prefix) *fibEntry {
 	return e
 }
 
-// set replaces what a source says about a prefix.
+// set replaces the data of a source for a prefix.
 func (f *fib) set(shown netip.Prefix, src source, flags entryFlags, paths []path) *fibEntry {
 	e := f.entry(shown)
 	sortPaths(paths)
@@ -180,7 +180,7 @@ func (f *fib) set(shown netip.Prefix, src source, flags entryFlags, paths []path
 	return e
 }
 
-// unset takes away what a source says about a prefix.
+// unset removes the data of a source for a prefix.
 func (f *fib) unset(prefix netip.Prefix, src source) {
 	e := f.entries[prefix.Masked()]
 	if e == nil {
@@ -197,7 +197,7 @@ func (f *fib) unset(prefix netip.Prefix, src source) {
 	}
 }
 
-// collect removes an entry that nothing wants any more.
+// collect removes an entry that is no longer needed.
 func (f *fib) collect(e *fibEntry) {
 	if len(e.sources) == 0 && e.tracked == 0 && f.entries[e.prefix] == e {
 		delete(f.entries, e.prefix)
@@ -205,7 +205,7 @@ func (f *fib) collect(e *fibEntry) {
 	}
 }
 
-// hold takes what a path refers to: its interface, the entry of its next hop, the table it looks up in.
+// hold takes references to the objects of a path: its interface, the entry of its next hop, the table in which it looks up.
 func hold(p *path) {
 	if p.ifc != nil {
 		p.ifc.paths++
@@ -235,7 +235,7 @@ func (f *fib) releaseAll(paths []path) {
 	}
 }
 
-// track makes sure that there is an entry for the address, through which paths and tunnels resolve.
+// track ensures that there is an entry for the address, through which paths and tunnels resolve.
 func (f *fib) track(a netip.Addr) { f.entry(netip.PrefixFrom(a, a.BitLen())).tracked++ }
 
 func (f *fib) untrack(a netip.Addr) {
@@ -251,7 +251,7 @@ func (f *fib) freeIfUnused() {
 	}
 	f.onFree(f)
 	entries := f.entries
-	f.entries, f.byLen = map[netip.Prefix]*fibEntry{}, [129]int{} // before what follows comes back here
+	f.entries, f.byLen = map[netip.Prefix]*fibEntry{}, [129]int{} // before the releases below, which may call this function again
 	for _, e := range entries {
 		for _, s := range e.sources {
 			f.releaseAll(s.paths)
@@ -268,8 +268,8 @@ func (e *fibEntry) source(src source) *entrySource {
 	return nil
 }
 
-// best is the source that counts, with the paths to show: an entry that exists only because something resolves through
-// it has its cover's.
+// best returns the source that counts, with the paths to show: an entry that exists only because other objects resolve through it has the paths
+// of its cover.
 func (e *fibEntry) best() (source, []path) {
 	if len(e.sources) > 0 {
 		return e.sources[0].source, e.sources[0].paths
@@ -287,7 +287,7 @@ func (e *fibEntry) best() (source, []path) {
 	return srcRecursive, paths
 }
 
-// flags are those of the best source.
+// flags returns the flags of the best source.
 func (e *fibEntry) flags() entryFlags {
 	if len(e.sources) == 0 {
 		return 0
@@ -295,10 +295,10 @@ func (e *fibEntry) flags() entryFlags {
 	return e.sources[0].flags
 }
 
-// cover is the entry with the longest prefix that contains p and is shorter.
+// cover returns the entry with the longest prefix that contains p and is shorter than p.
 func (f *fib) cover(p netip.Prefix) *fibEntry { return f.longest(p.Addr(), p.Bits()-1, nil) }
 
-// lookup is the longest match for the address among the entries that accept allows (nil: all).
+// lookup returns the longest match for the address among the entries for which accept returns true (nil: all).
 func (f *fib) lookup(a netip.Addr, accept func(*fibEntry) bool) *fibEntry {
 	return f.longest(a, a.BitLen(), accept)
 }
@@ -316,8 +316,8 @@ func (f *fib) longest(a netip.Addr, bits int, accept func(*fibEntry) bool) *fibE
 	return nil
 }
 
-// installed reports whether packets may match the entry: one that comes only from a neighbour counts only if its cover is on the
-// neighbour's link, or on the link of the interface whose addresses that borrows.
+// installed reports whether packets may match the entry: an entry that comes only from a neighbour counts only if its cover is on the
+// neighbour's link, or on the link of the interface whose addresses the neighbour's interface borrows.
 func (e *fibEntry) installed() bool {
 	if len(e.sources) == 0 || e.sources[0].source != srcAdjacency {
 		return true
@@ -342,7 +342,7 @@ func (e *fibEntry) installed() bool {
 	return false
 }
 
-// sorted are the entries in order of their prefix.
+// sorted returns the entries in order of their prefix.
 func (f *fib) sorted() []*fibEntry {
 	out := make([]*fibEntry, 0, len(f.entries))
 	for _, e := range f.entries {

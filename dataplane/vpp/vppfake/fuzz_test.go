@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// FuzzSocket: whatever a client writes, the fake lives and serves the next client. The input is split into messages with
-// proper headers and ids that exist, else it would never come past the framing; raw says to write it as it is.
+// FuzzSocket tests that the fake survives any input of a client and serves the next client. The input is split into messages with correct
+// headers and existing ids, since otherwise it would not get past the framing; with raw it is written unchanged.
 func FuzzSocket(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Add(make([]byte, 300), false)
@@ -44,7 +44,7 @@ func FuzzSocket(f *testing.F) {
 	})
 }
 
-// dialAfterCrash tries again while a fake that has just been killed by its input is starting.
+// dialAfterCrash retries while a fake that its input has just crashed is starting.
 func dialAfterCrash(t *testing.T, socket string) *rawClient {
 	t.Helper()
 	for range 100 {
@@ -53,7 +53,7 @@ func dialAfterCrash(t *testing.T, socket string) *rawClient {
 			conn.Close()
 			break
 		}
-		time.Sleep(time.Millisecond) // nothing announces the restart
+		time.Sleep(time.Millisecond) // the restart sends no notification
 	}
 	return dialRaw(t, socket)
 }
@@ -69,7 +69,7 @@ func writeRaw(t *testing.T, socket string, data []byte) {
 	conn.Read(make([]byte, 1000)) //nolint:errcheck // as above
 }
 
-// writeMessages takes each message from data: a byte chooses the id, another the length.
+// writeMessages takes each message from data: one byte selects the id, another one the length.
 func writeMessages(t *testing.T, socket string, data []byte) {
 	c := dialRaw(t, socket)
 	ids := make([]uint16, 0, len(c.ids))
@@ -83,7 +83,7 @@ func writeMessages(t *testing.T, socket string, data []byte) {
 		msg = binary.BigEndian.AppendUint32(msg, 1)
 		msg = append(msg, data[2:2+n]...)
 		if _, err := c.conn.Write(frame(append(msg, make([]byte, 400)...))); err != nil {
-			return // hung up, or crashed as VPP would have
+			return // disconnected, or crashed like VPP
 		}
 		data = data[2+n:]
 	}
@@ -91,7 +91,7 @@ func writeMessages(t *testing.T, socket string, data []byte) {
 	c.conn.Read(make([]byte, 1000)) //nolint:errcheck // as above
 }
 
-// vppfakeSeed is a first input with real requests in it.
+// vppfakeSeed is an initial input with real requests.
 type vppfakeSeed struct{}
 
 func (vppfakeSeed) bytes(f *testing.F) (out []byte) {

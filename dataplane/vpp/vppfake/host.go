@@ -9,27 +9,27 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 )
 
-// Host is informed of interfaces that have an end in the Linux host, so that a test may make them real. The calls come while the fake
-// handles a request: they must not call the fake. An error makes the request fail as VPP does where the system call fails.
+// Host is called for interfaces that have an end in the Linux host, so that a test may create real ones. The calls happen while the fake
+// handles a request: they must not call the fake. An error makes the request fail in the same way as a failed system call in VPP.
 type Host interface {
-	// CreateTap is called when a TAP has been asked for; name and namespace are those of the host end.
+	// CreateTap is called when a TAP is requested; name and namespace are those of the host end.
 	CreateTap(TapRequest) error
-	// DeleteTap is called when a TAP without the persistent flag goes away.
+	// DeleteTap is called when a TAP without the persistent flag is removed.
 	DeleteTap(TapRequest) error
-	// OpenAfPacket is called when an af_packet interface on the host's device name has been asked for.
+	// OpenAfPacket is called when an af_packet interface on the host device name is requested.
 	OpenAfPacket(name string) error
-	// CloseAfPacket is called when it goes away.
+	// CloseAfPacket is called when the af_packet interface is removed.
 	CloseAfPacket(name string) error
 }
 
-// TapRequest is the host end of a TAP as VPP has been asked to make it.
+// TapRequest describes the host end of a requested TAP.
 type TapRequest struct {
 	Name      string
 	Namespace string
 	Bridge    string
 	MAC       [6]byte
 	MTU       uint32
-	Attach    bool // take over an existing persistent device
+	Attach    bool // attach to an existing persistent device
 	Persist   bool
 }
 
@@ -98,7 +98,7 @@ type tap struct {
 	request *tapv2.TapCreateV3
 }
 
-// validRing is virtio's rule: a power of two up to 32768; 0 means 256.
+// validRing reports whether n is a ring size that virtio allows: a power of two up to 32768; 0 means 256.
 func validRing(n uint16) bool { return n&(n-1) == 0 && n <= 32768 }
 
 func createTap(c *call, q *tapv2.TapCreateV3) *tapv2.TapCreateV3Reply {
@@ -207,8 +207,8 @@ func dumpTaps(c *call, q *tapv2.SwInterfaceTapV2Dump, send func(*tapv2.SwInterfa
 	}
 }
 
-// tapTag is what VPP dumps as the tag of a TAP that was made with one: it keeps the bytes but not their end, so that a tag
-// without a zero of its own is followed by whatever is in memory.
+// tapTag returns the tag that VPP dumps for a TAP that was created with a tag: VPP stores the bytes without a terminator, so that a tag without
+// its own zero byte is followed by arbitrary memory contents.
 func tapTag(tag string) string {
 	if tag == "" {
 		return ""

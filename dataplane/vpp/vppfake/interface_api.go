@@ -166,7 +166,7 @@ func setPromisc(c *call, q *interfaces_api.SwInterfaceSetPromisc) *interfaces_ap
 	case !i.hw.ethernet:
 		rv = rvInvalidValue
 	case !i.hw.driver.flags:
-		rv = rvUnspecified // ~0 of a driver without the callback; VPP gives it for af_packet and loopbacks
+		rv = rvUnspecified // the ~0 of a driver without the callback; VPP returns it for af_packet and loopbacks
 	}
 	return &interfaces_api.SwInterfaceSetPromiscReply{Retval: rv}
 }
@@ -184,7 +184,7 @@ func wantEvents(c *call, q *interfaces_api.WantInterfaceEvents) *interfaces_api.
 	return &interfaces_api.WantInterfaceEventsReply{}
 }
 
-// describeConfig is the configuration of an interface, for Fake.Dump.
+// describeConfig returns the configuration of an interface, for Fake.Dump.
 func (i *iface) describeConfig() []string {
 	var parts []string
 	if i.hw.ethernet && i.sub == nil && (i.mtu != [4]uint32{9000} || i.hw.linkMTU != 9000) {

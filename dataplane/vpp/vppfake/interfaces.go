@@ -9,30 +9,30 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// iface is one software interface: a hardware interface's own, or a sub-interface of it.
+// iface is one software interface: that of a hardware interface, or a sub-interface of it.
 type iface struct {
 	index uint32
 	name  string
 	tag   string
 	up    bool
-	gone  bool // deleted; routes may still point here
-	paths int  // of routes that do
+	gone  bool // deleted; routes may still refer to it
+	paths int  // number of route paths that refer to it
 	mtu   [4]uint32
-	sub   *subInterface // nil for the hardware interface's own
+	sub   *subInterface // nil for the software interface of the hardware interface
 	hw    *hardware     // shared by its sub-interfaces
 	l2    l2Port
 	ip    [2]ipPort // by family
 	link6 ip6Link
-	// unnumbered is the index of the interface whose addresses this one borrows; none if it does not.
+	// unnumbered is the index of the interface whose addresses this one borrows, or none.
 	unnumbered uint32
 }
 
-// hardware is what an interface and its sub-interfaces have in common.
+// hardware is the state that an interface and its sub-interfaces share.
 type hardware struct {
 	devType  string
 	owner    *iface
 	mac      mac
-	macTold  bool // mac is the client's choice, not VPP's
+	macTold  bool // the client has set mac, not VPP
 	ethernet bool
 	linkUp   bool
 	linkMTU  uint16
@@ -41,14 +41,14 @@ type hardware struct {
 	wedge    wedge
 }
 
-// driver is what distinguishes kinds of hardware apart.
+// driver holds the differences between kinds of hardware.
 type driver struct {
-	linkFollowsAdmin bool                     // link goes up with the interface (loopback, VXLAN), not by itself
-	setMTU           bool                     // hw_interface_set_mtu works
-	flags            bool                     // promiscuous mode works
-	remove           func(c *state, i *iface) // frees what the kind keeps; the interface itself is removed by delete
-	describe         func(i *iface) []string  // its own line in Fake.Dump
-	detail           any                      // the kind's own record
+	linkFollowsAdmin bool                     // the link goes up with the interface (loopback, VXLAN), not independently
+	setMTU           bool                     // hw_interface_set_mtu is supported
+	flags            bool                     // promiscuous mode is supported
+	remove           func(c *state, i *iface) // frees the state of the kind; delete removes the interface itself
+	describe         func(i *iface) []string  // line of the kind in Fake.Dump
+	detail           any                      // record of the kind
 }
 
 // subInterface is the VLAN part of a sub-interface.
@@ -59,7 +59,7 @@ type subInterface struct {
 	pipe         bool // an end of a pipe, which has no VLAN
 }
 
-// interfaces is VPP's pool of software interfaces: an index is reused at once, last freed first.
+// interfaces is VPP's pool of software interfaces: a freed index is reused immediately, last freed first.
 type interfaces struct {
 	all      []*iface
 	free     []uint32
@@ -67,7 +67,7 @@ type interfaces struct {
 	pending  map[uint32]*interfaces_api.SwInterfaceEvent
 }
 
-// create enters a new interface into the pool, in table 0 and L3 mode.
+// create adds a new interface to the pool, in table 0 and L3 mode.
 func (st *state) create(i *iface) *iface {
 	if n := len(st.ifs.free); n > 0 {
 		i.index = st.ifs.free[n-1]
@@ -96,7 +96,7 @@ func (st *state) create(i *iface) *iface {
 	return i
 }
 
-// delete takes an interface with its sub-interfaces out of everything.
+// delete removes an interface and its sub-interfaces from all state.
 func (st *state) delete(i *iface) {
 	if i.sub == nil {
 		for _, s := range slices.Clone(st.ifs.all) {
@@ -126,7 +126,7 @@ func (st *state) delete(i *iface) {
 	st.noteEvent(i, func(e *interfaces_api.SwInterfaceEvent) { e.Deleted = true })
 }
 
-// iface is the interface with the index, nil if there is none.
+// iface returns the interface with the index, nil if there is none.
 func (st *state) iface(index interface_types.InterfaceIndex) *iface {
 	if int64(index) >= int64(len(st.ifs.all)) {
 		return nil
@@ -134,7 +134,7 @@ func (st *state) iface(index interface_types.InterfaceIndex) *iface {
 	return st.ifs.all[index]
 }
 
-// named is the interface with the name or, if there is none, the tag.
+// named returns the interface with the name or, if there is none, with the tag.
 func (st *state) named(name string) *iface {
 	var tagged *iface
 	for _, i := range st.ifs.all {
@@ -149,12 +149,12 @@ func (st *state) named(name string) *iface {
 	return tagged
 }
 
-// live are the interfaces in order of their index.
+// live returns the interfaces in order of their index.
 func (st *state) live() []*iface {
 	return slices.DeleteFunc(slices.Clone(st.ifs.all), func(i *iface) bool { return i == nil })
 }
 
-// setAdmin is vnet_sw_interface_set_flags; false: refused.
+// setAdmin implements vnet_sw_interface_set_flags; false: rejected.
 func (st *state) setAdmin(i *iface, up bool) bool {
 	owner := i.hw.owner
 	if i.sub != nil && up && !owner.up && !i.sub.pipe {
@@ -203,7 +203,7 @@ func linkUp(e *interfaces_api.SwInterfaceEvent) {
 	e.Flags |= interface_types.IF_STATUS_API_FLAG_LINK_UP
 }
 
-// noteEvent collects what happens to an interface during one request into one event.
+// noteEvent merges the changes of an interface during one request into one event.
 func (st *state) noteEvent(i *iface, change func(*interfaces_api.SwInterfaceEvent)) {
 	if len(st.ifs.watchers) == 0 {
 		return
@@ -219,7 +219,7 @@ func (st *state) noteEvent(i *iface, change func(*interfaces_api.SwInterfaceEven
 	change(e)
 }
 
-// publish sends the events of a request to those that want them, in order of the index.
+// publish sends the events of a request to the subscribed clients, in order of the index.
 func (st *state) publish() {
 	if len(st.ifs.pending) == 0 {
 		return
@@ -240,7 +240,7 @@ func (st *state) publish() {
 	}
 }
 
-// label names an interface in a way that does not depend on the order of creation, where it has a tag.
+// label returns a name of the interface that, if it has a tag, does not depend on the order of creation.
 func (i *iface) label() string {
 	if i == nil {
 		return "-"

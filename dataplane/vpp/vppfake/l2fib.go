@@ -16,7 +16,7 @@ func l2fibAddDel(c *call, q *l2.L2fibAddDel) *l2.L2fibAddDelReply {
 	key := macKey{b.index, q.Mac}
 	if !q.IsAdd {
 		e, ok := c.l2.fib[key]
-		if !ok || q.SwIfIndex != 0 && e.ifx != uint32(q.SwIfIndex) { // 0: whatever the entry has
+		if !ok || q.SwIfIndex != 0 && e.ifx != uint32(q.SwIfIndex) { // 0: any interface
 			return &l2.L2fibAddDelReply{Retval: rvNoSuchEntry}
 		}
 		delete(c.l2.fib, key)
@@ -47,7 +47,7 @@ func l2fibDump(c *call, q *l2.L2FibTableDump, send func(*l2.L2FibTableDetails)) 
 	}
 }
 
-// macs are the rows of the MAC table that belong to the domain.
+// macs returns the rows of the MAC table that belong to the domain.
 func (b *bridge) macs(s *l2State) []macKey {
 	var out []macKey
 	for key := range s.fib {

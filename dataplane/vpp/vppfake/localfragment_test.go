@@ -6,7 +6,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// TestLocalFragments: with the plugin, IPv6 fragments to VPP's own addresses are dropped; whole packets, and all of IPv4, arrive.
+// TestLocalFragments tests that with the plugin, IPv6 fragments to VPP's own addresses are dropped; whole packets, and all IPv4 packets,
+// arrive.
 func TestLocalFragments(t *testing.T) {
 	f := startFake(t, vppfake.Config{Seed: 1, Plugin: true})
 	ps := newPacketScript(newScript(t, f.Socket(), nil))

@@ -44,7 +44,7 @@ func (st *state) createLoopback(m mac, specified bool, instance uint32) (rv int3
 	return 0, interface_types.InterfaceIndex(i.index)
 }
 
-// deleteLoopback deletes the loopback that the index belongs to: given a sub-interface of it, VPP deletes the parent.
+// deleteLoopback deletes the loopback to which the index belongs: given a sub-interface, VPP deletes the parent.
 func deleteLoopback(c *call, q *interfaces_api.DeleteLoopback) *interfaces_api.DeleteLoopbackReply {
 	i := c.iface(q.SwIfIndex)
 	if i == nil || i.hw.devType != "Loopback" {

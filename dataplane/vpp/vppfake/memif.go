@@ -9,10 +9,10 @@ import (
 	"go.fd.io/govpp/binapi/memif"
 )
 
-// memifs are the memif sockets by id; socket 0 is always there.
+// memifs holds the memif sockets by id; socket 0 always exists.
 type memifs struct {
 	sockets map[uint32]*memifSocket
-	seed    uint32 // of the ids VPP makes up
+	seed    uint32 // of the ids that VPP generates
 }
 
 type memifSocket struct {
@@ -85,7 +85,7 @@ func memifSocketAddDel(c *call, q *memif.MemifSocketFilenameAddDelV2) *memif.Mem
 	return fail(0)
 }
 
-// memifFile is the name VPP makes of a relative one.
+// memifFile returns the absolute name that VPP uses for a relative one.
 func memifFile(name string) string {
 	if name[0] == '/' || name[0] == '@' || slices.Contains([]string{"abstract:", "linux:"}, name[:min(len(name), 9)]) {
 		return name
@@ -113,7 +113,7 @@ func (c *call) createMemif(q *memif.MemifCreateV2) (int32, interface_types.Inter
 		}
 	}
 	if q.Mode > memif.MEMIF_MODE_API_IP {
-		c.die("memif_create in punt-inject mode") // 25.10 cleans up an interface it has not made yet
+		c.die("memif_create in punt-inject mode") // 25.10 cleans up an interface that it has not created yet
 		return 0, 0
 	}
 	slave := q.Role == memif.MEMIF_ROLE_API_SLAVE
@@ -135,7 +135,7 @@ func deleteMemif(c *call, q *memif.MemifDelete) *memif.MemifDeleteReply {
 	return &memif.MemifDeleteReply{}
 }
 
-// dumpMemifs shows what VPP shows of a memif without a connected peer: ring size 1, buffer size 0.
+// dumpMemifs returns the values that VPP shows for a memif without a connected peer: ring size 1, buffer size 0.
 func dumpMemifs(c *call, _ *memif.MemifDump, send func(*memif.MemifDetails)) {
 	for _, i := range c.live() {
 		p, ok := i.hw.driver.detail.(*memifPort)

@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// headerSize is where the fields of a message start; its context is the four bytes before.
+// headerSize returns the offset of the fields of a message; its context is in the four bytes before.
 func headerSize(msg api.Message) int {
 	if msg.GetMessageType() == api.RequestMessage {
 		return requestHeader
@@ -18,7 +18,7 @@ func headerSize(msg api.Message) int {
 	return replyHeader
 }
 
-// message is what every generated binapi message can do.
+// message is the interface of all generated binapi messages.
 type message interface {
 	api.Message
 	Size() int
@@ -32,7 +32,7 @@ type ptr[T any] interface {
 	message
 }
 
-// access reports whether a request changes VPP's state; writes are counted apart (Fake.Writes).
+// access reports whether a request changes VPP's state; writes are counted separately (Fake.Writes).
 type access bool
 
 const (
@@ -40,15 +40,15 @@ const (
 	writes access = true
 )
 
-// Layout of the socket protocol: a 16-byte msgbuf_t header whose bytes 8..12 are the length, then the message. A request starts with id,
-// client index and context; a reply or event with id and context (for an event: the client index). sockclnt_create and its reply have it
-// the other way round; the generated GetMessageType reports.
+// Layout of the socket protocol: a 16-byte msgbuf_t header whose bytes 8..12 are the length, then the message. A request starts with id, client
+// index and context; a reply or event with id and context (for an event: the client index). sockclnt_create and its reply have the layouts
+// exchanged; the generated GetMessageType returns the layout.
 const (
 	frameHeader   = 16
 	requestHeader = 10
 	replyHeader   = 6
 
-	sockclntCreateID      = 15 // the one id a client may know before it has the table
+	sockclntCreateID      = 15 // the only id that a client can use before it has the table
 	sockclntCreateReplyID = 16
 	firstFreeID           = 20
 )
@@ -58,19 +58,19 @@ type entry struct {
 	msg    message
 	id     uint16
 	access access
-	fixed  bool // id does not change between boots
+	fixed  bool // the id is the same after each boot
 
 	decode func(body []byte) (message, error)
-	handle func(c *call, q message) message // nil for what a client may not send
-	fail   func() message                   // the reply that carries an injected retval; nil for dumps
-	guard  func(body []byte) bool           // refuses counts that the body cannot hold
+	handle func(c *call, q message) message // nil for messages that a client may not send
+	fail   func() message                   // returns the reply that carries an injected retval; nil for dumps
+	guard  func(body []byte) bool           // rejects counts that do not fit in the body
 
 	requests uint64
 }
 
 func (e *entry) name() string { return e.msg.GetMessageName() }
 
-// table is the message table of one fake. Names are looked up only by tests and at start-up; requests go by id.
+// table is the message table of one fake. Names are looked up only by tests and at start-up; requests are looked up by id.
 type table struct {
 	byName map[string]*entry
 	byID   []*entry
@@ -78,7 +78,7 @@ type table struct {
 
 func newTable() *table { return &table{byName: map[string]*entry{}} }
 
-// add enters msg; the same message may be entered twice (a reply shared by two requests).
+// add registers msg; the same message may be registered twice (a reply shared by two requests).
 func (t *table) add(msg message) *entry {
 	if e, ok := t.byName[msg.GetMessageName()]; ok {
 		return e
@@ -88,7 +88,7 @@ func (t *table) add(msg message) *entry {
 	return e
 }
 
-// on registers request Q, answered by one R; a nil answer means that VPP stays silent.
+// on registers request Q with one reply R; a nil reply means that VPP does not answer.
 func on[Q, R any, PQ ptr[Q], PR ptr[R]](t *table, a access, h func(*call, *Q) *R) *entry {
 	reply := t.add(PR(new(R)))
 	e := request[Q, PQ](t, a)
@@ -104,7 +104,7 @@ func on[Q, R any, PQ ptr[Q], PR ptr[R]](t *table, a access, h func(*call, *Q) *R
 	return e
 }
 
-// dump registers request Q, answered by any number of D.
+// dump registers request Q with any number of details D.
 func dump[Q, D any, PQ ptr[Q], PD ptr[D]](t *table, h func(*call, *Q, func(*D))) *entry {
 	detail := t.add(PD(new(D)))
 	e := request[Q, PQ](t, reads)
@@ -128,8 +128,8 @@ func request[Q any, PQ ptr[Q]](t *table, a access) *entry {
 	return e
 }
 
-// counted makes e refuse a body that is too short for the number of elements which the u32 at offset announces: the
-// generated decoder would allocate them all before it looks.
+// counted makes e reject a body that is too short for the number of elements in the u32 at offset: the generated decoder would allocate all
+// elements before it checks the length.
 func (e *entry) counted(offset, elemSize int) *entry {
 	e.guard = func(body []byte) bool {
 		if len(body) < offset+4 {
@@ -141,8 +141,8 @@ func (e *entry) counted(offset, elemSize int) *entry {
 	return e
 }
 
-// unmarshal decodes body into q. The generated code indexes without looking at the length; VPP drops such a truncated
-// message, so a panic in there is an error.
+// unmarshal decodes body into q. The generated code does not check the length; VPP drops a truncated message, so a panic in the decoder is an
+// error.
 func unmarshal(q message, body []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -152,8 +152,8 @@ func unmarshal(q message, body []byte) (err error) {
 	return q.Unmarshal(body)
 }
 
-// number gives every message but sockclnt_create an id, a different one each boot: like VPP's with another set of
-// plugins, ids must not be kept across a reconnect.
+// number assigns an id to every message except sockclnt_create, a different one after each boot: like those of a VPP with another set of
+// plugins, ids must not be reused after a reconnect.
 func (t *table) number(rng *rand.Rand) {
 	rows := t.rows()
 	free := make([]uint16, 0, len(rows))
@@ -170,7 +170,7 @@ func (t *table) number(rng *rand.Rand) {
 	}
 }
 
-// rows is the table in order of names.
+// rows returns the table in order of names.
 func (t *table) rows() []*entry {
 	rows := make([]*entry, 0, len(t.byName))
 	for _, e := range t.byName {
@@ -180,7 +180,7 @@ func (t *table) rows() []*entry {
 	return rows
 }
 
-// lookup is the entry with the id, nil if there is none.
+// lookup returns the entry with the id, nil if there is none.
 func (t *table) lookup(id uint16) *entry {
 	if int(id) >= len(t.byID) {
 		return nil

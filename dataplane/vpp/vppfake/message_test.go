@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCountsAreGuarded: a request with a list whose length is a u32 makes the generated decoder allocate whatever a
-// client writes there. Such an entry needs counted().
+// TestCountsAreGuarded: for a request with a list whose length is a u32, the generated decoder allocates as many elements as a client writes
+// there. Such an entry needs counted().
 func TestCountsAreGuarded(t *testing.T) {
 	tab := newTable()
 	for _, kind := range objectKinds() {
@@ -20,7 +20,7 @@ func TestCountsAreGuarded(t *testing.T) {
 	}
 }
 
-// bigList: the type has a slice whose count field is a u32.
+// bigList reports whether the type has a slice whose count field is a u32.
 func bigList(typ reflect.Type) bool {
 	counts := map[string]bool{}
 	for i := range typ.NumField() {

@@ -9,13 +9,13 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 )
 
-// nat is NAT44, endpoint-dependent (the plugin nat44-ed), of a VPP without worker threads.
+// nat is the state of NAT44, endpoint-dependent (the plugin nat44-ed), of a VPP without worker threads.
 type nat struct {
 	on         bool
 	limit      uint32 // sessions
 	inside     *fib
 	outside    *fib
-	vrfs       [2]uint32 // of inside and outside, as asked for
+	vrfs       [2]uint32 // of inside and outside, as requested
 	forwarding bool
 	timeouts   nat_types.NatTimeouts
 	buckets    uint32
@@ -25,8 +25,8 @@ type nat struct {
 
 	ports   []*natPort // in, out or both
 	outputs []*natPort // with output feature
-	fibs    []natFIB   // tables with NAT interfaces, by number of roles
-	outFibs []natFIB   // those with outside ones, in VPP's order
+	fibs    []natFIB   // tables with NAT interfaces, with the number of roles
+	outFibs []natFIB   // tables with outside interfaces, in VPP's order
 	regs    []natReg
 	reass   map[natReass]int
 
@@ -38,7 +38,7 @@ type nat struct {
 	sessions slots[natSession]
 	flows    map[natKey]*natSession
 	affinity map[natClient]natSticky
-	lists    int    // of clients, one for each mapping with affinity ever made
+	lists    int    // number of client lists, one for each mapping with affinity ever created
 	seed     uint32 // of random_u32
 }
 
@@ -48,19 +48,19 @@ type natPort struct {
 	in, out bool
 }
 
-// natFIB is a table with the number of interfaces that NAT counts in it.
+// natFIB is a table with the number of its interfaces that NAT uses.
 type natFIB struct {
 	table *fib
 	refs  int
 }
 
-// natReass counts the users of an interface's shallow reassembly, in a direction.
+// natReass counts the users of shallow reassembly on an interface, in one direction.
 type natReass struct {
 	ifx    uint32
 	output bool
 }
 
-// Names of the features, all on the arc of unicast packets that come in or of packets that go out.
+// Names of the features, on the arc of received or of sent unicast packets.
 const (
 	arcIn, arcOut   = "ip4-unicast", "ip4-output"
 	featIn2out      = "nat-pre-in2out"
@@ -71,7 +71,7 @@ const (
 	featReassOutput = "ip4-sv-reassembly-output-feature"
 )
 
-// defaultNATSessions is what VPP takes for 0.
+// defaultNATSessions is VPP's value for 0.
 const defaultNATSessions = 63 * 1024
 
 func (n *nat) start() {
@@ -79,7 +79,7 @@ func (n *nat) start() {
 	n.clear()
 }
 
-// clear forgets what goes when NAT is turned off.
+// clear removes the state that is lost when NAT is disabled.
 func (n *nat) clear() {
 	n.mappings, n.sessions = slots[natMapping]{}, slots[natSession]{}
 	n.byExt, n.byLocal = map[natExt]*natMapping{}, map[natLocal]*natMapping{}
@@ -102,7 +102,7 @@ func registerNAT(t *table) {
 		return &nat44_ed.NatSetTimeoutsReply{}
 	})
 	on(t, reads, natRunningConfig)
-	dump(t, func(*call, *nat44_ed.NatWorkerDump, func(*nat44_ed.NatWorkerDetails)) {}) // no workers, or one: none are listed
+	dump(t, func(*call, *nat44_ed.NatWorkerDump, func(*nat44_ed.NatWorkerDetails)) {}) // without workers, or with one, none are listed
 	on(t, writes, natFeature)
 	dump(t, func(c *call, _ *nat44_ed.Nat44InterfaceDump, send func(*nat44_ed.Nat44InterfaceDetails)) {
 		for _, p := range c.nat.ports {
@@ -158,8 +158,9 @@ func natEnable(c *call, q *nat44_ed.Nat44EdPluginEnableDisable) *nat44_ed.Nat44E
 	return &nat44_ed.Nat44EdPluginEnableDisableReply{Retval: rv}
 }
 
-// natDisable: VPP unlocks table 0 once for each load-balancing mapping that is left, which has never locked it, and so may free the default
-// table: all packets are lost from then on, and the API still says 0. The fake crashes instead, so that nothing overlooks it.
+// natDisable disables NAT. VPP unlocks table 0 once for each remaining load-balancing mapping, although these mappings have never locked the
+// table. This may free the default table: all packets are lost from then on, and the API returns 0. The fake crashes instead, so that a test
+// detects the case.
 func (c *call) natDisable() int32 {
 	n := &c.nat
 	for m := range n.mappings.all() {
@@ -195,7 +196,7 @@ func (c *call) natDisable() int32 {
 	return 0
 }
 
-// hashBuckets is nat_calc_bihash_buckets.
+// hashBuckets implements nat_calc_bihash_buckets.
 func hashBuckets(sessions uint32) uint32 {
 	n := uint64(float64(sessions) / 2.5)
 	low := uint64(1)
@@ -215,7 +216,7 @@ func natRunningConfig(c *call, _ *nat44_ed.Nat44ShowRunningConfig) *nat44_ed.Nat
 		Flags: nat44_ed.NAT44_IS_ENDPOINT_DEPENDENT}
 }
 
-// lockTable finds the IPv4 table, or makes it, and holds it.
+// lockTable returns the IPv4 table with a lock on it, and creates it if there is none.
 func (st *state) lockTable(id uint32) *fib {
 	t := st.ip.tables[ip4][id]
 	if t == nil {
@@ -232,7 +233,7 @@ func (st *state) unlockTable(t *fib) {
 	}
 }
 
-// feature turns a feature of an interface on or off.
+// feature enables or disables a feature of an interface.
 func (st *state) feature(ifx uint32, arc, name string, on bool) {
 	key := featureKey{ifx, arc, name}
 	if on {
@@ -295,7 +296,7 @@ func dumpNAT(st *state, d *dumper) {
 	}
 }
 
-// natFeatures are what NAT wants to do with packets that come in by an interface, in VPP's order.
+// natFeatures returns the NAT features for packets received on an interface, in VPP's order.
 func (st *state) natFeatures(ifx uint32) (names []string) {
 	for _, name := range []string{featIn2out, featOut2in, featClassify} {
 		if st.features[featureKey{ifx, arcIn, name}] {
@@ -305,7 +306,7 @@ func (st *state) natFeatures(ifx uint32) (names []string) {
 	return names
 }
 
-// isNATFeature: the walk implements these.
+// isNATFeature reports whether the walk implements the feature.
 func isNATFeature(k featureKey) bool {
 	switch k.feature {
 	case featIn2out, featOut2in, featClassify, featReass:

@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 )
 
-// maxLocals is how many backends a request can have: VPP counts them in eight bits, so that more make it loop until its memory
+// maxLocals is the maximum number of backends in a request: VPP counts them in eight bits, so that more of them make it loop until its memory
 // is full.
 const maxLocals = 255
 
@@ -88,12 +88,12 @@ func (c *call) delLB(key natExt, m *natMapping, flags nat_types.NatConfigFlags) 
 	n.mappings.remove(m)
 }
 
-// dropBackend deletes the load-balanced sessions of a backend, whichever mapping and protocol they are of.
+// dropBackend deletes the load-balanced sessions of a backend, of all mappings and protocols.
 func (st *state) dropBackend(l *natBackend) {
 	st.dropSessions(func(s *natSession) bool { return s.lb && s.in.addr == l.addr && s.in.port == l.port })
 }
 
-// sum counts the weights, in eight bits.
+// sum adds up the weights, in eight bits.
 func (m *natMapping) sum() {
 	var upTo uint8
 	for l := range m.locals.all() {
@@ -159,7 +159,7 @@ func natLBDump(c *call, _ *nat44_ed.Nat44LbStaticMappingDump, send func(*nat44_e
 			continue
 		}
 		d := &nat44_ed.Nat44LbStaticMappingDetails{ExternalAddr: toIP4(m.ext), ExternalPort: m.extPort, Protocol: m.proto,
-			Flags: m.flags, Tag: m.tag, LocalNum: uint32(m.locals.len())} // VPP does not tell the affinity
+			Flags: m.flags, Tag: m.tag, LocalNum: uint32(m.locals.len())} // VPP does not return the affinity
 		for l := range m.locals.all() {
 			d.Locals = append(d.Locals, nat44_ed.Nat44LbAddrPort{Addr: toIP4(l.addr), Port: l.port, Probability: l.weight, VrfID: l.vrf})
 		}

@@ -58,8 +58,8 @@ func (st *state) addNATPort(ifx uint32, inside bool) int32 {
 	return 0
 }
 
-// natOutside puts the addresses that NAT has into the table of an outside interface, so that VPP answers ARP for them, and
-// ties the addresses of the pool to the interface that has them.
+// natOutside adds the addresses of NAT to the table of an outside interface, so that VPP answers ARP for them, and binds the addresses of the
+// pool to the interface that has them.
 func (st *state) natOutside(ifx uint32, add bool) {
 	n := &st.nat
 	for k := range n.pool {
@@ -73,8 +73,8 @@ func (st *state) natOutside(ifx uint32, add bool) {
 	}
 }
 
-// delNATPort: the role is taken from an interface that has both; an interface with one role is removed whatever the role asked
-// for, and then keeps the feature of the one it had.
+// delNATPort removes a role from an interface. An interface with both roles keeps the other one. An interface with one role is removed whatever
+// role the request names; if it names the other role, the feature of the former role stays enabled.
 func (st *state) delNATPort(ifx uint32, inside bool) int32 {
 	n := &st.nat
 	p := findPort(n.ports, ifx)
@@ -108,8 +108,7 @@ func removePort(list []*natPort, p *natPort) []*natPort {
 	return list
 }
 
-// countFIB changes the count of a table. One that falls to zero is removed as VPP removes from a vector: the last one takes
-// its place.
+// countFIB changes the count of a table. A table whose count becomes zero is removed as from a VPP vector: the last element takes its place.
 func countFIB(list *[]natFIB, table *fib, by int) (gone bool) {
 	for k := range *list {
 		f := &(*list)[k]
@@ -130,7 +129,7 @@ func countFIB(list *[]natFIB, table *fib, by int) (gone bool) {
 	return false
 }
 
-// leaveFIB: when the last NAT interface has left a table, the sessions of that table are void.
+// leaveFIB removes one NAT interface from a table. When the last one is removed, the sessions of that table become void.
 func (st *state) leaveFIB(table *fib) {
 	if !countFIB(&st.nat.fibs, table, -1) {
 		return
@@ -186,7 +185,7 @@ func (st *state) delNATOutput(ifx uint32) int32 {
 	return 0
 }
 
-// forgetNAT is NAT's part in the deletion of an interface.
+// forgetNAT handles the deletion of an interface for NAT.
 func (st *state) forgetNAT(i *iface) {
 	if p := findPort(st.nat.ports, i.index); p != nil {
 		in, out := p.in, p.out
@@ -200,7 +199,7 @@ func (st *state) forgetNAT(i *iface) {
 	st.delNATOutput(i.index)
 }
 
-// rebindNAT follows an interface into another table.
+// rebindNAT updates NAT when an interface moves to another table.
 func (st *state) rebindNAT(i *iface, from, to *fib) {
 	n := &st.nat
 	for _, list := range [][]*natPort{n.ports, n.outputs} {

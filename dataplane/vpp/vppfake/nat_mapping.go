@@ -19,27 +19,27 @@ type natMapping struct {
 	localPort uint16
 	table     *fib // of the local side; nil for load balancing and identities
 	vrf       uint32
-	pool      netip.Addr // of twice-NAT sessions; invalid: any
+	pool      netip.Addr // address of the twice-NAT pool; invalid: any
 	tag       string
 	flags     nat_types.NatConfigFlags
 	identity  bool
 	lb        bool
 	affinity  uint32
-	clients   int // its list of them
+	clients   int // number of its client list
 	locals    slots[natBackend]
 }
 
-// natBackend is a backend of a load-balancing mapping, or a table in which an identity holds.
+// natBackend is a backend of a load-balancing mapping, or a table in which an identity applies.
 type natBackend struct {
 	addr   netip.Addr
 	port   uint16
 	weight uint8
-	upTo   uint8 // weights up to here, in eight bits as VPP has them
+	upTo   uint8 // sum of the weights up to this backend, in eight bits as in VPP
 	vrf    uint32
 	table  *fib
 }
 
-// natExt and natLocal are what mappings are found by.
+// natExt and natLocal are the keys of mappings.
 type natExt struct {
 	addr  netip.Addr
 	port  uint16
@@ -51,7 +51,7 @@ type natLocal struct {
 	table *fib
 }
 
-// natSpec is a mapping as asked for.
+// natSpec is a requested mapping.
 type natSpec struct {
 	local     netip.Addr
 	ext       netip.Addr
@@ -109,7 +109,7 @@ func registerNATMappings(t *table) {
 	dump(t, natLBDump)
 }
 
-// natStatic is nat44_ed_add_static_mapping and its opposite.
+// natStatic implements nat44_ed_add_static_mapping and its opposite.
 func (c *call) natStatic(add bool, s natSpec, ifx uint32) int32 {
 	twice := nat_types.NAT_IS_TWICE_NAT | nat_types.NAT_IS_SELF_TWICE_NAT
 	switch {
@@ -128,7 +128,7 @@ func (c *call) natStatic(add bool, s natSpec, ifx uint32) int32 {
 	return c.delStatic(s)
 }
 
-// normal is the mapping that VPP makes of what is asked for.
+// normal returns the mapping that VPP creates for the request.
 func (s natSpec) normal() natSpec {
 	if s.flags&nat_types.NAT_IS_ADDR_ONLY != 0 {
 		s.localPort, s.extPort, s.proto = 0, 0, 0
@@ -164,7 +164,7 @@ func (st *state) addStatic(s natSpec) int32 {
 	out2in := s.flags&nat_types.NAT_IS_OUT2IN_ONLY != 0
 	local := natLocal{natExt{s.local, s.localPort, s.proto}, table}
 	if !out2in && !s.identity && n.byLocal[local] != nil {
-		return rvValueExists // VPP forgets to let go of the table
+		return rvValueExists // VPP does not release the table
 	}
 	m := &natMapping{ext: s.ext, extPort: s.extPort, proto: s.proto, local: s.local, localPort: s.localPort, pool: s.pool,
 		tag: s.tag, flags: s.flags, identity: s.identity}
@@ -182,8 +182,8 @@ func (st *state) addStatic(s natSpec) int32 {
 	return 0
 }
 
-// delStatic does not ask whether the mapping is of the kind that the request deletes: the deletion of an identity takes all
-// backends of a load-balancing mapping that are in its table, and with the last of them the mapping; their sessions stay.
+// delStatic deletes a mapping without checking that it is of the kind that the request names, as in VPP: deleting an identity removes all
+// backends of a load-balancing mapping that are in its table, and with the last backend the mapping. Their sessions stay.
 func (st *state) delStatic(s natSpec) int32 {
 	n := &st.nat
 	s = s.normal()
@@ -221,7 +221,7 @@ func (st *state) delStatic(s natSpec) int32 {
 	return 0
 }
 
-// dropStatic deletes sessions of a static mapping: only the first it finds, unless the mapping is of a whole address.
+// dropStatic deletes sessions of a static mapping: only the first one found, unless the mapping is for a whole address.
 func (st *state) dropStatic(m *natMapping, table *fib, addrOnly bool) {
 	found := false
 	st.dropSessions(func(s *natSession) bool {
@@ -299,7 +299,7 @@ func (st *state) firstAddress(ifx uint32) (netip.Addr, bool) {
 	return i.ip[ip4].addrs[0].Addr(), true
 }
 
-// natAddressChanged follows the addresses of interfaces: those of the pool that are tied to one, and mappings of interfaces.
+// natAddressChanged handles a change of interface addresses: for pool addresses bound to an interface, and for mappings of interfaces.
 func (st *state) natAddressChanged(i *iface, p netip.Prefix, add bool) {
 	n := &st.nat
 	if !n.on || !p.Addr().Is4() {

@@ -10,12 +10,12 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 )
 
-// natAddress is an address of a pool. One that an outside interface has is tied to that interface and its subnet.
+// natAddress is an address of a pool. An address of an outside interface is bound to that interface and its subnet.
 type natAddress struct {
 	addr  netip.Addr
-	table *fib // nil: for all
+	table *fib // nil: for all tables
 	ifx   uint32
-	net   netip.Prefix // invalid: not tied
+	net   netip.Prefix // invalid: not bound
 }
 
 func (a natAddress) String() string {
@@ -25,7 +25,7 @@ func (a natAddress) String() string {
 	return fmt.Sprintf("%s vrf %d", a.addr, a.table.id)
 }
 
-// natReg is an address of NAT's in the table of an outside interface, by number of reasons.
+// natReg is a NAT address in the table of an outside interface, with the number of its users.
 type natReg struct {
 	addr  netip.Addr
 	ifx   uint32
@@ -84,7 +84,7 @@ func (st *state) addNATAddress(a netip.Addr, vrf uint32, twice bool) int32 {
 	return 0
 }
 
-// delNATAddress takes the sessions with it that are not of static mappings.
+// delNATAddress removes an address and its sessions, except those of static mappings.
 func (st *state) delNATAddress(a netip.Addr, twice bool) int32 {
 	list := st.nat.addresses(twice)
 	for k, have := range *list {
@@ -119,7 +119,7 @@ func natAddressDump(c *call, _ *nat44_ed.Nat44AddressDump, send func(*nat44_ed.N
 	}
 }
 
-// natRegs puts an address into the tables of all outside interfaces, or takes it out.
+// natRegs adds an address to, or removes it from, the tables of all outside interfaces.
 func (st *state) natRegs(a netip.Addr, add bool) {
 	for _, list := range [][]*natPort{st.nat.ports, st.nat.outputs} {
 		for _, p := range list {
@@ -168,7 +168,7 @@ func (s *ipState) sourceCalled(name string) source {
 	return srcSpecial
 }
 
-// bindPool ties the first address of the pool that the interface has to it.
+// bindPool binds the first pool address that the interface has to the interface.
 func (st *state) bindPool(ifx uint32) {
 	for k := range st.nat.pool {
 		if st.bindAddress(&st.nat.pool[k], ifx) {

@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 )
 
-// natKey is what a packet's flow is found by. For ICMP both ports are the identifier.
+// natKey is the key of a packet's flow. For ICMP both ports are the identifier.
 type natKey struct {
 	src, dst         netip.Addr
 	srcPort, dstPort uint16
@@ -24,34 +24,34 @@ type natEnd struct {
 	table *fib
 }
 
-// natFlow is one direction of a session: which packets, and what becomes of them. Fields that are not rewritten are as in
+// natFlow is one direction of a session: the packets that match, and their translation. Fields that are not rewritten are equal to those in
 // match.
 type natFlow struct {
 	match natKey
 	to    natKey
 	echo  bool // the identifier is rewritten, to to.srcPort
-	table *fib // where the packet is looked up next; nil: in the table of the interface it came by
+	table *fib // table of the next lookup; nil: that of the receiving interface
 }
 
-// natSession is a session: in is the side behind NAT, out the one before it.
+// natSession is a session: in is the inside end, out the outside end.
 type natSession struct {
 	in, out  natEnd
 	proto    uint8
 	i2o, o2i natFlow
 	ext      natEnd
-	extNAT   natEnd // of twice-NAT: what the source becomes
+	extNAT   natEnd // for twice-NAT: the translated source
 
 	static, lb, twice, bypass, hairpin, expired bool
 	packets                                     uint32
 	bytes                                       uint64
-	heard                                       time.Time // the last time
+	heard                                       time.Time // time of the last packet
 	tcp                                         natTCP
 }
 
-// natTCP is what VPP has seen of a TCP connection.
+// natTCP is the state of a TCP connection as VPP sees it.
 type natTCP struct {
 	flags          [2]uint8 // by direction
-	opened, closes bool     // neither: it opens, or has closed
+	opened, closes bool     // both false: the connection is being opened, or has closed
 }
 
 // The directions of a session.
@@ -60,7 +60,7 @@ const (
 	natI2O
 )
 
-// see is nat44_set_tcp_session_state. A connection that closes may open again: it counts from zero.
+// see implements nat44_set_tcp_session_state. A connection that is closing may open again: its state starts from zero.
 func (s *natSession) see(dir int, flags uint8) {
 	t := &s.tcp
 	before := t.flags[dir]
@@ -79,14 +79,14 @@ func (s *natSession) see(dir int, flags uint8) {
 	}
 }
 
-// natClient finds a client's backend.
+// natClient is the key for a client's backend.
 type natClient struct {
 	client  netip.Addr
 	service natExt
 }
 
-// natSticky is a client's backend, by its place in the mapping, and the list in which the mapping has its clients: a mapping that is made
-// again finds the clients of the one before it, but forgets only its own.
+// natSticky holds a client's backend, by its index in the mapping, and the client list of the mapping: a mapping that is created again finds
+// the clients of its predecessor, but deletes only its own.
 type natSticky struct {
 	place uint8
 	list  int
@@ -97,7 +97,7 @@ func registerNATSessions(t *table) {
 	dump(t, natUserDump)
 	dump(t, func(c *call, q *nat44_ed.Nat44UserSessionV3Dump, send func(*nat44_ed.Nat44UserSessionV3Details)) {
 		for s := range c.nat.sessions.all() {
-			if s.in.addr == fromIP4(q.IPAddress) { // in any table, whatever q says
+			if s.in.addr == fromIP4(q.IPAddress) { // in any table, whatever table q names
 				send(s.details(c.nat.timeouts, c.now()))
 			}
 		}
@@ -121,7 +121,7 @@ func (s *natSession) details(t nat_types.NatTimeouts, now time.Time) *nat44_ed.N
 	return d
 }
 
-// timeout is nat44_session_get_timeout.
+// timeout implements nat44_session_get_timeout.
 func (s *natSession) timeout(t nat_types.NatTimeouts) time.Duration {
 	seconds := t.ICMP
 	switch {
@@ -135,7 +135,7 @@ func (s *natSession) timeout(t nat_types.NatTimeouts) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// count counts a packet of so many bytes that has come now.
+// count counts a packet of the given size that arrived now.
 func (s *natSession) count(bytes int, now time.Time) {
 	s.packets++
 	s.bytes += uint64(bytes)
@@ -193,7 +193,7 @@ func (st *state) dropSession(s *natSession) {
 	st.nat.sessions.remove(s)
 }
 
-// Sessions are the NAT sessions, one line each, without counters.
+// Sessions returns the NAT sessions, one line each, without counters.
 func (f *Fake) Sessions() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,13 +212,13 @@ func (s *natSession) String() string {
 		s.ext.addr, s.ext.port)
 }
 
-// random is random_u32: VPP's choice of backends and ports is the same in every run.
+// random implements random_u32: VPP's choice of backends and ports is the same in every run.
 func (n *nat) random() uint32 {
 	n.seed = lcg(n.seed)
 	return n.seed
 }
 
-// randomPort is a port that is not one of the system's.
+// randomPort returns a port that is not a well-known port.
 func (n *nat) randomPort() uint16 {
 	const first, count = 1024, 1<<16 - 1024
 	r := n.random()

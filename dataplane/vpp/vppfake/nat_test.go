@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// natFake is a fake with NAT on pg0 (10.1.0.1/24) and pg1 (10.2.0.1/24), both inside and outside.
+// natFake returns a fake with NAT on pg0 (10.1.0.1/24) and pg1 (10.2.0.1/24), both inside and outside.
 func natFake(t *testing.T) (*vppfake.Fake, *core.Connection, *packetScript) {
 	t.Helper()
 	f, conn := client(t, vppfake.Config{Seed: 1, RestartAfter: -1})
@@ -30,8 +30,8 @@ func natFake(t *testing.T) (*vppfake.Fake, *core.Connection, *packetScript) {
 	return f, conn, ps
 }
 
-// What VPP dies of, the fake dies of. All of this was seen to kill a VPP 25.10; it is not in the contract because it takes VPP
-// half a minute to run out of memory, and a packet to divide by zero.
+// Requests and packets that crash VPP crash the fake. All of these were observed to crash a VPP 25.10. They are not in the contract because VPP
+// needs half a minute to run out of memory, and a packet to divide by zero.
 func TestNATCrashes(t *testing.T) {
 	call := transport(vppfake.ProtoUDP, 1, 0, "10.1.0.2", 1000, "10.96.0.10", 80)
 	two := func(a, b uint8) []nat44_ed.Nat44LbAddrPort {
@@ -85,7 +85,7 @@ func TestNATCrashes(t *testing.T) {
 	}
 }
 
-// Sessions are listed, and vanish with a crash.
+// Sessions returns the sessions; a crash deletes them.
 func TestNATSessionList(t *testing.T) {
 	f, _, ps := natFake(t)
 	ps.do(balanced(true, "10.96.0.10", udpProto, out2in, 0, backend("10.2.0.2", 53, 1), backend("10.2.0.2", 0, 0)))
@@ -102,7 +102,7 @@ func TestNATSessionList(t *testing.T) {
 	}
 }
 
-// The configuration is in the dump, in a form that does not depend on the order it came in.
+// The dump contains the configuration, in a form that does not depend on the order of the requests.
 func TestNATDump(t *testing.T) {
 	dumps := make([]string, 2)
 	for n := range dumps {
@@ -128,7 +128,7 @@ func TestNATDump(t *testing.T) {
 	}
 }
 
-// Protocols that walks do not take through NAT end them.
+// A walk ends at NAT for protocols that the fake does not model there.
 func TestNATNotUnderstood(t *testing.T) {
 	f, _, _ := natFake(t)
 	p := transport(132, 1, 0, "10.1.0.2", 0, "10.2.0.2", 0)

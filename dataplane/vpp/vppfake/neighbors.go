@@ -11,8 +11,8 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// neighborKey is an address on the link of an interface. VPP keeps static neighbours when the interface is deleted: the
-// next interface with that index has them.
+// neighborKey is an address on the link of an interface. VPP keeps static neighbours when the interface is deleted: the next interface with
+// that index has them.
 type neighborKey struct {
 	ifx  uint32
 	addr netip.Addr
@@ -21,10 +21,10 @@ type neighborKey struct {
 type neighbor struct {
 	mac   mac
 	flags ip_neighbor.IPNeighborFlags
-	table *fib // where its route is; nil: none
+	table *fib // table of its route; nil: none
 }
 
-// neighborConfig is the database's limits in one family.
+// neighborConfig holds the database's limits in one family.
 type neighborConfig struct {
 	max, age uint32
 	recycle  bool
@@ -94,7 +94,7 @@ func (st *state) addNeighbor(i *iface, key neighborKey, q ip_neighbor.IPNeighbor
 			n.table.addPaths(hostPrefix(key.addr), srcAdjacency, attached, []path{viaInterface(i, fam, key.addr)})
 		}
 	case n.flags&staticNeighbor != 0 && q.Flags&staticNeighbor == 0 && n.mac != q.MacAddress:
-		return rvInvalidSwIfIndex, none // VPP refuses with a plain -2
+		return rvInvalidSwIfIndex, none // VPP rejects it with a plain -2
 	default:
 		n.mac = q.MacAddress
 		n.flags |= q.Flags & staticNeighbor
@@ -114,7 +114,7 @@ func (st *state) dropNeighbor(key neighborKey) {
 	}
 }
 
-// flushNeighbors drops the neighbours of an interface (none: of all) in a family (-1: in both); the static ones only on request.
+// flushNeighbors removes the neighbours of an interface (none: of all) in a family (-1: in both); static ones only on request.
 func (st *state) flushNeighbors(ifx uint32, fam int, static bool) {
 	for f := range st.ip.neighbors {
 		if fam >= 0 && f != fam {
@@ -128,7 +128,7 @@ func (st *state) flushNeighbors(ifx uint32, fam int, static bool) {
 	}
 }
 
-// flushCovered drops the learned neighbours on an interface within a prefix whose address is gone.
+// flushCovered removes the learned neighbours of an interface within a prefix whose address was removed.
 func (st *state) flushCovered(i *iface, p netip.Prefix) {
 	for key, n := range maps.Clone(st.ip.neighbors[family(p.Addr())]) {
 		if key.ifx == i.index && p.Contains(key.addr) && n.flags&staticNeighbor == 0 {

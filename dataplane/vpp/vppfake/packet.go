@@ -11,7 +11,7 @@ import (
 // MAC is an Ethernet address.
 type MAC = ethernet_types.MacAddress
 
-// IP protocols that a walk looks at.
+// IP protocols that a walk evaluates.
 const (
 	ProtoICMP   = 1
 	ProtoTCP    = 6
@@ -20,7 +20,7 @@ const (
 	ProtoSCTP   = 132
 )
 
-// Packet is what travels through a walk: an Ethernet frame with an IP packet or an ARP message in it.
+// Packet is the packet of a walk: an Ethernet frame with an IP packet or an ARP message in it.
 type Packet struct {
 	EthSrc, EthDst MAC
 	VLAN           []uint16 // outer tag first
@@ -30,9 +30,9 @@ type Packet struct {
 	SrcPort, DstPort uint16 // TCP, UDP
 	TTL              uint8  // 0 in a packet to be sent means 64
 	DF               bool
-	Size             int    // bytes behind the TCP, UDP or ICMP header
-	GSO              int    // of Size, so many are in each of the packets that this one stands for; 0: it is one
-	Padding          int    // bytes behind the IP packet, of which its header says nothing
+	Size             int    // bytes after the TCP, UDP or ICMP header
+	GSO              int    // segment size: the packet represents several packets with this part of Size each; 0: it is a single packet
+	Padding          int    // bytes after the IP packet that its header does not include
 	Flags            uint8  // of TCP; 0 stands for SYN alone, the first packet of a connection
 	Echo             uint16 // identifier of an ICMP echo; 0 stands for 1
 	EchoReply        bool   // of ICMP, instead of a request
@@ -42,10 +42,10 @@ type Packet struct {
 	Error *ICMPError // in ICMP, instead of an echo
 	ND    *Discovery // in ICMPv6, instead of an echo
 
-	Frag       *Fragment // a piece of a packet; Size is that of the piece
+	Frag       *Fragment // the packet is a fragment; Size is that of the fragment
 	Extensions int       // extension headers of IPv6, 8 bytes each, or words of IPv4 options
 
-	own bool // VPP's own: the first hop takes nothing of its TTL
+	own bool // sent by VPP: the first hop does not decrement its TTL
 }
 
 // ARP is an ARP request or reply.
@@ -61,7 +61,7 @@ type VXLAN struct {
 	Inner Packet
 }
 
-// headerLen is that of the IP header with what follows it before the transport's.
+// headerLen returns the length of the IP header, including extension headers and the fragment header.
 func (p Packet) headerLen() int {
 	if !p.Dst.Is6() {
 		return 20 + 4*p.Extensions
@@ -73,7 +73,7 @@ func (p Packet) headerLen() int {
 	return n
 }
 
-// IPLen is the length of the IP packet, headers included.
+// IPLen returns the length of the IP packet, headers included.
 func (p Packet) IPLen() int {
 	n := p.headerLen()
 	if p.later() {
@@ -106,7 +106,7 @@ func (p Packet) frameLen() int {
 	return n + p.IPLen()
 }
 
-// segment is the first of the packets that this one stands for; what VPP compares with the MTU.
+// segment returns the first of the packets that this one represents; VPP compares its length with the MTU.
 func (p Packet) segment() Packet {
 	if p.GSO != 0 {
 		p.Size, p.GSO = min(p.Size, p.GSO), 0
@@ -117,10 +117,10 @@ func (p Packet) segment() Packet {
 	return p
 }
 
-// whole says that the packet stands for no others.
+// whole reports whether the packet represents only itself.
 func (p Packet) whole() bool { return p.GSO == 0 && (p.VXLAN == nil || p.VXLAN.Inner.GSO == 0) }
 
-// String is the packet on one line.
+// String returns the packet on one line.
 func (p Packet) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s > %s", p.EthSrc, p.EthDst)
@@ -138,7 +138,7 @@ func (p Packet) String() string {
 	return b.String()
 }
 
-// network is the packet without Ethernet.
+// network returns the packet without Ethernet, as text.
 func (p Packet) network() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s > %s proto %d ttl %d", hostPort(p.Src, p.SrcPort), hostPort(p.Dst, p.DstPort), p.Proto, p.TTL)
@@ -205,8 +205,8 @@ func hostPort(a netip.Addr, port uint16) string {
 	return netip.AddrPortFrom(a, port).String()
 }
 
-// flow is what multipath is chosen by: the same for all packets of a connection, the same in every run. VPP's choice is
-// as stable but not the same one.
+// flow returns the hash for multipath: it is the same for all packets of a connection and in every run. VPP's choice is equally stable but
+// different.
 func (p Packet) flow() uint64 {
 	h := uint64(14695981039346656037)
 	mix := func(bytes ...byte) {
@@ -220,32 +220,32 @@ func (p Packet) flow() uint64 {
 	return h ^ h>>32
 }
 
-// Delivery is one place where a packet has arrived.
+// Delivery is one place at which a packet has arrived.
 type Delivery struct {
 	Fake *Fake
-	// Interface is the name of the interface the packet left by; "" if Local.
+	// Interface is the name of the interface through which the packet left; "" if Local.
 	Interface string
 	// Tag is that interface's tag.
 	Tag string
-	// Local: the packet is for VPP itself.
+	// Local is true if the packet is for VPP itself.
 	Local  bool
 	Packet Packet
-	// Fragments: the packet left in pieces, being longer than the interface's MTU.
+	// Fragments is true if the packet was fragmented because it is longer than the interface's MTU.
 	Fragments bool
 }
 
-// Result is what became of a packet.
+// Result is the result of a walk.
 type Result struct {
 	Out []Delivery
-	// Errors are the ICMP errors that have arrived somewhere: those that VPP made of the packet, or the packet itself.
+	// Errors lists the ICMP errors that have arrived: those that VPP generated for the packet, or the packet itself.
 	Errors []Delivery
-	// Drops are the reasons of all drops, those of errors among them; a flooded packet may be delivered and dropped.
+	// Drops lists the reasons of all drops, including drops of ICMP errors; a flooded packet may be delivered and dropped.
 	Drops []string
-	// Walk lists the way, a line a step.
+	// Walk lists the steps, one per line.
 	Walk []string
 }
 
-// Delivered is the one delivery, if there is exactly one and nothing was dropped.
+// Delivered returns the delivery, if there is exactly one and there were no drops.
 func (r Result) Delivered() (Delivery, bool) {
 	if len(r.Out) != 1 || len(r.Drops) > 0 {
 		return Delivery{}, false
@@ -253,7 +253,7 @@ func (r Result) Delivered() (Delivery, bool) {
 	return r.Out[0], true
 }
 
-// Dropped is the reason, if the packet arrived nowhere.
+// Dropped returns the reason of the drop, if the packet was not delivered.
 func (r Result) Dropped() (string, bool) {
 	if len(r.Out) > 0 || len(r.Drops) == 0 {
 		return "", false
@@ -261,5 +261,5 @@ func (r Result) Dropped() (string, bool) {
 	return strings.Join(r.Drops, "; "), true
 }
 
-// String is the whole walk.
+// String returns the whole walk.
 func (r Result) String() string { return strings.Join(r.Walk, "\n") }

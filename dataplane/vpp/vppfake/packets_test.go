@@ -18,8 +18,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// Packet contract: the same packets are put into packet-generator interfaces of the real VPP and of the fake; what comes out, and where,
-// must be the same. What VPP sends by itself (ARP requests, neighbour discovery, ICMP errors, echo replies) is left out on both sides.
+// Packet contract: the same packets are injected on packet-generator interfaces of the real VPP and of the fake; the packets that leave, and
+// their interfaces, must be the same. Packets that VPP sends by itself (ARP requests, neighbour discovery, ICMP errors, echo replies) are
+// ignored on both sides.
 
 const ports = 4
 
@@ -28,10 +29,10 @@ const ports = 4
 type packetScript struct {
 	*script
 	inject func(port int, p vppfake.Packet) []string
-	// tells: ICMP errors of VPP's are looked at, too. VPP makes few at a time, hence time passes before each packet.
+	// tells: ICMP errors of VPP are compared, too. VPP limits their rate, so time passes before each packet.
 	tells bool
-	// behind is done right before the next packet. late: the packet came too late to show what is so for a moment only, as on a machine
-	// that stood still.
+	// behind runs right before the next packet. late: the packet was too late to show a state that lasts only a moment, for example on a
+	// machine that was suspended.
 	behind func()
 	late   bool
 }
@@ -43,7 +44,7 @@ type packetScenario struct {
 
 func portMAC(n int) vppfake.MAC { return vppfake.MAC{2, 0, 0, 0, 0x0f, byte(n)} }
 
-// hostMAC is that of the n-th machine behind the ports.
+// hostMAC returns the MAC of the n-th machine behind the ports.
 func hostMAC(n int) vppfake.MAC { return vppfake.MAC{2, 0, 0, 0, 0x0a, byte(n)} }
 
 func newPacketScript(s *script) *packetScript {
@@ -57,7 +58,7 @@ func newPacketScript(s *script) *packetScript {
 	return ps
 }
 
-// send puts a packet into a port and writes down what comes out where.
+// send injects a packet on a port and records the packets that leave, with their ports.
 func (ps *packetScript) send(port int, p vppfake.Packet) {
 	ps.t.Helper()
 	if p.TTL == 0 {
@@ -83,7 +84,7 @@ func (ps *packetScript) doBehind() bool {
 	return true
 }
 
-// cli has VPP do something by command.
+// cli runs a command of the VPP CLI.
 func (ps *packetScript) cli(cmd string) string {
 	ps.t.Helper()
 	reply := ps.try(cmd)
@@ -93,7 +94,7 @@ func (ps *packetScript) cli(cmd string) string {
 	return reply.Reply
 }
 
-// try is cli for what may fail: a port may be gone.
+// try is like cli for commands that may fail: a port may have been deleted.
 func (ps *packetScript) try(cmd string) *vlib.CliInbandReply {
 	ps.t.Helper()
 	reply := &vlib.CliInbandReply{}
@@ -103,7 +104,7 @@ func (ps *packetScript) try(cmd string) *vlib.CliInbandReply {
 	return reply
 }
 
-// seen is a packet as the contract writes it: without a tunnel's source port.
+// seen returns a packet in the form of the contract: without the source port of a tunnel.
 func seen(port string, p vppfake.Packet) string {
 	if p.VXLAN != nil {
 		p.SrcPort = 0
@@ -111,7 +112,7 @@ func seen(port string, p vppfake.Packet) string {
 	return fmt.Sprintf("%s: %s size %d", port, p, p.Size)
 }
 
-// realInject uses VPP's packet generator; what comes out is read from pcap files.
+// realInject injects through VPP's packet generator; packets that leave are read from pcap files.
 func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []string {
 	dir := t.TempDir()
 	count := 0
@@ -156,7 +157,7 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 	}
 }
 
-// ownTraffic is what VPP sends by itself.
+// ownTraffic reports whether VPP sends such a packet by itself.
 func ownTraffic(frame []byte, p vppfake.Packet) bool {
 	if p.ARP != nil {
 		return !p.ARP.Reply && p.ARP.SenderMAC[3] != 0 || !p.ARP.Reply && p.ARP.SenderMAC[4] == 0x0f
@@ -241,7 +242,7 @@ func newScript(t *testing.T, socket string, advance func(time.Duration)) *script
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
-// udp is a packet from the n-th machine to a port's MAC.
+// udp returns a packet from the n-th machine to a port's MAC.
 func udp(host, port int, src, dst string) vppfake.Packet {
 	return vppfake.Packet{EthSrc: hostMAC(host), EthDst: portMAC(port), Src: addr(src), Dst: addr(dst), Proto: vppfake.ProtoUDP,
 		SrcPort: 1000, DstPort: 2000, Size: 40}

@@ -29,7 +29,7 @@ func registerPG(t *table) {
 	})
 }
 
-// createPG makes pgN, or finds it.
+// createPG returns interface pgN, and creates it if it does not exist.
 func (st *state) createPG(id uint32) interface_types.InterfaceIndex {
 	name := fmt.Sprintf("pg%d", id)
 	if i := st.named(name); i != nil && i.hw.devType == "pg" {

@@ -10,8 +10,8 @@ import (
 // maxPipe is PIPE_MAX_INSTANCE.
 const maxPipe = 16 * 1024
 
-// pipePair is what a pipe's parent keeps: its number and its two ends, which are sub-interfaces of their own kind. What goes
-// out by one comes in by the other.
+// pipePair is the state of a pipe's parent: its number and its two ends, which are sub-interfaces of their own kind. Packets that leave through
+// one end are received on the other.
 type pipePair struct {
 	instance uint32
 	ends     [2]*iface
@@ -57,7 +57,7 @@ func createPipe(c *call, q *pipe.PipeCreate) *pipe.PipeCreateReply {
 	return &pipe.PipeCreateReply{SwIfIndex: interface_types.InterfaceIndex(parent.index), PipeSwIfIndex: p.indexes()}
 }
 
-// deletePipe takes any interface for a pipe whose number is that of a pipe; the fake takes only pipes.
+// deletePipe deletes a pipe. VPP accepts any interface whose number is that of a pipe; the fake accepts only pipes.
 func deletePipe(c *call, q *pipe.PipeDelete) *pipe.PipeDeleteReply {
 	i := c.iface(q.SwIfIndex)
 	if i == nil {
@@ -70,7 +70,7 @@ func deletePipe(c *call, q *pipe.PipeDelete) *pipe.PipeDeleteReply {
 	return &pipe.PipeDeleteReply{}
 }
 
-// pipeOf is the pipe of which the interface is an end.
+// pipeOf returns the pipe of which the interface is an end.
 func (i *iface) pipeOf() *pipePair {
 	if i.sub == nil || !i.sub.pipe {
 		return nil
@@ -79,7 +79,7 @@ func (i *iface) pipeOf() *pipePair {
 	return p
 }
 
-// other is the other end.
+// other returns the other end.
 func (p *pipePair) other(i *iface) *iface {
 	if i == p.ends[0] {
 		return p.ends[1]

@@ -5,7 +5,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// rxQueue is one receive queue of an interface: how it is served, and by which thread (0 is the main one).
+// rxQueue is one receive queue of an interface: its mode, and the thread that serves it (0 is the main thread).
 type rxQueue struct {
 	mode   interface_types.RxMode
 	thread uint32
@@ -17,7 +17,7 @@ func registerQueues(t *table) {
 	dump(t, rxPlacementDump)
 }
 
-// newQueues makes at least one queue. VPP gives them to the workers in turn, or to the main thread if there are none.
+// newQueues creates at least one queue. VPP assigns queues to the workers in turn, or to the main thread if there are no workers.
 func (st *state) newQueues(n int, mode interface_types.RxMode) []rxQueue {
 	queues := make([]rxQueue, max(1, n))
 	for i := range queues {
@@ -48,7 +48,8 @@ func setRxMode(c *call, q *interfaces_api.SwInterfaceSetRxMode) *interfaces_api.
 	return &interfaces_api.SwInterfaceSetRxModeReply{}
 }
 
-// setRxPlacement takes workers, while the dump reports threads. Without workers, worker 0 is the main thread.
+// setRxPlacement sets the worker of a queue. The request names workers, while the dump reports threads. Without workers, worker 0 is the main
+// thread.
 func setRxPlacement(c *call, q *interfaces_api.SwInterfaceSetRxPlacement) *interfaces_api.SwInterfaceSetRxPlacementReply {
 	i := c.iface(q.SwIfIndex)
 	thread := uint16(q.WorkerID) // VPP's type of a thread index

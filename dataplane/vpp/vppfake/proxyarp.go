@@ -11,7 +11,7 @@ import (
 
 func fibProto(fam int) fib_types.FibPathNhProto { return fib_types.FibPathNhProto(fam) }
 
-// proxyRange is a range of addresses VPP answers ARP for on the interfaces where that is enabled.
+// proxyRange is a range of addresses for which VPP answers ARP on the interfaces where proxy ARP is enabled.
 type proxyRange struct {
 	table    *fib
 	low, top netip.Addr

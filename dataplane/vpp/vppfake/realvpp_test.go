@@ -11,11 +11,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// spaces numbers network namespaces: several tests have VPPs at the same time.
+// spaces numbers network namespaces: several tests run VPPs at the same time.
 var spaces atomic.Uint32
 
-// startVPP runs a real VPP in a network namespace of its own, which has the host devices hv0 and hv1. Without a VPP, or without root, the
-// test is skipped.
+// startVPP starts a real VPP in its own network namespace, which has the host devices hv0 and hv1. Without VPP or root the test is skipped.
 func startVPP(t *testing.T, workers int, plugin bool) *vpptest.VPP {
 	t.Helper()
 	if testing.Short() {
@@ -33,8 +32,8 @@ func startVPP(t *testing.T, workers int, plugin bool) *vpptest.VPP {
 	return vpptest.Start(t, vpptest.Options{Netns: ns, Vhostshim: true, Buffers: 4096, Workers: workers, Plugin: plugin})
 }
 
-// advance moves the clock of a VPP on, and runs all timers that expire on the way, in their order. It returns when that is done. The command
-// goes by the socket of the CLI: other requests of an API client would disturb it.
+// advance advances the clock of a VPP, and runs all timers that expire meanwhile, in order. It returns when they are done. The command uses the
+// socket of the CLI: other requests of an API client would disturb it.
 func advance(t *testing.T, v *vpptest.VPP) func(time.Duration) {
 	return func(d time.Duration) {
 		t.Helper()
@@ -44,7 +43,7 @@ func advance(t *testing.T, v *vpptest.VPP) func(time.Duration) {
 	}
 }
 
-// fakeClock is a clock that only the test moves.
+// fakeClock is a clock that only the test advances.
 type fakeClock struct{ ahead atomic.Int64 }
 
 func (c *fakeClock) now() time.Time { return time.Unix(1_000_000, c.ahead.Load()) }

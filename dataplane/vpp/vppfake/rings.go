@@ -5,19 +5,18 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 )
 
-// afPacket is VPP's record of an af_packet interface: the host device, and how long a frame may be that the rings shared with the
-// kernel have room for.
+// afPacket is VPP's record of an af_packet interface: the host device, and the maximum frame length of the rings shared with the kernel.
 type afPacket struct {
 	name   string
 	rx, tx int
 }
 
-// What VPP and the kernel put before a frame, and VPP's own sizes.
+// Bytes that VPP and the kernel put before a frame, and VPP's own sizes.
 const (
 	txHeaderV2, txHeaderV3 = 32, 48
 	rxHeaderV2, rxHeaderV3 = 66, 82
 	frameOf64K             = 33 * 2048
-	rxBlockV3              = 32 // frames of 2048 bytes, of which one packet may take all
+	rxBlockV3              = 32 // frames of 2048 bytes, all of which one packet may use
 )
 
 func newAfPacket(q *af_packet.AfPacketCreateV3) *afPacket {
@@ -37,8 +36,9 @@ func newAfPacket(q *af_packet.AfPacketCreateV3) *afPacket {
 	return a
 }
 
-// taken is what VPP gets of a frame that arrives; false: nothing. Where VPP has not asked for more, the kernel of the host that sent the
-// packet has cut it up: the walk goes on with the first piece. What is longer than the ring's frames is cut, too, and dropped.
+// taken reports whether VPP receives a frame, and cuts it to the part that VPP receives. If VPP has not enabled larger packets, the kernel of
+// the sending host has segmented the packet: the walk continues with the first segment. A frame that is longer than the ring's frames is
+// truncated and dropped.
 func (w *walk) taken(i *iface, p *Packet) bool {
 	if t, ok := i.hw.driver.detail.(*tap); !ok || t.flags&tapv2.TAP_API_FLAG_GSO == 0 {
 		*p = p.segment()
@@ -60,8 +60,8 @@ func (w *walk) taken(i *iface, p *Packet) bool {
 	return true
 }
 
-// split is what our plugin makes of a packet that stands for several, unless the device splits it by itself: the walk goes on with the
-// first one.
+// split returns the first of the packets into which our plugin splits a packet that represents several. A device that splits packets itself
+// gets the packet unchanged.
 func (w *walk) split(i *iface, p Packet) Packet {
 	if t, ok := i.hw.driver.detail.(*tap); !w.cfg.Plugin || ok && t.flags&tapv2.TAP_API_FLAG_GSO != 0 {
 		return p
@@ -69,8 +69,8 @@ func (w *walk) split(i *iface, p Packet) Packet {
 	return p.segment()
 }
 
-// given is whether the driver sends a frame. VPP's af_packet copies it into the ring without looking whether it fits: it overwrites
-// the next frames, and sends nothing any more, or dies. The fake always dies.
+// given reports whether the driver sends a frame. VPP's af_packet copies it into the ring without checking that it fits: it overwrites the next
+// frames, and then sends no more packets, or crashes. The fake always crashes.
 func (w *walk) given(i *iface, p Packet) bool {
 	switch device := i.hw.driver.detail.(type) {
 	case *afPacket:

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// TestLongPackets: what af_packet's ring has no room for kills VPP, whether it is one packet that stands for many or one that is longer
-// than it says. Rings as dataplane/vpp makes them have room for all that there can be.
+// TestLongPackets tests that a packet that does not fit in af_packet's ring crashes VPP, whether it represents many packets or is longer than
+// its header states. All possible packets fit in rings that dataplane/vpp creates.
 func TestLongPackets(t *testing.T) {
 	small := &af_packet.AfPacketCreateV3{Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: "out", TxFrameSize: 2048, TxFramesPerBlock: 256}
 	ours := iface.AfPacketRequest("out", 1500, iface.DefaultAfPacketRings())
@@ -65,8 +65,8 @@ func TestLongPackets(t *testing.T) {
 	}
 }
 
-// TestSplitPackets: with our plugin a packet that stands for several is split for a device that cannot do it, and stays whole for
-// one that can. What a pod has forged is dropped.
+// TestSplitPackets tests that with our plugin a packet that represents several is split for a device that cannot split it, and stays whole for
+// one that can. Forged packets of a pod are dropped.
 func TestSplitPackets(t *testing.T) {
 	small := &af_packet.AfPacketCreateV3{Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: "out", TxFrameSize: 2048, TxFramesPerBlock: 256}
 	out := func(flags tapv2.TapFlags) *tapv2.TapCreateV3 {
@@ -77,7 +77,7 @@ func TestSplitPackets(t *testing.T) {
 		out       api.Message
 		proto     uint8
 		size, gso int
-		arrives   int // bytes behind the header
+		arrives   int // bytes after the header
 		drops     string
 	}{
 		{"AF_PACKET", small, vppfake.ProtoTCP, 64000, 1400, 1400, ""},
@@ -112,7 +112,7 @@ func TestSplitPackets(t *testing.T) {
 	}
 }
 
-// TestPartialPacket: what the ring to VPP has no room for does not come in.
+// TestPartialPacket tests that a packet that does not fit in the ring to VPP is not received.
 func TestPartialPacket(t *testing.T) {
 	f, conn := client(t, vppfake.Config{})
 	s := &script{t: t, conn: conn}

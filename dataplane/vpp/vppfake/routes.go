@@ -81,7 +81,7 @@ func (st *state) routeAddDel(q *ip.IPRouteAddDelV2, src source) (rv int32, stats
 	return 0, t.set(shown, src, routeFlags(paths), paths).stats
 }
 
-// routeFlags: a route out of an interface without a next hop is attached, neighbours refine it.
+// routeFlags returns the flags of a route: one that leaves through an interface without a next hop is attached, and neighbours refine it.
 func routeFlags(paths []path) entryFlags {
 	for n := range paths {
 		switch paths[n].class() {
@@ -94,7 +94,7 @@ func routeFlags(paths []path) entryFlags {
 	return 0
 }
 
-// addPaths adds to what a source says, leaving out what is there already.
+// addPaths adds paths to a source's paths, and skips those that already exist.
 func (f *fib) addPaths(shown netip.Prefix, src source, flags entryFlags, paths []path) *fibEntry {
 	e := f.entry(shown)
 	s := e.source(src)
@@ -110,7 +110,7 @@ func (f *fib) addPaths(shown netip.Prefix, src source, flags entryFlags, paths [
 	return f.set(shown, src, s.flags|flags, all)
 }
 
-// removePaths takes paths from what a source says; the last one takes the source with it.
+// removePaths removes paths from a source's paths; the last one removes the source.
 func (f *fib) removePaths(prefix netip.Prefix, src source, paths []path) {
 	e := f.entries[prefix.Masked()]
 	if e == nil {
@@ -130,7 +130,7 @@ func (f *fib) removePaths(prefix netip.Prefix, src source, paths []path) {
 	f.set(e.shown, src, s.flags, left)
 }
 
-// decodePath is fib_api_path_decode: what VPP checks, and in its order.
+// decodePath implements fib_api_path_decode: the checks of VPP, in the same order.
 func (st *state) decodePath(in *fib_types.FibPath, out *path) int32 {
 	*out = path{kind: in.Type, proto: in.Proto, flags: in.Flags, ifx: none, weight: max(1, in.Weight), pref: in.Preference}
 	if in.Proto > fib_types.FIB_API_PATH_NH_PROTO_BIER {
@@ -182,7 +182,7 @@ func (st *state) decodeNormal(in *fib_types.FibPath, out *path, fam int) int32 {
 	return 0
 }
 
-// eachRoute shows the entries whose best source is src, 0 for all.
+// eachRoute visits the entries whose best source is src, or all entries if src is 0.
 func (st *state) eachRoute(q ip.IPTable, src source, f func(ip.IPRouteV2)) {
 	t := st.ip.tables[familyOf(q.IsIP6)][q.TableID]
 	if t == nil {
@@ -211,7 +211,7 @@ func (st *state) routeLookup(table uint32, prefix ip_types.Prefix, exact bool) (
 	return nil, rvNoSuchEntry
 }
 
-// api is the entry as dumps and lookups show it.
+// api returns the entry in the form of dumps and lookups.
 func (e *fibEntry) api() ip.IPRouteV2 {
 	src, paths := e.best()
 	r := ip.IPRouteV2{TableID: e.table.id, StatsIndex: e.stats, Prefix: apiPrefix(e.shown), NPaths: uint8(len(paths)), Src: uint8(src)}

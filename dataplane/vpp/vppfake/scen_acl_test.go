@@ -28,7 +28,7 @@ func aclPacketScenarios() []packetScenario {
 	}
 }
 
-// aclRule is a rule for a protocol and port; 0 for any.
+// aclRule returns a rule for a protocol and port; 0 for any.
 func aclRule(action acl_types.ACLAction, src, dst string, proto ip_types.IPProto, port uint16) acl_types.ACLRule {
 	r := acl_types.ACLRule{IsPermit: action, SrcPrefix: ip_types.Prefix(prefixWithAddr(src)), DstPrefix: ip_types.Prefix(prefixWithAddr(dst)), Proto: proto,
 		SrcportOrIcmptypeLast: math.MaxUint16, DstportOrIcmpcodeFirst: port, DstportOrIcmpcodeLast: port}
@@ -111,7 +111,7 @@ func aclInterfaces(s *script) {
 	s.do(&acl.ACLDel{ACLIndex: 1})
 }
 
-// aclMatchPackets: the first rule of the first ACL that matches decides.
+// aclMatchPackets tests that the first matching rule of the first matching ACL decides.
 func aclMatchPackets(ps *packetScript) {
 	for n := index(1); n <= 2; n++ {
 		ps.addr(n, fmt.Sprintf("10.1.%d.1/24", n))
@@ -153,7 +153,7 @@ func aclMatchPackets(ps *packetScript) {
 	ps.tcp(1, "10.1.1.2", 1000, "10.1.2.2", 81)
 }
 
-// aclNATPackets: VPP looks at ACLs of an interface before NAT44 translates.
+// aclNATPackets tests that VPP evaluates the ACLs of an interface before NAT44 translates.
 func aclNATPackets(ps *packetScript) {
 	natNode(ps)
 	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.3", 8081, 1, 1)))

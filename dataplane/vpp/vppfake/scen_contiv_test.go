@@ -222,7 +222,7 @@ func contivServices(s *script) {
 	s.dump(&contiv.ContivRangeDump{})
 }
 
-// place is a frontend without targets.
+// place returns a frontend without targets.
 func place(at string, proto uint8) *contiv.ContivFrontendAddDel {
 	end := netip.MustParseAddrPort(at)
 	return &contiv.ContivFrontendAddDel{
@@ -280,7 +280,7 @@ func contivFrontends(s *script) {
 	s.dump(&contiv.ContivFrontendDump{})
 }
 
-// collectOwn is collect for messages that are not of govpp's own packages, which its streams do not mix with control_ping.
+// collectOwn is like collect for messages that are not in govpp's own packages, which its streams do not mix with control_ping.
 func (s *script) collectOwn(req api.Message) []api.Message {
 	s.t.Helper()
 	if s.lane == nil {

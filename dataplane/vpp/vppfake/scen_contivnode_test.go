@@ -5,7 +5,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// forNode is a tier whose policies hold for what the pod sends to its node, too.
+// forNode returns a tier whose policies also apply to packets from the pod to its node.
 func forNode(end contiv.ContivRuleAction, policies ...uint64) []contiv.ContivTierItem {
 	items := tier(end, policies...)
 	for i := range items[:len(items)-1] {
@@ -14,7 +14,8 @@ func forNode(end contiv.ContivRuleAction, policies ...uint64) []contiv.ContivTie
 	return items
 }
 
-// contivPolicyNode: what pod B sends to its own node. Policy 1 passes TCP 81 and denies all other TCP and echoes; 2 is a NetworkPolicy without rules.
+// contivPolicyNode sends packets from pod B to its own node. Policy 1 passes TCP 81 and denies all other TCP and echoes; 2 is a NetworkPolicy
+// without rules.
 func contivPolicyNode(ps *packetScript) {
 	policedNode(ps)
 	echo, echo6 := rule(polDeny, 0, 0, 1), rule(polDeny, 0, 0, 58)

@@ -43,8 +43,8 @@ const (
 	uplinkPort
 )
 
-// contivNode is a node: two pods, the host and the uplink, in both families: 10.1.N.2 and fd00:0:0:N::2 behind port N. Services 1
-// and 11 lead to pod B, 2 and 12 to pod A itself.
+// contivNode configures a node: two pods, the host and the uplink, in both families: 10.1.N.2 and fd00:0:0:N::2 behind port N. Services 1 and
+// 11 lead to pod B, 2 and 12 to pod A itself.
 func contivNode(ps *packetScript) {
 	roles := []contiv.ContivRole{rolePod, rolePod, roleHost, roleUplink}
 	for n := range ports {
@@ -90,7 +90,7 @@ func (s *script) snat(id uint32, ip4, ip6 string, low, high uint16) {
 	s.do(q)
 }
 
-// sameFamily is the one of the two that has the family of a.
+// sameFamily returns the address that has the family of a.
 func sameFamily(a, four, six string) string {
 	if addr(a).Is4() {
 		return four
@@ -101,7 +101,7 @@ func sameFamily(a, four, six string) string {
 func at4(n int) string { return fmt.Sprintf("10.1.%d.2", n) }
 func at6(n int) string { return fmt.Sprintf("fd00:0:0:%d::2", n) }
 
-// front puts a frontend.
+// front adds a frontend.
 func (s *script) front(at string, proto uint8, in, out contiv.ContivTarget, change ...func(*contiv.ContivFrontendAddDel)) {
 	q := place(at, proto)
 	q.InCluster, q.Outside = in, out
@@ -111,7 +111,7 @@ func (s *script) front(at string, proto uint8, in, out contiv.ContivTarget, chan
 	s.do(q)
 }
 
-// from is a packet of the machine behind a port.
+// from returns a packet of the machine behind a port.
 func from(port int, proto uint8, src, dst string) vppfake.Packet {
 	p := vppfake.Packet{EthSrc: hostMAC(port + 1), EthDst: portMAC(port), Proto: proto, Size: 16}
 	set := func(text string) (netip.Addr, uint16) {
@@ -143,7 +143,7 @@ func (ps *packetScript) connections() {
 	}
 }
 
-// dumpConnections writes down what does not change with time.
+// dumpConnections records the fields that do not change with time.
 func (ps *packetScript) dumpConnections(v6 bool) {
 	var lines []string
 	for _, m := range ps.collect(&contiv.ContivConnectionGet{IsIP6: v6, SwIfIndex: index(none)}) {
@@ -163,7 +163,7 @@ func (ps *packetScript) dumpConnections(v6 bool) {
 
 func end(a ip_types.Address, port uint16) string { return end2(a.String(), port) }
 
-// ownPort has pod B's side of a connection with a source port of the plugin's choice, which is left out.
+// ownPort records pod B's side of a connection without the source port, which the plugin chooses.
 func (ps *packetScript) ownPort(src, dst string) {
 	ps.t.Helper()
 	p := from(podA, vppfake.ProtoTCP, src, dst)
@@ -175,7 +175,7 @@ func (ps *packetScript) ownPort(src, dst string) {
 
 const syn, ack, fin, rst = vppfake.FlagSYN, vppfake.FlagACK, vppfake.FlagFIN, vppfake.FlagRST
 
-// contivSources: a pod sends by no name but its own.
+// contivSources tests that a pod can send only from its own addresses.
 func contivSources(ps *packetScript) {
 	contivNode(ps)
 	both := func(what string, send func(own, other, far string)) {
@@ -227,7 +227,7 @@ func contivSources(ps *packetScript) {
 	ps.l4(podA, vppfake.ProtoUDP, "8.8.8.8:1000", end2(at4(podB), 2000))
 }
 
-// spoofed writes down how many packets were.
+// spoofed records the number of spoofed packets.
 func (ps *packetScript) spoofed() {
 	for _, m := range ps.collect(&contiv.ContivEndpointDump{}) {
 		if d := m.(*contiv.ContivEndpointDetails); d.Role == rolePod {
@@ -236,7 +236,7 @@ func (ps *packetScript) spoofed() {
 	}
 }
 
-// contivNeighbours: ARP and neighbour discovery.
+// contivNeighbours tests ARP and neighbour discovery.
 func contivNeighbours(ps *packetScript) {
 	ps.note("ARP: its own, another's, a probe")
 	for _, sender := range []string{at4(podA), at4(podB), "10.1.0.1", "10.1.0.9"} {
@@ -267,7 +267,7 @@ func contivNeighbours(ps *packetScript) {
 
 func end2(a string, port uint16) string { return netip.AddrPortFrom(addr(a), port).String() }
 
-// contivTunnels: the ports by which nodes talk to each other are closed to pods, also behind a service.
+// contivTunnels tests that the ports of tunnels between nodes are closed to pods, also behind a service.
 func contivTunnels(ps *packetScript) {
 	contivNode(ps)
 	for _, far := range []string{at4(uplinkPort), at6(uplinkPort)} {
@@ -313,7 +313,7 @@ func (ps *packetScript) stats() {
 	ps.line("%s", text(r))
 }
 
-// contivClusterIP: a service in the cluster, both families, TCP and UDP.
+// contivClusterIP tests a service in the cluster, with both families, TCP and UDP.
 func contivClusterIP(ps *packetScript) {
 	contivNode(ps)
 	for _, f := range []struct {
@@ -353,7 +353,7 @@ func contivClusterIP(ps *packetScript) {
 	}
 }
 
-// contivTargets: what classes of clients get.
+// contivTargets tests the targets of the classes of clients.
 func contivTargets(ps *packetScript) {
 	ps.tells = true
 	contivNode(ps)
@@ -418,7 +418,7 @@ func contivTargets(ps *packetScript) {
 	ps.connections()
 }
 
-// contivOutside: pods' packets to the outside.
+// contivOutside tests packets of pods to the outside.
 func contivOutside(ps *packetScript) {
 	contivNode(ps)
 	egress := func(id uint32) {
@@ -464,7 +464,7 @@ func contivOutside(ps *packetScript) {
 	ps.connections()
 }
 
-// contivBehindHost: clients for which the host forwards are outside, and are answered by the host.
+// contivBehindHost tests clients for which the host forwards: they are outside, and the replies go through the host.
 func contivBehindHost(ps *packetScript) {
 	ps.tells = true
 	contivNode(ps)

@@ -19,7 +19,7 @@ func (s *script) set(add bool, id uint64, kind contiv.ContivSetKind) {
 	s.do(&contiv.ContivSetAddDel{IsAdd: add, ID: id, Name: "pods of default", Kind: kind})
 }
 
-// member is of a set of networks, or with a protocol and a port of a set of ports.
+// member adds or removes a member of a set of networks or, with a protocol and a port, of a set of ports.
 func (s *script) member(add bool, set uint64, p string, proto uint8, port uint16) {
 	if !strings.Contains(p, "/") {
 		p += sameFamily(p, "/32", "/128")
@@ -31,7 +31,7 @@ func (s *script) policy(id uint64, ingress, egress []contiv.ContivRule) {
 	s.do(&contiv.ContivPolicySet{ID: id, Name: "default/web", NIngress: uint32(len(ingress)), Rules: append(ingress[:len(ingress):len(ingress)], egress...)})
 }
 
-// police gives an endpoint its policy; all tiers of ingress come before those of egress.
+// police sets the policy of an endpoint; all tiers of ingress come before those of egress.
 func (s *script) police(i index, ingress, egress []contiv.ContivTierItem) {
 	s.do(&contiv.ContivEndpointPolicySet{
 		SwIfIndex: i, Name: "default/pod", Ingress: polAllow, Egress: polAllow, NIngress: uint32(len(ingress)),
@@ -39,7 +39,7 @@ func (s *script) police(i index, ingress, egress []contiv.ContivTierItem) {
 	})
 }
 
-// tier is a tier of policies that ends with an action.
+// tier returns a tier of policies that ends with an action.
 func tier(end contiv.ContivRuleAction, policies ...uint64) (items []contiv.ContivTierItem) {
 	for _, id := range policies {
 		items = append(items, contiv.ContivTierItem{PolicyID: id})
@@ -47,7 +47,7 @@ func tier(end contiv.ContivRuleAction, policies ...uint64) (items []contiv.Conti
 	return append(items, contiv.ContivTierItem{Action: end})
 }
 
-// rule is a rule for one port of a protocol; port 0: for all.
+// rule returns a rule for one port of a protocol; port 0: for all ports.
 func rule(action contiv.ContivRuleAction, source, dest uint64, proto uint8, ports ...uint16) contiv.ContivRule {
 	r := contiv.ContivRule{Action: action, Source: source, Destination: dest, Protocol: proto, NPorts: uint8(len(ports))}
 	for i, p := range ports {
@@ -170,7 +170,7 @@ func contivPolicies(s *script) {
 	s.dump(&contiv.ContivDeniedGet{})
 }
 
-// policedNode is contivNode whose host's own addresses are known. Set 1 is pod A, in both families.
+// policedNode is like contivNode, with the host's own addresses configured. Set 1 is pod A, in both families.
 func policedNode(ps *packetScript) {
 	contivNode(ps)
 	ps.do(endpoint(index(hostPort+1), roleHost, at4(hostPort), at6(hostPort)))
@@ -180,13 +180,13 @@ func policedNode(ps *packetScript) {
 	ps.out.Reset()
 }
 
-// bothFamilies runs a story for each family.
+// bothFamilies runs a scenario for each family.
 func (ps *packetScript) bothFamilies(story func(a, b, host, far string)) {
 	story(at4(podA), at4(podB), at4(hostPort), "8.8.8.8")
 	story(at6(podA), at6(podB), at6(hostPort), "2001:db8::8")
 }
 
-// verdicts writes down what was counted.
+// verdicts records the counters.
 func (ps *packetScript) verdicts() {
 	ps.connections()
 	ps.stats()
@@ -194,7 +194,7 @@ func (ps *packetScript) verdicts() {
 	ps.dump(&contiv.ContivEndpointPolicyDump{})
 }
 
-// denied writes down the newest denied flows; of more than 8 in a tenth of a second not all are kept.
+// denied records the newest denied flows; only 8 flows per tenth of a second are kept.
 func (ps *packetScript) denied() {
 	for _, m := range ps.collect(&contiv.ContivDeniedGet{}) {
 		if d, ok := m.(*contiv.ContivDeniedDetails); ok {
@@ -204,7 +204,7 @@ func (ps *packetScript) denied() {
 	}
 }
 
-// contivPolicy: ingress of pod B.
+// contivPolicy tests the ingress policy of pod B.
 func contivPolicy(ps *packetScript) {
 	policedNode(ps)
 	ps.policy(1, []contiv.ContivRule{rule(polAllow, 1, 0, 6, 80, 81), rule(polDeny, 0, 0, 17, 54), rule(polAllow, 0, 0, 17)}, nil)
@@ -235,7 +235,7 @@ func contivPolicy(ps *packetScript) {
 	ps.verdicts()
 }
 
-// contivPolicyServices: services are judged by their backends, clients by their own addresses.
+// contivPolicyServices tests that services are evaluated by their backends, and clients by their own addresses.
 func contivPolicyServices(ps *packetScript) {
 	policedNode(ps)
 	masq := to(1)
@@ -284,7 +284,7 @@ func contivPolicyServices(ps *packetScript) {
 	ps.verdicts()
 }
 
-// contivPolicyChanges: tiers, sets that are not known, the first policy of open connections, and closed endpoints.
+// contivPolicyChanges tests tiers, unknown sets, the first policy of open connections, and closed endpoints.
 func contivPolicyChanges(ps *packetScript) {
 	policedNode(ps)
 	ps.policy(1, []contiv.ContivRule{rule(polPass, 0, 0, 6, 80), rule(polDeny, 0, 0, 6)}, nil)
@@ -351,7 +351,7 @@ func contivPolicyChanges(ps *packetScript) {
 	ps.stats()
 }
 
-// contivPolicyICMP: echoes, and errors by the packet inside.
+// contivPolicyICMP tests echoes, and errors, which are evaluated by the packet inside.
 func contivPolicyICMP(ps *packetScript) {
 	policedNode(ps)
 	echo := contiv.ContivRule{Action: polAllow, Protocol: 1, Source: 1, Flags: contiv.CONTIV_RULE_API_ICMP_TYPE, ICMPType: 8}

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// contivCollisions: one address and port for sources, and no more.
+// contivCollisions tests SNAT with only one address and port.
 func contivCollisions(ps *packetScript) {
 	contivNode(ps)
 	tcp := uint8(vppfake.ProtoTCP)
@@ -38,7 +38,7 @@ func contivCollisions(ps *packetScript) {
 	ps.stats()
 }
 
-// contivStates: which packets of TCP choose afresh.
+// contivStates tests which TCP packets cause a new choice of the backend.
 func contivStates(ps *packetScript) {
 	contivNode(ps)
 	tcp := uint8(vppfake.ProtoTCP)
@@ -109,7 +109,7 @@ func contivStates(ps *packetScript) {
 	ps.l4(podA, tcp, end2(at4(podA), 1004), vip, rst)
 }
 
-// contivServiceComes: a service that comes after its first clients takes over those that had no answer.
+// contivServiceComes tests that a service that is created after its first clients takes over those without a reply.
 func contivServiceComes(ps *packetScript) {
 	contivNode(ps)
 	ps.snat(1, "192.0.2.1", "fd00:2::1", 0, 0)
@@ -143,7 +143,7 @@ func contivServiceComes(ps *packetScript) {
 	ps.connections()
 }
 
-// contivLastBackend: it stays for a moment, or until another one is there.
+// contivLastBackend tests that the last backend stays for a moment, or until there is another one.
 func contivLastBackend(ps *packetScript) {
 	contivNode(ps)
 	tcp := uint8(vppfake.ProtoTCP)
@@ -175,7 +175,7 @@ func contivLastBackend(ps *packetScript) {
 	next()
 }
 
-// contivLimits: one pod cannot take what is others'.
+// contivLimits tests that one pod cannot use up the resources of others.
 func contivLimits(ps *packetScript) {
 	contivNode(ps)
 	udp := uint8(vppfake.ProtoUDP)
@@ -204,7 +204,7 @@ func contivLimits(ps *packetScript) {
 	ps.l4(podA, udp, end2(at4(podA), 1006), "10.96.0.1:80")
 }
 
-// contivErrors: ICMP errors about connections, from their ends and from the way, both directions.
+// contivErrors tests ICMP errors about connections, from their ends and from routers, in both directions.
 func contivErrors(ps *packetScript) {
 	ps.tells = true
 	contivNode(ps)
@@ -240,7 +240,7 @@ func contivErrors(ps *packetScript) {
 	}
 }
 
-// contivFragments: later pieces go where the first one goes.
+// contivFragments tests that later fragments follow the first one.
 func contivFragments(ps *packetScript) {
 	contivNode(ps)
 	udp := uint8(vppfake.ProtoUDP)

@@ -13,7 +13,7 @@ func errorScenarios() []packetScenario {
 	}
 }
 
-// portUnreachable is what a machine answers that does not know the port: h, behind the port h-1, got the packet.
+// portUnreachable sends the reply of a machine without a listener on the port: h, behind the port h-1, received the packet.
 func (ps *packetScript) portUnreachable(h int, from string, got vppfake.Packet) {
 	ps.t.Helper()
 	p := vppfake.Packet{EthSrc: hostMAC(h), EthDst: portMAC(h - 1), Src: addr(from), Dst: got.Src, Proto: vppfake.ProtoICMP,
@@ -72,8 +72,8 @@ func errorNAT(ps *packetScript) {
 	ps.note("a pod is told, by TCP and UDP")
 	ps.tcp(1, "10.1.1.2", 1000, "10.96.0.10", 80)
 	ps.udp(1, "10.1.1.2", 1000, "10.96.0.10", 80)
-	// Not by UDP: the address is VPP's own, and VPP answers for ports without a listener, or punts the packets. Which of the two depends on
-	// other plugins of this VPP (linux-cp).
+	// Not with UDP: the address is VPP's own, and VPP replies for ports without a listener, or punts the packets. Which of the two it does
+	// depends on other plugins of this VPP (linux-cp).
 	ps.tcp(1, "10.1.1.2", 1000, "203.0.113.7", 80)
 	ps.udp(1, "10.1.1.2", 1000, "203.0.113.8", 80)
 	ps.note("the outside is not, where NAT knows of nothing to leave alone")

@@ -40,7 +40,7 @@ func (s *script) loop() interface_types.InterfaceIndex {
 	return r.(*interfaces.CreateLoopbackReply).SwIfIndex
 }
 
-// loopUp is a loopback that is up.
+// loopUp returns a loopback that is up.
 func (s *script) loopUp() interface_types.InterfaceIndex {
 	i := s.loop()
 	s.up(i)

@@ -309,7 +309,7 @@ func memifs(s *script) {
 
 func pipes(s *script) {
 	s.do(&pipe.PipeCreate{IsSpecified: true, UserInstance: 8200})
-	for _, taken := range []uint32{8200, 16 * 1024} { // VPP leaves what is in the answer beside the error to chance
+	for _, taken := range []uint32{8200, 16 * 1024} { // besides the error, VPP's reply has undefined contents
 		r := &pipe.PipeCreateReply{}
 		err := s.conn.Invoke(s.t.Context(), &pipe.PipeCreate{IsSpecified: true, UserInstance: taken}, r)
 		s.line("pipe %d again: retval %d %v", taken, r.Retval, err)

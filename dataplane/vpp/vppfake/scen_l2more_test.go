@@ -96,14 +96,14 @@ func l2FIBAnyInterface(s *script) {
 	s.dump(&l2.L2FibTableDump{BdID: 7})
 }
 
-// rewrite sets one; the operations are numbered as in VPP's l2_vtr.h.
+// rewrite sets a tag rewrite; the operations are numbered as in VPP's l2_vtr.h.
 func (s *script) rewrite(i index, op, dot1q, tag1, tag2 uint32) {
 	s.do(&l2.L2InterfaceVlanTagRewrite{SwIfIndex: i, VtrOp: op, PushDot1q: dot1q, Tag1: tag1, Tag2: tag2})
 }
 
 func (s *script) iface(i index) { s.dump(&interfaces.SwInterfaceDump{SwIfIndex: i}) }
 
-// tagged makes sub-interfaces of i, without tags, with one and with two, of all sorts that VPP takes.
+// tagged creates sub-interfaces of i, without tags, with one and with two tags, of all kinds that VPP accepts.
 func (s *script) tagged(i index) []index {
 	const one, two, exact = interface_types.SUB_IF_API_FLAG_ONE_TAG, interface_types.SUB_IF_API_FLAG_TWO_TAGS, interface_types.SUB_IF_API_FLAG_EXACT_MATCH
 	var all []index
@@ -141,7 +141,7 @@ func tagRewrites(s *script) {
 	s.iface(sub)
 	s.rewrite(sub, 2, 1, 0, 0)
 	s.iface(sub)
-	s.rewrite(sub, 8, 1, 400, 401) // two tags, and it has one
+	s.rewrite(sub, 8, 1, 400, 401) // two tags, but the sub-interface has one
 	s.iface(sub)
 	s.rewrite(sub, 9, 0, 0, 0)
 	s.rewrite(sub, none, 0, 0, 0)
@@ -195,7 +195,7 @@ func tagRewritesOfPorts(s *script) {
 	s.iface(sub)
 }
 
-// xconnectDeleted: one half is deleted, and what about the other?
+// xconnectDeleted deletes one half of a cross-connect and records the other half.
 func xconnectDeleted(s *script) {
 	i, j, k := s.loopUp(), s.loopUp(), s.loopUp()
 	x := func(rx, tx index) { s.do(&l2.SwInterfaceSetL2Xconnect{RxSwIfIndex: rx, TxSwIfIndex: tx, Enable: true}) }

@@ -45,7 +45,7 @@ func miscScenarios() []scenario {
 	}
 }
 
-// srPolicies asks for what VPP refuses before it looks at the SIDs, and for policies that are not there.
+// srPolicies sends requests that VPP rejects before it reads the SIDs, and requests for missing policies.
 func srPolicies(s *script) {
 	i := s.loopUp()
 	s.addr(i, "fd00::1/128")
@@ -112,7 +112,7 @@ func events(s *script) {
 	s.seen(w)
 }
 
-// subscribe is a channel to which the reader of the connection itself gives events: they are in the order of what VPP sends.
+// subscribe returns a channel to which the connection's reader itself sends events: they are in the order in which VPP sent them.
 func (s *script) subscribe(event api.Message) <-chan api.Message {
 	s.t.Helper()
 	ch, err := s.conn.(*core.Connection).NewAPIChannel()
@@ -127,8 +127,8 @@ func (s *script) subscribe(event api.Message) <-chan api.Message {
 	return events
 }
 
-// seen writes down the events that have come; VPP batches and repeats them, so those of one interface are taken together. What VPP sends
-// before it answers a request is there when the answer is.
+// seen records the received events; VPP batches and repeats them, so events of one interface are merged. Events that VPP sends before a reply
+// have arrived when the reply has.
 func (s *script) seen(w <-chan api.Message) {
 	s.t.Helper()
 	s.advance(200 * time.Millisecond)
@@ -206,7 +206,7 @@ func pgInterfaces(s *script) {
 	s.interfaces()
 }
 
-// protocol sends what no good client sends.
+// protocol sends requests that violate the protocol.
 func protocol(s *script) {
 	c := dialRaw(s.t, s.socket)
 	ping := func() []byte { return c.encode(s.t, &memclnt.ControlPing{}, 4711) }
@@ -239,7 +239,7 @@ func protocol(s *script) {
 	check("another client's index", otherClient)
 }
 
-// fatal sends what kills VPP.
+// fatal sends a request that crashes VPP.
 func (s *script) fatal(m api.Message) {
 	c := dialRaw(s.t, s.socket)
 	if _, err := c.conn.Write(c.encode(s.t, m, 1)); err != nil {

@@ -91,7 +91,7 @@ func identity(add bool, a string, port uint16, vrf uint32) *nat44_ed.Nat44AddDel
 	return q
 }
 
-// natState writes down all that NAT reports its configuration.
+// natState records all configuration that NAT reports.
 func (s *script) natState() {
 	s.do(&nat44_ed.Nat44ShowRunningConfig{})
 	s.dump(&nat44_ed.Nat44AddressDump{})
@@ -261,7 +261,7 @@ func natIdentity(s *script) {
 	s.dump(&ip.IPTableDump{})
 }
 
-// natResolve: mappings that have an interface's address.
+// natResolve tests mappings that have an interface's address.
 func natResolve(s *script) {
 	s.natOn()
 	i := s.loopUp()
@@ -336,7 +336,7 @@ func natLB(s *script) {
 	s.natState()
 }
 
-// natFIB: what NAT puts into the tables of outside interfaces.
+// natFIB tests the routes that NAT adds to the tables of outside interfaces.
 func natFIB(s *script) {
 	s.natOn()
 	a, b := s.loopUp(), s.loopUp()
@@ -361,7 +361,7 @@ func natFIB(s *script) {
 	s.routes(0, false)
 }
 
-// dhcpClients without a server.
+// dhcpClients tests DHCP clients without a server.
 func dhcpClients(s *script) {
 	i, j := s.loop(), s.loopUp()
 	client := func(add bool, ifx index) {
@@ -375,7 +375,7 @@ func dhcpClients(s *script) {
 	s.dump(&dhcp.DHCPClientDump{})
 	s.do(&dhcp.DHCPClientConfig{IsAdd: true, Client: dhcp.DHCPClient{SwIfIndex: j, Hostname: "a-host",
 		ID: append([]byte("an-id"), make([]byte, 59)...)}})
-	s.advance(50 * time.Millisecond) // VPP notes the hardware address when it asks for the first time
+	s.advance(50 * time.Millisecond) // VPP stores the hardware address with its first request
 	s.dump(&dhcp.DHCPClientDump{})
 	s.note("the client outlives its interface")
 	s.do(&interfaces.DeleteLoopback{SwIfIndex: i})
@@ -388,7 +388,7 @@ func dhcpClients(s *script) {
 	s.dump(&dhcp.DHCPClientDump{})
 }
 
-// natDelete turns NAT off with everything but load-balancing mappings in place.
+// natDelete disables NAT while all kinds of mappings except load-balancing ones exist.
 func natDelete(s *script) {
 	s.natOn()
 	a, b := s.loopUp(), s.loopUp()

@@ -37,7 +37,7 @@ func natPacketScenarios() []packetScenario {
 	}
 }
 
-// transport is a packet between two sockets, from host h behind a port.
+// transport returns a packet between two sockets, from host h behind a port.
 func transport(proto uint8, h, port int, src string, sport uint16, dst string, dport uint16) vppfake.Packet {
 	p := udp(h, port, src, dst)
 	p.Proto, p.SrcPort, p.DstPort = proto, sport, dport
@@ -74,9 +74,9 @@ func (ps *packetScript) pong(h int, src, dst string, id uint16) {
 	ps.send(h-1, echo(h, h-1, src, dst, id, true))
 }
 
-// natNode is a node: pods 10.1.1.2 to .4 behind pg0 to pg2 in table 1, the uplink pg3 with 192.168.16.1/24 in table 0, a
-// machine 192.168.16.9 and the default route there. The pods' interfaces are inside and outside, as are those of a node where
-// any pod may be a client and a backend; the uplink has the output feature.
+// natNode configures a node: pods 10.1.1.2 to .4 behind pg0 to pg2 in table 1, the uplink pg3 with 192.168.16.1/24 in table 0, a machine
+// 192.168.16.9 and the default route there. The pods' interfaces are inside and outside, as on a node where any pod may be a client and a
+// backend; the uplink has the output feature.
 func natNode(ps *packetScript) {
 	ps.table(1, false)
 	loop := ps.loopUp()
@@ -104,8 +104,8 @@ func natNode(ps *packetScript) {
 	ps.out.Reset()
 }
 
-// natIdentities keeps what has the node's own address from being translated on its way out by the uplink: what NAT has
-// translated already where it came in, and tunnels.
+// natIdentities prevents the translation of packets from the node's own address that leave through the uplink: packets that NAT has already
+// translated on the receiving interface, and tunnel packets.
 func natIdentities(ps *packetScript, add bool) {
 	ps.do(identity(add, "192.168.16.1", 0, 1))
 	ps.do(identity(add, "192.168.16.1", 0, 0))
@@ -148,7 +148,7 @@ func natServicePackets(ps *packetScript) {
 	ps.sessions("10.1.1.2", "10.1.1.3", "10.1.1.4")
 }
 
-// natBackendPackets: what becomes of sessions when backends come and go.
+// natBackendPackets tests sessions when backends are added and removed.
 func natBackendPackets(ps *packetScript) {
 	natNode(ps)
 	a, b := backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.4", 8080, 1, 1)
@@ -200,7 +200,7 @@ func natBackendPackets(ps *packetScript) {
 	ps.sessions("10.1.1.3", "10.1.1.4")
 }
 
-// natClosedPackets: whether a session has timed out depends on whether its connection is open, and on the timeouts of now.
+// natClosedPackets tests that a session's timeout depends on whether its connection is open, and on the current timeouts.
 func natClosedPackets(ps *packetScript) {
 	natNode(ps)
 	a := backend("10.1.1.3", 8080, 1, 1)
@@ -227,7 +227,8 @@ func natClosedPackets(ps *packetScript) {
 	server(1005, vppfake.FlagFIN, vppfake.FlagACK)
 	client(1005, vppfake.FlagFIN, vppfake.FlagACK)
 	open(1005)
-	// VPP's clock runs on while a loaded machine takes its time: the short timeout is far above that, the long one as far above the short one.
+	// VPP's clock advances while a loaded machine is slow: the short timeout is far above such delays, and the long one far above the short
+	// one.
 	const short, long = 60, 240
 	ps.advance((short + 1) * time.Second)
 	timeouts := func(transitory uint32) {
@@ -247,7 +248,7 @@ func natClosedPackets(ps *packetScript) {
 	timeouts(long)
 }
 
-// natTwinPackets: two sessions that look alike behind NAT, and how they are found.
+// natTwinPackets tests two sessions that are equal behind NAT, and how they are found.
 func natTwinPackets(ps *packetScript) {
 	natNode(ps)
 	for _, service := range []string{"10.96.0.10", "10.96.0.11"} {
@@ -273,7 +274,7 @@ func natTwinPackets(ps *packetScript) {
 	ps.sessions("10.1.1.3")
 }
 
-// natBridgePackets: a balanced mapping of no port and no protocol is for all those of its address that have no mapping.
+// natBridgePackets tests that a balanced mapping without port and protocol matches all packets to its address that have no other mapping.
 func natBridgePackets(ps *packetScript) {
 	natNode(ps)
 	a, b := backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.4", 8080, 3, 1)
@@ -322,7 +323,7 @@ func natHairpinPackets(ps *packetScript) {
 	ps.tcp(2, "10.1.1.3", 1000, "10.96.0.10", 80)
 	ps.sessions("10.1.1.3")
 	ps.note("and answers")
-	const port = 11570 // VPP's second random number: the first went into the choice of a backend
+	const port = 11570 // VPP's second random number: the first one chose the backend
 	ps.tcp(2, "10.1.1.3", 8080, "192.0.2.254", port, vppfake.FlagSYN, vppfake.FlagACK)
 	ps.tcp(2, "10.1.1.3", 1000, "10.96.0.10", 80, vppfake.FlagACK)
 	ps.note("without twice-NAT")
@@ -398,7 +399,7 @@ func natOutputPackets(ps *packetScript) {
 	ps.udp(1, "10.1.1.2", 1500, "8.8.8.8", 53)
 }
 
-// natNodePortPackets: services by the node's address, from outside and from pods.
+// natNodePortPackets tests services at the node's address, from outside and from pods.
 func natNodePortPackets(ps *packetScript) {
 	natNode(ps)
 	a, hold := backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.3", 0, 0, 1)
@@ -414,7 +415,7 @@ func natNodePortPackets(ps *packetScript) {
 	ps.note("an address of a load balancer")
 	ps.tcp(4, "192.168.16.9", 1000, "203.0.113.7", 80)
 	ps.sessions("10.1.1.3")
-	const port = 22324 // the third random number: each choice of a backend takes one
+	const port = 22324 // the third random number: each choice of a backend uses one
 	ps.tcp(2, "10.1.1.3", 8080, "192.0.2.254", port, vppfake.FlagSYN, vppfake.FlagACK)
 	ps.note("its answers leave by the uplink if it is an identity; then pods' packets go wrong, unless it is in the pool, too")
 	ps.do(identity(true, "203.0.113.7", 0, 1))
@@ -434,8 +435,8 @@ func natNodePortPackets(ps *packetScript) {
 	ps.sessions("10.1.1.2", "192.168.16.9", "10.1.1.3")
 }
 
-// natNoIdentityPackets: the same without the node's address as an identity. The first packet of a connection is translated on
-// its way out, those after it where they come in, and then, as of an unknown connection, once more or not at all.
+// natNoIdentityPackets tests the same without the node's address as an identity. The first packet of a connection is translated when it leaves,
+// later packets when they are received, and then, as packets of an unknown connection, again or not at all.
 func natNoIdentityPackets(ps *packetScript) {
 	natNode(ps)
 	natIdentities(ps, false)
@@ -451,7 +452,7 @@ func natNoIdentityPackets(ps *packetScript) {
 	ps.sessions("10.1.1.2", "10.1.1.3")
 }
 
-// natInsidePackets is NAT as of old: an inside and an outside interface.
+// natInsidePackets tests classic NAT: an inside and an outside interface.
 func natInsidePackets(ps *packetScript) {
 	ps.addr(1, "10.1.0.1/24")
 	ps.addr(2, "10.2.0.1/24")
@@ -492,7 +493,7 @@ func natInsidePackets(ps *packetScript) {
 	ps.sessions("10.1.0.2")
 }
 
-// natStrictPackets: without forwarding what has no translation is dropped.
+// natStrictPackets tests that without forwarding a packet without translation is dropped.
 func natStrictPackets(ps *packetScript) {
 	natNode(ps)
 	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.3", 0, 0, 1)))
@@ -542,7 +543,7 @@ func natAffinityPackets(ps *packetScript) {
 	calls(1005)
 }
 
-// natLimitPackets: no more sessions than allowed; packets past NAT go on without.
+// natLimitPackets tests the maximum number of sessions; packets that NAT does not translate still pass.
 func natLimitPackets(ps *packetScript) {
 	ps.addr(1, "10.1.0.1/24")
 	ps.addr(2, "10.2.0.1/24")
@@ -562,8 +563,8 @@ func natLimitPackets(ps *packetScript) {
 	ps.sessions("10.2.0.2")
 }
 
-// natByHandPackets: the interfaces are only inside for NAT, the feature of those that are both is put there by hand. NAT works,
-// and VPP puts no addresses into the tables of these interfaces.
+// natByHandPackets tests interfaces that are only inside for NAT, on which the feature of inside and outside interfaces is enabled manually.
+// NAT works, and VPP adds no addresses to the tables of these interfaces.
 func natByHandPackets(ps *packetScript) {
 	ps.addr(1, "10.1.0.1/24")
 	ps.addr(2, "10.2.0.1/24")
@@ -595,7 +596,7 @@ func natByHandPackets(ps *packetScript) {
 	ps.tcp(1, "10.1.0.2", 1000, "10.2.0.2", 99)
 }
 
-// natVxlanPackets: source NAT on the uplink and a tunnel to another node over it.
+// natVxlanPackets tests SNAT on the uplink with a tunnel to another node over it.
 func natVxlanPackets(ps *packetScript) {
 	natNode(ps)
 	ps.do(tunnel("192.168.16.1", "192.168.16.9", 10))
@@ -631,12 +632,12 @@ func natVxlanPackets(ps *packetScript) {
 	ps.dump(&nat44_ed.Nat44UserSessionV3Dump{IPAddress: addr4("10.1.2.9")})
 }
 
-// natPipePackets: the uplink carries what pods of different nodes send each other, so what pods send to the outside is
-// translated on its way through a pipe before it.
+// natPipePackets tests SNAT in a pipe before the uplink: the uplink also carries packets between pods of different nodes, so packets of pods to
+// the outside are translated in the pipe.
 func natPipePackets(ps *packetScript) {
 	natNode(ps)
 	ps.natOut(false, 4)
-	for n := index(1); n <= 4; n++ { // inside for VPP, so that the only outside table is the pipe's; and outside by hand
+	for n := index(1); n <= 4; n++ { // inside for VPP, so that the pipe's table is the only outside table; outside manually
 		if n < 4 {
 			ps.natIf(false, n, 0)
 		}

@@ -9,9 +9,9 @@ func natTableScenarios() []scenario {
 	return []scenario{{"nat_table", natTable}}
 }
 
-// natTable: NAT makes a table that a backend is in, under VPP's name. The API can lock it but not name it; without that lock it
-// goes with the last mapping, and all routes in it. One that the API deletes stays as long as NAT has a backend in it. (VPP logs
-// that as a bug, and a table made later in the same place has the routes again. The fake has not, nor does this look at it.)
+// natTable: NAT creates a table for a backend, with VPP's name. The API can lock the table but not name it; without that lock it is removed
+// with the last mapping, together with all its routes. A table that the API deletes stays as long as NAT has a backend in it. (VPP logs this as
+// a bug, and a table created later in the same place has the routes again. The fake does not do this, and this test does not check it.)
 func natTable(s *script) {
 	s.natOn()
 	loop := uint32(s.loopUp())

@@ -252,8 +252,7 @@ func bviPackets(ps *packetScript) {
 	ps.send(1, udp(2, 1, "10.2.0.2", "10.1.0.2"))
 }
 
-// podPackets is how contiv wires a pod: its interface borrows a loopback's address, a host route and a static neighbour
-// lead to it.
+// podPackets configures a pod as contiv does: its interface borrows a loopback's address, and a host route and a static neighbour lead to it.
 func podPackets(ps *packetScript) {
 	ps.table(1, false)
 	loop := ps.loopUp()
@@ -351,7 +350,7 @@ func subifPackets(ps *packetScript) {
 	ps.send(0, ask)
 }
 
-// reusePackets: an interface is deleted, the next one gets its index; what of its neighbours and routes?
+// reusePackets deletes an interface whose index the next one reuses, and tests the neighbours and routes.
 func reusePackets(ps *packetScript) {
 	ps.addr(1, "10.1.0.1/24")
 	ps.addr(2, "10.2.0.1/24")
@@ -387,7 +386,7 @@ func reusePackets(ps *packetScript) {
 	ps.send(0, udp(1, 0, "10.1.0.2", "10.50.0.1"))
 }
 
-// unnumberedPackets: a borrower of addresses, whose lender goes down and away.
+// unnumberedPackets tests a borrower of addresses whose lender is set down and deleted.
 func unnumberedPackets(ps *packetScript) {
 	loop := ps.loopUp()
 	ps.addr(loop, "10.1.1.1/24")

@@ -7,7 +7,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 )
 
-// placedScenario is the one that needs worker threads.
+// placedScenario is the scenario that needs worker threads.
 const placedScenario = "rx_placement_worker"
 
 func queueScenarios() []scenario {
@@ -17,7 +17,7 @@ func queueScenarios() []scenario {
 	}
 }
 
-// workers is how many worker threads VPP has in the scenario.
+// workers returns the number of VPP's worker threads in the scenario.
 func (sc scenario) workers() int {
 	if sc.name == placedScenario {
 		return 1

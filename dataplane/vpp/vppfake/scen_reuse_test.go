@@ -2,15 +2,15 @@ package vppfake_test
 
 import "contiv.dev/vswitch/dataplane/vpp/vppfake"
 
-// reuseScenarios: a client uses one port again, for services that have the same backend, and for the backend itself. Answers
-// are known by backend and client alone, so they come from where the client did not ask.
+// reuseScenarios returns scenarios in which a client reuses a port for services that have the same backend, and for the backend itself. Replies
+// are identified by backend and client only, so they may come from an address that is not the destination of the client's request.
 func reuseScenarios() []packetScenario {
 	return []packetScenario{
 		{"reuse_nat", reuseNAT},
 	}
 }
 
-// connection is the start of one from the pod behind pg0 to a server, the answer of the backend behind pg1, and the end.
+// connection sends the start of a connection from the pod behind pg0 to a server, the reply of the backend behind pg1, and the end.
 func (ps *packetScript) connection(client string, port uint16, to string, toPort uint16, backend string) {
 	ps.t.Helper()
 	ps.tcp(1, client, port, to, toPort)

@@ -13,7 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// fibPath is a path as a test writes it; the zero value looks up in table 0.
+// fibPath is the test notation of a path; the zero value looks up in table 0.
 type fibPath struct {
 	nh     string
 	ifc    uint32 // 0: none
@@ -269,7 +269,7 @@ func routeSources(s *script) {
 	s.line("own source wins: %v %v %v", own.Retval == 0 && reply.Retval == 0, found.Route.Src == own.ID, found.Route.Paths[0].Type)
 }
 
-// sources writes down VPP's own sources; those of plugins depend on which are loaded.
+// sources records VPP's own sources; those of plugins depend on the loaded plugins.
 func (s *script) sources() {
 	var lines []string
 	for _, d := range s.collect(&fib.FibSourceDump{}) {

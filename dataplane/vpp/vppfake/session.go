@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// maxMessage bounds one request. VPP has no such bound; nothing that speaks this API comes near it.
+// maxMessage is the maximum length of a request. VPP has no such limit; no known client reaches it.
 const maxMessage = 16 << 20
 
-// flushAt is how many bytes of replies are collected at most before the writer is woken.
+// flushAt is the maximum number of bytes of replies that are collected before the writer is woken.
 const flushAt = 64 << 10
 
-// session is one client connection. Its reader hands requests to the fake one by one; its writer sends what has been
-// collected in out, which grows without bound, as VPP's output vector does: a client that writes a thousand requests
-// before it reads a reply must not deadlock.
+// session is one client connection. Its reader passes requests to the fake one by one; its writer sends the replies collected in out, which
+// grows without limit like VPP's output vector: a client that writes a thousand requests before it reads a reply must not deadlock.
 type session struct {
 	fake  *Fake
 	conn  net.Conn
-	index uint32 // the handle the client puts into its requests
+	index uint32 // the handle that the client puts into its requests
 
 	lostPings int  // pings that will not be answered; guarded by the fake's mutex
 	more      bool // requests are available; guarded by the fake's mutex
@@ -37,7 +36,7 @@ func newSession(f *Fake, conn net.Conn, index uint32) *session {
 	return &session{fake: f, conn: conn, index: index, wake: make(chan struct{}, 1)}
 }
 
-// read hands requests to the fake until the connection or the fake ends.
+// read passes requests to the fake until the connection or the fake ends.
 func (s *session) read() {
 	defer s.fake.drop(s)
 	r := bufio.NewReaderSize(s.conn, 64<<10)
@@ -67,7 +66,7 @@ func (s *session) read() {
 	}
 }
 
-// another: a whole request has been read already.
+// another reports whether a whole request has already been read.
 func another(r *bufio.Reader) bool {
 	if r.Buffered() < frameHeader {
 		return false
@@ -76,7 +75,7 @@ func another(r *bufio.Reader) bool {
 	return err == nil && r.Buffered() >= frameHeader+int(binary.BigEndian.Uint32(header[8:]))
 }
 
-// write sends what is collected, until close.
+// write sends the collected replies, until close.
 func (s *session) write() {
 	var spare []byte
 	for range s.wake {
@@ -93,7 +92,7 @@ func (s *session) write() {
 	}
 }
 
-// post collects one message for the client.
+// post adds one message to the replies for the client.
 func (s *session) post(id uint16, context uint32, msg message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +105,7 @@ func (s *session) post(id uint16, context uint32, msg message) {
 	}
 }
 
-// postRetval collects a reply whose first field, the return value, is overwritten.
+// postRetval adds a reply whose first field, the return value, is overwritten.
 func (s *session) postRetval(id uint16, context uint32, msg message, retval int32) {
 	frame := appendFrame(nil, id, context, msg)
 	binary.BigEndian.PutUint32(frame[frameHeader+headerSize(msg):], uint32(retval))
@@ -117,7 +116,7 @@ func (s *session) postRetval(id uint16, context uint32, msg message, retval int3
 	}
 }
 
-// flush has the writer send what is collected.
+// flush wakes the writer to send the collected replies.
 func (s *session) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +132,7 @@ func (s *session) wakeLocked() {
 	}
 }
 
-// finish closes the connection after what is collected has been sent.
+// finish closes the connection after the collected replies have been sent.
 func (s *session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

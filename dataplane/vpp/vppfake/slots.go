@@ -1,6 +1,6 @@
 package vppfake
 
-// slots is a VPP pool: the element that was freed last is used first.
+// slots is a VPP pool: the element that was freed last is reused first.
 type slots[T any] struct {
 	elems []slot[T]
 	free  []int
@@ -8,7 +8,7 @@ type slots[T any] struct {
 
 type slot[T any] struct {
 	value *T
-	old   *T // what was here before it was freed: VPP does not wipe it
+	old   *T // the former element: VPP does not clear it
 }
 
 func (p *slots[T]) add(v *T) int {
@@ -34,7 +34,7 @@ func (p *slots[T]) remove(v *T) {
 
 func (p *slots[T]) len() int { return len(p.elems) - len(p.free) }
 
-// all visits the elements in order; they may be removed meanwhile.
+// all iterates over the elements in order; they may be removed meanwhile.
 func (p *slots[T]) all() func(yield func(*T) bool) {
 	return func(yield func(*T) bool) {
 		for _, e := range p.elems {
@@ -45,7 +45,7 @@ func (p *slots[T]) all() func(yield func(*T) bool) {
 	}
 }
 
-// at is what a reader finds that does not ask whether the element is free; nil beyond the end.
+// at returns the element that a reader gets without checking whether the element is free; nil beyond the end.
 func (p *slots[T]) at(index int) *T {
 	if index >= len(p.elems) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/ethernet_types"
 )
 
-// Return values of VPP's API (src/vnet/error.h) that the fake gives.
+// Return values of VPP's API (src/vnet/error.h) that the fake returns.
 const (
 	rvUnspecified        = int32(api.UNSPECIFIED)                     // -1
 	rvInvalidSwIfIndex   = int32(api.INVALID_SW_IF_INDEX)             // -2
@@ -65,14 +65,14 @@ type mac = ethernet_types.MacAddress
 // none is VPP's ~0: no index, no table.
 const none = ^uint32(0)
 
-// objectKind is one kind of VPP objects: how its messages get into the table, how its objects appear in Fake.Dump (nil: they
-// appear with those of another family).
+// objectKind is one kind of VPP objects: a function that registers its messages, and one that adds its objects to Fake.Dump (nil: they are part
+// of other objects there).
 type objectKind struct {
 	register func(*table)
 	dump     func(*state, *dumper)
 }
 
-// objectKinds is THE list of what this VPP can do: a new kind of objects is a file and a line here.
+// objectKinds is the complete list of the kinds of objects that this VPP supports: a new kind needs a file and a line here.
 func objectKinds() []objectKind {
 	return []objectKind{
 		{registerControl, nil},
@@ -104,7 +104,7 @@ func objectKinds() []objectKind {
 	}
 }
 
-// state is all that a crash takes away. The fake's mutex guards it.
+// state is all state that a crash deletes. The fake's mutex guards it.
 type state struct {
 	cfg   Config
 	rng   *rand.Rand
@@ -112,7 +112,7 @@ type state struct {
 	table *table
 
 	ifs      interfaces
-	queues   uint32 // made so far, to spread them over the workers
+	queues   uint32 // number of queues created so far, to distribute them over the workers
 	loops    pool
 	taps     map[uint32]*iface
 	hosts    map[string]*iface
@@ -161,16 +161,16 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 
 func (st *state) now() time.Time { return st.cfg.Now() }
 
-// forget drops what a client that is gone had subscribed to.
+// forget removes the subscriptions of a client whose connection is closed.
 func (st *state) forget(s *session) { delete(st.ifs.watchers, s) }
 
-// randomMAC is 02:fe and four random bytes, as VPP makes them.
+// randomMAC returns a MAC of 02:fe and four random bytes, as VPP does.
 func (st *state) randomMAC() mac {
 	r := st.rng.Uint32()
 	return mac{2, 0xfe, byte(r >> 24), byte(r >> 16), byte(r >> 8), byte(r)}
 }
 
-// pool hands out small numbers as VPP's bitmap allocators do: the lowest that is free.
+// pool allocates small numbers as VPP's bitmap allocators do: the lowest free number.
 type pool struct{ used map[uint32]bool }
 
 func (p *pool) take(want uint32) bool {
@@ -194,5 +194,5 @@ func (p *pool) lowest() uint32 {
 
 func (p *pool) free(i uint32) { delete(p.used, i) }
 
-// lcg is VPP's random_u32 with a seed that starts at 0: the ids it makes up are always the same.
+// lcg implements VPP's random_u32 with a seed that starts at 0: the ids that VPP generates are always the same.
 func lcg(seed uint32) uint32 { return 1664525*seed + 1013904223 }

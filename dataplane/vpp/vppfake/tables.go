@@ -12,16 +12,16 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
-// ipState is what VPP keeps for IP: the tables, neighbours, proxy ARP.
+// ipState is the IP state of VPP: the tables, neighbours, proxy ARP.
 type ipState struct {
 	tables    [2]map[uint32]*fib
 	sources   []fib_api.FibSource
 	prio      [256]uint8
-	seed      uint32 // of table ids VPP makes up
+	seed      uint32 // of the table ids that VPP generates
 	neighbors [2]map[neighborKey]*neighbor
 	config    [2]neighborConfig
 	proxies   []proxyRange
-	proxyOn   map[uint32]bool // interface index; VPP forgets to clear it
+	proxyOn   map[uint32]bool // by interface index; VPP does not clear it when the interface is deleted
 	dead      deadLists
 	orphans   map[uint32]bool // indices of deleted interfaces that have left neighbours behind
 }
@@ -43,7 +43,7 @@ func (s *ipState) start() {
 	}
 }
 
-// builtinSources are the FIB sources of a VPP with the plugins that a node loads (dataplane/vpp/vppplugins).
+// builtinSources returns the FIB sources of a VPP with the plugins that a node loads (dataplane/vpp/vppplugins).
 func builtinSources() []fib_api.FibSource {
 	names := "invalid:255 special:0 classify:1 proxy:2 interface:3 SR:16 BIER:32 6RD:48 API:128 CLI:129 LISP:144 MAP:160 DHCP:176 " +
 		"IPv6-proxy-nd:192 IPv6-nd:193 adjacency:208 mpls:224 attached_export:240 recursive-resolution:251 urpf-exempt:252 " +
@@ -58,7 +58,7 @@ func builtinSources() []fib_api.FibSource {
 	return out
 }
 
-// newTable makes a table with the entries VPP puts into every one.
+// newTable returns a table with the entries that VPP adds to every table.
 func (s *ipState) newTable(family int, id uint32, name string) *fib {
 	if name == "" {
 		name = fmt.Sprintf("ipv%d-VRF:%d", []int{4, 6}[family], id)
@@ -86,8 +86,8 @@ func dropPath(family int) path {
 	return path{kind: fib_types.FIB_API_PATH_TYPE_DROP, proto: fib_types.FibPathNhProto(family), nh: unspecified(family), ifx: none, weight: 1}
 }
 
-// linkLocalPath sends link-local packets to the tables of the interfaces they came in on; dumps show it as a path without
-// anything.
+// linkLocalPath returns the path that sends link-local packets to the tables of the interfaces on which they were received; dumps show it as an
+// empty path.
 func linkLocalPath() path {
 	return path{kind: kindLinkLocal, proto: fib_types.FIB_API_PATH_NH_PROTO_IP6, nh: unspecified(ip6), ifx: none, weight: 1}
 }
@@ -129,7 +129,7 @@ func registerTables(t *table) {
 	})
 }
 
-// tableAddDel: adding twice and deleting what is not there are fine, table 0 can be neither added nor deleted.
+// tableAddDel adds or deletes a table. Adding a table twice and deleting a missing table succeed; table 0 can be neither added nor deleted.
 func (st *state) tableAddDel(add bool, q ip.IPTable) {
 	if q.TableID == 0 {
 		return
@@ -156,7 +156,7 @@ func tableAllocate(c *call, q *ip.IPTableAllocate) *ip.IPTableAllocateReply {
 	return &ip.IPTableAllocateReply{Table: q.Table}
 }
 
-// tableFlush takes the table's interfaces down and deletes what the API has added.
+// tableFlush sets the table's interfaces down and deletes the entries that the API has added.
 func tableFlush(c *call, q *ip.IPTableFlush) *ip.IPTableFlushReply {
 	family := familyOf(q.Table.IsIP6)
 	t := c.ip.tables[family][q.Table.TableID]
@@ -192,7 +192,7 @@ func setTable(c *call, q *interfaces_api.SwInterfaceSetTable) *interfaces_api.Sw
 	return &interfaces_api.SwInterfaceSetTableReply{Retval: rv}
 }
 
-// defaultFlowHash is a new table's.
+// defaultFlowHash is the flow hash of a new table.
 const defaultFlowHash = ip.IP_API_V2_FLOW_HASH_SRC_IP | ip.IP_API_V2_FLOW_HASH_DST_IP | ip.IP_API_V2_FLOW_HASH_SRC_PORT |
 	ip.IP_API_V2_FLOW_HASH_DST_PORT | ip.IP_API_V2_FLOW_HASH_PROTO | ip.IP_API_V2_FLOW_HASH_FLOW_LABEL
 
@@ -208,7 +208,7 @@ func setFlowHash(c *call, q *ip.SetIPFlowHashV3) *ip.SetIPFlowHashV3Reply {
 	return &ip.SetIPFlowHashV3Reply{}
 }
 
-// bind puts an interface into a table.
+// bind binds an interface to a table.
 func (st *state) bind(i *iface, family int, t *fib) {
 	old := i.ip[family].table
 	i.ip[family].table = t

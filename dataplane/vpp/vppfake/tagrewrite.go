@@ -6,16 +6,15 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 )
 
-// tagRewrite is what happens to the VLAN tags of frames that come in by an interface; the reverse happens to those that
-// leave. VPP keeps it by index, until the interface is taken out of layer 2: one that never was there leaves it to the next
-// with its index.
+// tagRewrite is the change of the VLAN tags of frames received on an interface; frames that leave get the reverse change. VPP keys it by index,
+// until the interface is removed from layer 2: an interface that never was in layer 2 leaves it to the next interface with its index.
 type tagRewrite struct {
 	op         uint32
 	dot1q      bool // of the first tag that is pushed
 	tag1, tag2 uint16
 }
 
-// tagCounts reports how many tags an operation takes off and puts on, by its number.
+// tagCounts returns how many tags an operation, given by its number, removes and adds.
 func tagCounts(op uint32) (pop, push int, ok bool) {
 	counts := [...][2]int{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {2, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}}
 	if uint64(op) >= uint64(len(counts)) {
@@ -37,7 +36,7 @@ func setTagRewrite(c *call, q *l2.L2InterfaceVlanTagRewrite) *l2.L2InterfaceVlan
 		rv = rvInvalidValue
 	case !i.hw.ethernet:
 		rv = rvInvalidInterface
-	case pop > i.fixedTags(): // the operation stays as it was, its tags are lost
+	case pop > i.fixedTags(): // the operation stays unchanged, its tags are lost
 		rv = rvVlanTagCount
 		if old, ok := c.l2.rewrites[i.index]; ok {
 			c.l2.rewrites[i.index] = tagRewrite{op: old.op}
@@ -57,7 +56,7 @@ func setTagRewrite(c *call, q *l2.L2InterfaceVlanTagRewrite) *l2.L2InterfaceVlan
 	return &l2.L2InterfaceVlanTagRewriteReply{Retval: rv}
 }
 
-// fixedTags is how many tags every frame of the interface has for sure.
+// fixedTags returns the minimum number of tags of all frames of the interface.
 func (i *iface) fixedTags() int {
 	if i.sub == nil {
 		return 0
@@ -76,7 +75,7 @@ func (i *iface) fixedTags() int {
 	return 2
 }
 
-// describe enters the rewriting into the details of an interface.
+// describe adds the rewriting to the details of an interface.
 func (r tagRewrite) describe(d *interfaces_api.SwInterfaceDetails) {
 	d.VtrOp, d.VtrTag1, d.VtrTag2 = r.op, uint32(r.tag1), uint32(r.tag2)
 	if r.dot1q {
@@ -84,7 +83,7 @@ func (r tagRewrite) describe(d *interfaces_api.SwInterfaceDetails) {
 	}
 }
 
-// keepsTags: nothing is done to the VLAN tags of an interface's frames. What is done, walks do not model.
+// keepsTags reports whether the VLAN tags of an interface's frames stay unchanged. Walks do not model changes of tags.
 func (w *walk) keepsTags(i *iface) bool {
 	if r, ok := w.l2.rewrites[i.index]; ok {
 		w.unknown("VLAN tag rewriting %d on %s", r.op, i.label())

@@ -14,8 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// TestTurn: VPP without workers handles the requests that come together before it looks at the next packet: none sees what is
-// between them.
+// TestTurn tests that VPP without workers handles requests that arrive together before the next packet: no packet is processed between them.
 func TestTurn(t *testing.T) {
 	f, api := client(t, vppfake.Config{})
 	s := newPacketScript(&script{t: t, conn: api})

@@ -8,14 +8,14 @@ import (
 	"go.fd.io/govpp/binapi/vxlan"
 )
 
-// vxlans are the tunnels by what VPP looks them up with, and the instances in use.
+// vxlans holds the tunnels by VPP's lookup key, and the instances in use.
 type vxlans struct {
 	tunnels   map[vxlanKey]*iface
 	devices   pool
 	instances pool
 }
 
-// vxlanKey finds a tunnel. For IPv6 VPP's key has no source address: two tunnels to one peer with one VNI collide.
+// vxlanKey is the key of a tunnel. For IPv6 VPP's key has no source address: two tunnels to one peer with one VNI collide.
 type vxlanKey struct {
 	src, dst netip.Addr
 	port     uint16
@@ -34,7 +34,7 @@ type vxlanTunnel struct {
 	l3               bool
 }
 
-// vxlanPort is VXLAN's UDP port; vxlanDecapL2 and the highest next node a tunnel may decapsulate to.
+// vxlanPort is the UDP port of VXLAN; vxlanDecapL2 is the next node of decapsulation for layer 2, vxlanDecapMax the highest one.
 const (
 	vxlanPort     = 4789
 	vxlanDecapL2  = 1

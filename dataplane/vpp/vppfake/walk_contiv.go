@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 )
 
-// contivDrop ends a packet's way, and counts why.
+// contivDrop drops a packet and counts the reason.
 func (w *walk) contivDrop(counter *uint64, reason string) bool {
 	if counter != nil {
 		*counter++
@@ -16,7 +16,7 @@ func (w *walk) contivDrop(counter *uint64, reason string) bool {
 	return false
 }
 
-// contivInput is the plugin's node where packets come in, before every other feature; false: the packet goes no further.
+// contivInput is the plugin's node for received packets, before every other feature; false: the packet was dropped or waits.
 func (w *walk) contivInput(i *iface, p *Packet) bool {
 	goOn := w.contivDecide(i, p)
 	if p.later() {
@@ -59,7 +59,7 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 				dir = contivToClient
 			}
 			if !c.mayPass(conn, dir, p, now) {
-				conn.last = now // while its ends go on trying, it stays cut
+				conn.last = now // the connection stays blocked while its ends keep sending
 				return w.contivDrop(&c.conns.stats.Denied, "denied by network policy")
 			}
 			conn.see(dir, p, now)
@@ -71,7 +71,7 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 	return n.open()
 }
 
-// contivTupleOf is a packet's tuple; false: one of a protocol without connections.
+// contivTupleOf returns the tuple of a packet; false: the protocol has no connections.
 func contivTupleOf(p *Packet) (contivTuple, bool) {
 	sport, dport := p.SrcPort, p.DstPort
 	switch p.Proto {
@@ -96,7 +96,7 @@ func (c *contivState) tunnelPort(port uint16) bool {
 	return false
 }
 
-// chooseAgain: the packet is the first of a new connection of the same client.
+// chooseAgain reports whether the packet is the first one of a new connection of the same client.
 func (c *contivState) chooseAgain(conn *contivConn, t contivTuple, p *Packet) bool {
 	leaves := t == conn.keys[contivToBackend] && (conn.gone() || conn.backend == nil && c.frontendOf(t) != nil)
 	switch p.Proto {
@@ -109,7 +109,7 @@ func (c *contivState) chooseAgain(conn *contivConn, t contivTuple, p *Packet) bo
 	return leaves && conn.backend == nil
 }
 
-// frontendOf is the frontend of a port, else of the whole address.
+// frontendOf returns the frontend of a port, or else that of the whole address.
 func (c *contivState) frontendOf(t contivTuple) *contivFrontend {
 	if f := c.frontends[contivPlace{t.dst, t.proto}]; f != nil {
 		return f
@@ -117,7 +117,7 @@ func (c *contivState) frontendOf(t contivTuple) *contivFrontend {
 	return c.frontends[contivPlace{at: netip.AddrPortFrom(t.dst.Addr(), 0)}]
 }
 
-// contivTranslate makes of a packet of one direction what the other end of the connection sees.
+// contivTranslate rewrites a packet of one direction to the form that the other end of the connection expects.
 func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
 	from, to := conn.keys[dir], conn.keys[1-dir].reverse()
 	if from == to {
@@ -136,15 +136,15 @@ func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
 	w.step("contiv: %s", *p)
 }
 
-// contivRoute: answers to clients behind the host, and errors about what they have sent, go back there.
+// contivRoute selects the table of the HOST endpoint for replies to clients behind the host, and for errors about their packets.
 func (w *walk) contivRoute(conn *contivConn, dir int) {
 	if e := w.contiv.endpoints[conn.ifx]; conn.behind && dir == contivToClient && e != nil {
 		w.answers = e.answers
 	}
 }
 
-// contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a pod reports
-// a packet that did not come to it, or a policy denies the error.
+// contivError translates an ICMP error about a connection, and the packet inside. An error about no connection stays unchanged. False: a pod
+// reports a packet that was not sent to it, or a policy denies the error.
 func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time) bool {
 	src, dst, proto := p.Error.about()
 	t := contivTuple{src, dst, proto}
@@ -165,7 +165,7 @@ func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time
 		dir = contivToClient
 	}
 	to := conn.keys[1-dir].reverse()
-	if p.Src == t.src.Addr() { // else it comes from a router on the way
+	if p.Src == t.src.Addr() { // otherwise the error is from a router on the path
 		p.Src = to.src.Addr()
 	}
 	p.Dst, p.Error = to.dst.Addr(), p.Error.turned(to.src, to.dst)
@@ -174,7 +174,7 @@ func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time
 	return true
 }
 
-// contivWhole is a packet of a protocol without connections: only a frontend of a whole address is for it.
+// contivWhole handles a packet of a protocol without connections: only a frontend of a whole address can match it.
 func (w *walk) contivWhole(i *iface, e *contivEndpoint, p *Packet) bool {
 	f := w.contiv.frontends[contivPlace{at: netip.AddrPortFrom(p.Dst, 0)}]
 	if f == nil {

@@ -17,12 +17,12 @@ type contivOpening struct {
 	now time.Time
 
 	judged    contivJudgement
-	reversed  bool // the packet is the backend's; t is as the client sends
+	reversed  bool // the packet is from the backend; t is the tuple in the client's direction
 	ofBackend bool
-	behind    bool // the HOST endpoint, and not the host
+	behind    bool // received on the HOST endpoint, but not from the host itself
 }
 
-// open finds out where the connection leads to, and makes it; false: the packet goes no further.
+// open determines the destination of the connection and creates it; false: the packet was dropped.
 func (n *contivOpening) open() bool {
 	c := &n.w.contiv
 	if f := c.frontends[contivPlace{n.t.dst, n.t.proto}]; f != nil {
@@ -32,7 +32,7 @@ func (n *contivOpening) open() bool {
 		return n.refuse(f)
 	}
 	if n.t == n.t.reverse() {
-		return n.w.contivStateless(n.i, n.p) // to itself: both keys would be one
+		return n.w.contivStateless(n.i, n.p) // to itself: both keys would be equal
 	}
 	role, dst := n.e.set.Role, n.t.dst.Addr()
 	pod := role == contiv.CONTIV_ROLE_API_POD
@@ -50,7 +50,7 @@ func (n *contivOpening) open() bool {
 
 func (n *contivOpening) reset() bool { return n.p.Proto == ProtoTCP && n.p.tcpFlags()&FlagRST != 0 }
 
-// target is what a frontend has for the client, nil if its address is in none of the source ranges.
+// target returns the target of a frontend for the client, nil if the client's address is in none of the source ranges.
 func (n *contivOpening) target(f *contivFrontend) *contiv.ContivTarget {
 	c := &n.w.contiv
 	if f.set.Ranges != 0 && !c.inRanges(f.set.Ranges, n.p.Src) {
@@ -64,7 +64,7 @@ func (n *contivOpening) target(f *contivFrontend) *contiv.ContivTarget {
 	return &f.set.Outside
 }
 
-// refuse is a frontend that leads to no backend, or one of a whole address.
+// refuse handles a packet for a frontend that has no backend, or for one of a whole address.
 func (n *contivOpening) refuse(f *contivFrontend) bool {
 	t := n.target(f)
 	switch {
@@ -104,7 +104,7 @@ func (n *contivOpening) frontend(f *contivFrontend) bool {
 	return n.make(b, b.end, &snat, true)
 }
 
-// masquerade is the source for clients of a backend: backends outside of the cluster see the node, if it has an address.
+// masquerade returns the source address for clients of a backend: backends outside of the cluster receive the node's address, if there is one.
 func (n *contivOpening) masquerade(b *contivBackend) contivSource {
 	c, fam := &n.w.contiv, family(n.p.Src)
 	if !c.known(b.end.Addr()) {
@@ -116,7 +116,7 @@ func (n *contivOpening) masquerade(b *contivBackend) contivSource {
 	return snat
 }
 
-// choose is the remembered backend if the service still has it, else any; nil: there is none.
+// choose returns the remembered backend if the service still has it, otherwise any backend; nil: there is none.
 func (n *contivOpening) choose(f *contivFrontend, s *contivService) *contivBackend {
 	if s == nil || len(s.backends) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (n *contivOpening) choose(f *contivFrontend, s *contivService) *contivBacke
 	return b
 }
 
-// isBackend says whether some service has a backend there.
+// isBackend reports whether any service has a backend with this address and port.
 func (c *contivState) isBackend(end netip.AddrPort) bool {
 	for _, s := range c.services {
 		for _, b := range s.backends {
@@ -153,13 +153,13 @@ func (c *contivState) isBackend(end netip.AddrPort) bool {
 	return false
 }
 
-// contivSource is an address for sources, with its ports.
+// contivSource is an address for SNAT, with its ports.
 type contivSource struct {
 	addr      netip.Addr
 	low, high uint16
 }
 
-// source is one of the addresses for sources; invalid: no address of the family. known: there is one of that number.
+// source returns one of the addresses for SNAT; invalid: there is no address of the family. known reports whether the number is configured.
 func (c *contivState) source(id uint32, fam int) (s contivSource, known bool) {
 	set := c.snats[id]
 	if set == nil {
@@ -176,7 +176,7 @@ func (c *contivState) source(id uint32, fam int) (s contivSource, known bool) {
 	return s, true
 }
 
-// make enters the connection under its two keys, and translates its first packet.
+// make adds the connection under its two keys, and translates its first packet.
 func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivSource, service bool) bool {
 	c, fam := &n.w.contiv, family(n.t.src.Addr())
 	stats := &c.conns.stats
@@ -227,7 +227,8 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 	return true
 }
 
-// limit is how many connections an endpoint may have: other roles leave a quarter of the table to pods, and an eighth to records of affinity.
+// limit returns the maximum number of connections of an endpoint: endpoints of other roles leave a quarter of the table to pods, and an eighth
+// to affinity records.
 func (c *contivState) limit(e *contivEndpoint) int {
 	switch {
 	case e.set.MaxConnections != 0:
@@ -238,7 +239,7 @@ func (c *contivState) limit(e *contivEndpoint) int {
 	return c.max - c.max/4 - c.max/8
 }
 
-// answer is the key of what the backend answers. If it is taken, the source has another port.
+// answer returns the tuple of the backend's replies. If it is in use, another source port is chosen.
 func (n *contivOpening) answer(end netip.AddrPort, snat *contivSource) (contivTuple, bool) {
 	source := n.t.src.Addr()
 	low, high := uint16(32768), uint16(65535)
@@ -274,7 +275,7 @@ func (n *contivOpening) answer(end netip.AddrPort, snat *contivSource) (contivTu
 	return contivTuple{}, false
 }
 
-// reject answers from the packet's destination.
+// reject sends a rejection from the packet's destination.
 func (n *contivOpening) reject() {
 	p := n.p
 	n.w.drop("contiv: rejected, no backend")

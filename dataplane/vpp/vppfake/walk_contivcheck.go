@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 )
 
-// Types of neighbour discovery and of listeners' reports (ICMPv6).
+// Types of neighbour discovery and multicast listener messages (ICMPv6).
 const (
 	NDRouterSolicitation    = 133
 	NDRouterAdvertisement   = 134
@@ -16,13 +16,13 @@ const (
 	NDListenerReport        = 143
 )
 
-// Discovery is a message of IPv6's neighbour discovery, or of multicast listeners.
+// Discovery is a message of IPv6 neighbour discovery, or of multicast listeners.
 type Discovery struct {
 	Type   uint8
 	Target netip.Addr // of solicitations, advertisements and redirects
 }
 
-// len is that of the message.
+// len returns the length of the message.
 func (d *Discovery) len() int {
 	switch d.Type {
 	case NDNeighborSolicitation, NDNeighborAdvertisement:
@@ -35,10 +35,10 @@ func (d *Discovery) len() int {
 	return 8
 }
 
-// maxExtensions is how many extension headers the plugin reads.
+// maxExtensions is the number of extension headers that the plugin reads.
 const maxExtensions = 8
 
-// contivSource checks where a packet of a pod comes from; false: it goes no further.
+// contivSource checks the source of a packet; false: the packet was dropped.
 func (w *walk) contivSource(i *iface, p *Packet) bool {
 	e := w.contiv.endpoints[i.index]
 	if e == nil {
@@ -54,7 +54,8 @@ func (w *walk) contivSource(i *iface, p *Packet) bool {
 	return w.contivDrop(&w.contiv.conns.stats.Spoofed, "source that is not the pod's")
 }
 
-// fromItsPlace: a pod sends what is its own, and nothing from the network has the source of a pod of this node. The host is believed.
+// fromItsPlace reports whether the source is valid: a pod sends only from its own addresses, and no packet from the network has the source of a
+// pod of this node. Packets of the host are trusted.
 func (c *contivState) fromItsPlace(e *contivEndpoint, p *Packet) bool {
 	switch e.set.Role {
 	case contiv.CONTIV_ROLE_API_POD:
@@ -91,7 +92,7 @@ func (e *contivEndpoint) mayBeFrom(p *Packet) bool {
 	return p.Src.IsLinkLocalUnicast() && (nd == NDRouterSolicitation || nd == NDListenerReport)
 }
 
-// contivARP checks the sender of an ARP message; a probe, from 0.0.0.0, reports nothing.
+// contivARP checks the sender of an ARP message; a probe, from 0.0.0.0, has no sender address and is accepted.
 func (w *walk) contivARP(i *iface, p *Packet) bool {
 	e := w.contiv.endpoints[i.index]
 	if e == nil || e.set.Role != contiv.CONTIV_ROLE_API_POD || e.addrs[p.ARP.SenderIP] || p.ARP.SenderIP.IsUnspecified() {
@@ -101,7 +102,7 @@ func (w *walk) contivARP(i *iface, p *Packet) bool {
 	return w.contivDrop(&w.contiv.conns.stats.Spoofed, "source that is not the pod's")
 }
 
-// multicast takes what neighbours tell each other; false: it is for others.
+// multicast handles messages between neighbours; false: the packet is not such a message.
 func (w *walk) multicast(i *iface, p *Packet) bool {
 	if !w.contivSource(i, p) {
 		return true
@@ -112,30 +113,30 @@ func (w *walk) multicast(i *iface, p *Packet) bool {
 	return p.ND != nil
 }
 
-// Fragment reports which piece of a packet this one is.
+// Fragment describes which fragment of a packet this one is.
 type Fragment struct {
 	ID     uint32
-	Offset uint16 // in units of 8 bytes; only the first piece, at 0, has a transport header
+	Offset uint16 // in units of 8 bytes; only the first fragment, at 0, has a transport header
 	More   bool
 }
 
 // later reports whether the packet has no transport header.
 func (p *Packet) later() bool { return p.Frag != nil && p.Frag.Offset > 0 }
 
-// contivFragment names the pieces of one packet.
+// contivFragment is the key of the fragments of one packet.
 type contivFragment struct {
 	ifx      uint32
 	src, dst netip.Addr
 	id       uint32
 }
 
-// contivFragments are the ports of the first piece, and those that came before it.
+// contivFragments holds the first fragment, which has the ports, and the fragments that arrived before it.
 type contivFragments struct {
 	first   *Packet
 	waiting []Packet
 }
 
-// contivReassemble gives a later piece the ports of the first one; false: it waits for that.
+// contivReassemble sets the ports of the first fragment in a later one; false: the fragment waits for the first one.
 func (w *walk) contivReassemble(i *iface, p *Packet) bool {
 	if p.Frag == nil {
 		return true

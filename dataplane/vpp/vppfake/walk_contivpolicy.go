@@ -8,7 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// contivFlow is what policy judges, as its client and its backend know it.
+// contivFlow is the flow that policy evaluates, with the addresses of its client and its backend.
 type contivFlow struct {
 	src, dst     netip.Addr
 	sport, dport uint16
@@ -16,12 +16,12 @@ type contivFlow struct {
 	icmp, code   uint8
 }
 
-// contivJudgement is what policy makes of a flow.
+// contivJudgement is the result of policy for a flow.
 type contivJudgement uint8
 
 const (
 	contivNotJudged contivJudgement = iota
-	contivFree                      // neither end has policy, or policy does not hold between them
+	contivFree                      // neither end has policy, or policy does not apply between them
 	contivAllowed
 	contivDenied
 )
@@ -66,7 +66,7 @@ func (f contivFlow) reverse() contivFlow {
 	return f
 }
 
-// matchesPacket is the part of a rule that needs no set.
+// matchesPacket reports whether the part of a rule that needs no set matches.
 func (r *contivRule) matchesPacket(f contivFlow) bool {
 	s := &r.set
 	family := uint8(4)
@@ -86,7 +86,8 @@ func (r *contivRule) matchesPacket(f contivFlow) bool {
 	return s.NPorts == 0
 }
 
-// contains asks a set for what looks like want; sure: what the set contains is known.
+// contains reports whether a set contains a member for which want returns true. sure is false if the members of the set are not known; is is
+// then true.
 func (p *contivPolicies) contains(id uint64, kind contiv.ContivSetKind, want func(contivMember) bool) (is, sure bool) {
 	s := p.sets[id]
 	if s == nil || s.overfull || s.kind != kind {
@@ -100,7 +101,7 @@ func (p *contivPolicies) contains(id uint64, kind contiv.ContivSetKind, want fun
 	return false, true
 }
 
-// action is what a rule does with a flow; 0: it does not match.
+// action returns the action of a rule for a flow; 0: it does not match.
 func (p *contivPolicies) action(r *contivRule, f contivFlow) contiv.ContivRuleAction {
 	if !r.matchesPacket(f) {
 		return 0
@@ -134,7 +135,7 @@ func (p *contivPolicies) action(r *contivRule, f contivFlow) contiv.ContivRuleAc
 	return contiv.CONTIV_RULE_API_DENY
 }
 
-// byPolicy is the first rule of a policy that matches.
+// byPolicy returns the action and the index of the first matching rule of a policy.
 func (p *contivPolicies) byPolicy(id uint64, side contiv.ContivSide, f contivFlow) (action contiv.ContivRuleAction, rule uint32) {
 	for i, r := range p.policies[id].rules[side] {
 		if action := p.action(r, f); action != 0 {
@@ -145,8 +146,8 @@ func (p *contivPolicies) byPolicy(id uint64, side contiv.ContivSide, f contivFlo
 	return 0, 0
 }
 
-// decide asks all tiers of an endpoint; the policy and the rule are those that have decided. What goes to the pod's own node is allowed by the
-// first policy that does not hold for it, and at the end.
+// decide evaluates all tiers of an endpoint, and returns the policy and the rule that have decided. Packets to the pod's own node are allowed
+// by the first policy that does not apply to them, and at the end.
 func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f contivFlow, toNode bool) (action contiv.ContivRuleAction, policy uint64, rule uint32) {
 	passed, asked := false, false
 	for _, item := range e.items[side] {
@@ -173,7 +174,7 @@ func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f conti
 	return e.otherwise[side], 0, 0
 }
 
-// bySide asks the policy of one end.
+// bySide evaluates the policy of one end.
 func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, toNode bool, now time.Time) contivJudgement {
 	e := c.policy.police[ifx]
 	if end := c.endpoints[ifx]; e == nil || e.open() || end == nil || end.set.Role != contiv.CONTIV_ROLE_API_POD {
@@ -191,7 +192,7 @@ func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, t
 	return contivDenied
 }
 
-// nodeFlow judges what a pod and its node send each other; contivNotJudged: it is nothing of that.
+// nodeFlow evaluates flows between a pod and its node; contivNotJudged: the flow is not one of these.
 func (c *contivState) nodeFlow(from uint32, f contivFlow, now time.Time) contivJudgement {
 	client, to := c.endpoints[from], c.contivPod(f.dst)
 	server := c.endpoints[to]
@@ -200,7 +201,7 @@ func (c *contivState) nodeFlow(from uint32, f contivFlow, now time.Time) contivJ
 	switch {
 	case client != nil && client.set.Role == contiv.CONTIV_ROLE_API_HOST && client.addrs[f.src]:
 		if e := c.policy.police[to]; e != nil && e.forNode() {
-			return contivAllowed // so that it gets a connection, to which the answers belong
+			return contivAllowed // so that a connection is created, to which the replies belong
 		}
 		return contivFree
 	case server == nil || server.set.Role != contiv.CONTIV_ROLE_API_HOST:
@@ -214,7 +215,7 @@ func (c *contivState) nodeFlow(from uint32, f contivFlow, now time.Time) contivJ
 	return c.bySide(from, contiv.CONTIV_SIDE_API_EGRESS, f, true, now)
 }
 
-// judge decides on a flow whose client is behind an interface; none: behind another node.
+// judge evaluates a flow whose client is behind the interface from; none: behind another node.
 func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudgement {
 	if !c.policy.restrict() {
 		return contivFree
@@ -234,7 +235,7 @@ func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudg
 	return all
 }
 
-// flow is what the connection is.
+// flow returns the flow of the connection.
 func (conn *contivConn) flow() contivFlow {
 	sent, answered := conn.keys[contivToBackend], conn.keys[contivToClient]
 	f := contivFlow{src: sent.src.Addr(), dst: answered.src.Addr(), sport: sent.src.Port(), dport: answered.src.Port(), proto: sent.proto}
@@ -245,7 +246,7 @@ func (conn *contivConn) flow() contivFlow {
 	return f
 }
 
-// allowed judges a connection again if policy has changed.
+// allowed reports whether policy allows a connection. It evaluates policy again if policy has changed.
 func (c *contivState) allowed(conn *contivConn, now time.Time) bool {
 	if conn.epoch != c.policy.epoch {
 		from := conn.ifx
@@ -257,7 +258,7 @@ func (c *contivState) allowed(conn *contivConn, now time.Time) bool {
 	return conn.judged != contivDenied
 }
 
-// mayPass judges a packet of a connection, and what it starts against the direction of the connection.
+// mayPass evaluates a packet of a connection, and new flows that it starts in the reverse direction of the connection.
 func (c *contivState) mayPass(conn *contivConn, dir int, p *Packet, now time.Time) bool {
 	if !c.allowed(conn, now) {
 		return false
@@ -287,7 +288,7 @@ func (c *contivState) mayPass(conn *contivConn, dir int, p *Packet, now time.Tim
 	return c.judge(c.contivPod(f.src), f, now) != contivDenied
 }
 
-// contivStateless judges a packet of a protocol without connections.
+// contivStateless evaluates a packet of a protocol without connections.
 func (w *walk) contivStateless(i *iface, p *Packet) bool {
 	if w.contiv.judge(i.index, contivFlowOf(p), w.now()) == contivDenied {
 		return w.contivDrop(&w.contiv.conns.stats.Denied, "denied by network policy")
@@ -295,7 +296,8 @@ func (w *walk) contivStateless(i *iface, p *Packet) bool {
 	return true
 }
 
-// errorAllowed: an error passes with its connection. Without one it is a packet like others. to is where the packet inside came from.
+// errorAllowed reports whether an ICMP error is allowed: with a connection, the result of the connection counts; otherwise the error is
+// evaluated like other packets. to is the source of the packet inside.
 func (c *contivState) errorAllowed(i *iface, p *Packet, conn *contivConn, to netip.Addr, now time.Time) bool {
 	if conn != nil && to == p.Dst {
 		return c.allowed(conn, now)
@@ -303,8 +305,8 @@ func (c *contivState) errorAllowed(i *iface, p *Packet, conn *contivConn, to net
 	return c.judge(i.index, contivFlowOf(p), now) != contivDenied
 }
 
-// judgeOpen judges a packet of a TCP connection that was open before its ends had policy: the client is the end whose port is above 32 767 if the other
-// one's is not; else both directions have to be allowed.
+// judgeOpen evaluates a packet of a TCP connection that was opened before its ends had policy. If exactly one end has a port above 32 767, that
+// end is the client; otherwise both directions must be allowed.
 func (n *contivOpening) judgeOpen() {
 	c, forth := &n.w.contiv, contivFlowOf(n.p)
 	fromHigh, toHigh, receiver := forth.sport >= 32768, forth.dport >= 32768, c.contivPod(forth.dst)
@@ -319,17 +321,19 @@ func (n *contivOpening) judgeOpen() {
 	if !byReceiver || n.judged != contivAllowed {
 		return
 	}
-	// it counts for the packet's sender, and not for the client: else anything could use up a pod's connections
+	// The connection counts for the packet's sender, and not for the client: otherwise any sender could use up a pod's connections.
 	n.reversed, n.ofBackend, n.t = true, true, n.t.reverse()
 }
 
-// answeredByEgress: the answers of a pod to a machine outside would get the source of the pod's egress, unless they have a connection.
+// answeredByEgress reports whether the replies of a pod to a machine outside need a connection: without one they would get the source of the
+// pod's egress address.
 func (c *contivState) answeredByEgress(t contivTuple) bool {
 	e := c.endpoints[c.contivPod(t.dst.Addr())]
 	return e != nil && e.set.Role == contiv.CONTIV_ROLE_API_POD && e.set.Egress != 0 && !c.known(t.src.Addr())
 }
 
-// plain sends on what is of no service and keeps its ends. It gets a connection if policy holds for it, or if its destination is some backend.
+// plain forwards packets that do not belong to a service, without translation. A connection is created if policy applies to the flow, if its
+// destination is a backend, or for answeredByEgress.
 func (n *contivOpening) plain() bool {
 	c, role := &n.w.contiv, n.e.set.Role
 	local := role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST

@@ -6,13 +6,13 @@ import (
 	"go.fd.io/govpp/binapi/fib_types"
 )
 
-// ICMPError informs the sender of a packet what became of it.
+// ICMPError is an ICMP error, which reports to the sender of a packet why the packet was dropped.
 type ICMPError struct {
 	Type, Code uint8
-	Inner      Packet // as it was when it was dropped
+	Inner      Packet // the packet as it was when it was dropped
 }
 
-// longestError is as much as VPP sends of one.
+// longestError returns the maximum length of an error that VPP sends.
 func longestError(ipv6 bool) int {
 	if ipv6 {
 		return 1280
@@ -20,13 +20,13 @@ func longestError(ipv6 bool) int {
 	return 576
 }
 
-// Types and codes of the errors that VPP's routes make.
+// Types and codes of the errors of VPP's routes.
 const (
 	icmp4Unreachable, icmp4NoHost, icmp4Prohibited   = 3, 1, 10
 	icmp6Unreachable, icmp6NoRoute, icmp6AdminDenied = 1, 0, 1
 )
 
-// reject is a route that sends an ICMP error.
+// reject handles a route that sends an ICMP error.
 func (w *walk) reject(p Packet, kind fib_types.FibPathType) {
 	e := &ICMPError{Type: icmp4Unreachable, Code: icmp4NoHost}
 	reason := "unreachable"
@@ -44,8 +44,8 @@ func (w *walk) reject(p Packet, kind fib_types.FibPathType) {
 	w.tell(p, e)
 }
 
-// tell is ip4-icmp-error and ip6-icmp-error: the error goes out from an address of the interface that the packet came by, and
-// is looked up in that interface's table. VPP limits the rate, the fake does not.
+// tell implements ip4-icmp-error and ip6-icmp-error: the error is sent from an address of the interface that received the packet, and is looked
+// up in that interface's table. VPP limits the rate, the fake does not.
 func (w *walk) tell(p Packet, e *ICMPError) {
 	fam := family(p.Dst)
 	if w.rx == nil || p.Error != nil {
@@ -62,8 +62,8 @@ func (w *walk) tell(p Packet, e *ICMPError) {
 	w.lookup(nil, Packet{Src: from, Dst: p.Src, Proto: proto, TTL: 255, Error: e, own: true}, w.rx.ip[fam].table)
 }
 
-// sourceFor is ip4_sas_by_sw_if_index: of the interface's addresses, its own or borrowed, the one that has most in common with
-// the destination.
+// sourceFor implements ip4_sas_by_sw_if_index: it returns the interface's address, own or borrowed, that has the longest common prefix with the
+// destination.
 func (w *walk) sourceFor(i *iface, dst netip.Addr) (best netip.Addr, ok bool) {
 	most := 0
 	for _, p := range w.addresses(i, family(dst)) {
@@ -82,7 +82,7 @@ func commonBits(a, b netip.Addr) int {
 	return n
 }
 
-// about is the flow that an error is about, as its answers are seen: from the destination of the packet to its source.
+// about returns the flow of an error in the direction of the replies: from the destination of the packet to its source.
 func (e *ICMPError) about() (src, dst netip.AddrPort, proto uint8) {
 	p := &e.Inner
 	sport, dport := p.SrcPort, p.DstPort
@@ -92,7 +92,7 @@ func (e *ICMPError) about() (src, dst netip.AddrPort, proto uint8) {
 	return netip.AddrPortFrom(p.Dst, dport), netip.AddrPortFrom(p.Src, sport), p.Proto
 }
 
-// turned is the error about the packet as it was before a translation that makes the answer's ends src and dst.
+// turned returns the error about the packet before a translation, where the replies have the ends src and dst.
 func (e *ICMPError) turned(src, dst netip.AddrPort) *ICMPError {
 	out := *e
 	out.Inner.Src, out.Inner.Dst = dst.Addr(), src.Addr()

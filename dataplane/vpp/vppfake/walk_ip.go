@@ -7,13 +7,13 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// maxLookups is VPP's bound on FIB lookups of one packet, maxRecursion ours on next hops of next hops.
+// maxLookups is VPP's limit of FIB lookups for one packet, maxRecursion is our limit of recursive next hops.
 const (
 	maxLookups   = 4
 	maxRecursion = 16
 )
 
-// layer3 is ethernet-input: a frame whose MAC is that of the interface.
+// layer3 implements ethernet-input: it accepts a frame with the interface's MAC.
 func (w *walk) layer3(i *iface, p Packet) {
 	if i.hw.ethernet && i.pipeOf() == nil && !isGroup(p.EthDst) && p.EthDst != i.hw.mac {
 		w.drop("%s: MAC %s is not mine", i.label(), p.EthDst)
@@ -22,7 +22,7 @@ func (w *walk) layer3(i *iface, p Packet) {
 	w.network(i, p)
 }
 
-// network is the packet above Ethernet.
+// network handles the packet above Ethernet.
 func (w *walk) network(i *iface, p Packet) {
 	if p.ARP != nil {
 		if w.contivARP(i, &p) {
@@ -77,12 +77,13 @@ func (w *walk) network(i *iface, p Packet) {
 	w.lookup(i, p, table)
 }
 
-// ipEnabled: VPP takes IP packets only where there is an address, its own or borrowed, or IPv6 has been enabled.
+// ipEnabled reports whether the interface accepts IP packets: VPP accepts them only with an address, own or borrowed, or if IPv6 has been
+// enabled.
 func (w *walk) ipEnabled(i *iface, fam int) bool {
 	return len(i.ip[fam].addrs) > 0 || i.unnumbered != none || fam == ip6 && i.link6.locks > 0
 }
 
-// lookup finds the entry for the destination and goes its way. i is where the packet came in, nil for VPP's own.
+// lookup finds the entry for the destination and follows it. i is the receiving interface, nil for VPP's own packets.
 func (w *walk) lookup(i *iface, p Packet, t *fib) {
 	if w.lookups++; w.lookups > maxLookups {
 		w.drop("more than %d lookups", maxLookups)
@@ -100,7 +101,7 @@ func (w *walk) lookup(i *iface, p Packet, t *fib) {
 	w.follow(i, p, e)
 }
 
-// follow takes one of the usable paths of an entry.
+// follow follows one of the usable paths of an entry.
 func (w *walk) follow(i *iface, p Packet, e *fibEntry) {
 	_, paths := e.best()
 	usable, total := w.usable(paths)
@@ -122,7 +123,7 @@ func (w *walk) follow(i *iface, p Packet, e *fibEntry) {
 	}
 }
 
-// usable are the paths of the best preference that lead somewhere, with the sum of their weights.
+// usable returns the usable paths of the best preference, with the sum of their weights.
 func (w *walk) usable(paths []path) (out []path, total int) {
 	for _, p := range paths {
 		if !p.linkUp() {
@@ -140,7 +141,7 @@ func (w *walk) usable(paths []path) (out []path, total int) {
 	return out, total
 }
 
-// linkUp: a path out of an interface leads nowhere while that is down, or when it is gone.
+// linkUp reports whether the path's interface exists and is up, if the path has one.
 func (p *path) linkUp() bool {
 	switch p.class() {
 	case attachedNextHop, attachedOnly:
@@ -149,7 +150,7 @@ func (p *path) linkUp() bool {
 	return true
 }
 
-// resolves: the next hop of a recursive path leads somewhere, other than to itself.
+// resolves reports whether the next hop of a recursive path leads to a usable path that is not recursive.
 func (p *path) resolves(depth int) bool {
 	if depth == 0 {
 		return false
@@ -169,7 +170,7 @@ func (p *path) resolves(depth int) bool {
 	return false
 }
 
-// rejects: unlike one that drops, such a path is something to resolve by.
+// rejects reports whether the path sends an ICMP error. Unlike a drop path, such a path can resolve a next hop.
 func (p *path) rejects() bool {
 	return p.kind == fib_types.FIB_API_PATH_TYPE_ICMP_UNREACH || p.kind == fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT
 }
@@ -207,7 +208,7 @@ func (w *walk) take(i *iface, p Packet, e *fibEntry, via path) {
 	}
 }
 
-// towards is the entry as a next hop sees it: on a link it stands for the next hop's neighbour.
+// towards returns the entry for a next hop: an attached entry is replaced by one with the next hop as neighbour.
 func (e *fibEntry) towards(nh netip.Addr) *fibEntry {
 	src, paths := e.best()
 	if len(paths) != 1 || paths[0].class() != attachedOnly {
@@ -233,7 +234,7 @@ func (w *walk) special(i *iface, p Packet, via path) {
 	}
 }
 
-// local is a packet for VPP itself: for a tunnel, or for a listener.
+// local handles a packet for VPP itself: for a tunnel, or for a listener.
 func (w *walk) local(p Packet, t *fib) {
 	if w.cfg.Plugin && p.Frag != nil && p.Dst.Is6() {
 		w.contivDrop(nil, "IPv6 fragment to an address of VPP")
@@ -275,7 +276,7 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 	}
 }
 
-// neighbor is the MAC of a next hop: a neighbour that is known, or what ARP and ND would find out.
+// neighbor returns the MAC of a next hop: that of a known neighbour, or the result of ARP or ND.
 func (w *walk) neighbor(out *iface, nh netip.Addr) (MAC, bool) {
 	if n := w.ip.neighbors[family(nh)][neighborKey{out.index, nh}]; n != nil {
 		return n.mac, true
@@ -286,7 +287,7 @@ func (w *walk) neighbor(out *iface, nh netip.Addr) (MAC, bool) {
 	return w.cfg.Resolve(out.name, nh)
 }
 
-// arp answers a request, or takes a reply for what it is worth: nothing, the fake does not resolve.
+// arp answers a request, and drops a reply, since the fake does not resolve.
 func (w *walk) arp(i *iface, p Packet) {
 	if !w.ipEnabled(i, ip4) {
 		w.drop("ARP is not enabled on %s", i.label())
@@ -308,8 +309,8 @@ func (w *walk) arp(i *iface, p Packet) {
 	w.drop("ARP for %s: %s", p.ARP.TargetIP, reason)
 }
 
-// answerable is arp-reply: "" if VPP answers, else why not; a reason that starts with a question mark leaves the request
-// to proxy ARP.
+// answerable implements arp-reply: it returns "" if VPP answers, otherwise the reason why not. A reason that starts with a question mark leaves
+// the request to proxy ARP.
 func (w *walk) answerable(i *iface, p Packet) string {
 	t := i.ip[ip4].table
 	target := t.lookup(p.ARP.TargetIP, nil)
@@ -336,7 +337,7 @@ func (w *walk) answerable(i *iface, p Packet) string {
 	return ""
 }
 
-// senderEntry is the most specific entry that puts the sender on a link.
+// senderEntry returns the most specific entry that puts the sender on a link.
 func senderEntry(t *fib, sender netip.Addr) (e *fibEntry, isLocal bool) {
 	for bits := sender.BitLen(); bits >= 0; {
 		e := t.longest(sender, bits, nil)
@@ -355,7 +356,7 @@ func senderEntry(t *fib, sender netip.Addr) (e *fibEntry, isLocal bool) {
 	return nil, false
 }
 
-// anyFlags are those of all sources.
+// anyFlags returns the flags of all sources.
 func (e *fibEntry) anyFlags() entryFlags {
 	var flags entryFlags
 	for _, s := range e.sources {
@@ -364,7 +365,7 @@ func (e *fibEntry) anyFlags() entryFlags {
 	return flags
 }
 
-// resolving is the index of the interface the entry leads to.
+// resolving returns the index of the interface to which the entry leads.
 func (e *fibEntry) resolving() uint32 {
 	if _, paths := e.best(); len(paths) > 0 {
 		return paths[0].ifx
@@ -372,7 +373,7 @@ func (e *fibEntry) resolving() uint32 {
 	return none
 }
 
-// borrows: the interface uses the addresses of the one with the index.
+// borrows reports whether the interface uses the addresses of the interface lender.
 func (w *walk) borrows(i *iface, lender uint32) bool {
 	return i.unnumbered != none && i.unnumbered == lender && w.iface(interface_types.InterfaceIndex(lender)) != nil
 }

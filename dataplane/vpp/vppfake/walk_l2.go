@@ -6,12 +6,12 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// inL2: frames may leave by the interface only if it is a port or half of a cross-connect.
+// inL2 reports whether frames may leave through the interface: it must be a port or half of a cross-connect.
 func (i *iface) inL2() bool { return i.l2.bd != nil || i.l2.xconn }
 
 func isGroup(m mac) bool { return m[0]&1 != 0 }
 
-// crossConnect takes a frame straight to the peer.
+// crossConnect passes a frame directly to the peer.
 func (w *walk) crossConnect(i *iface, p Packet) {
 	peer := w.iface(interface_types.InterfaceIndex(i.l2.peer))
 	if peer == nil {
@@ -29,7 +29,7 @@ func (w *walk) crossConnect(i *iface, p Packet) {
 	w.output(peer, p)
 }
 
-// bridge is l2-input: a frame comes into the domain of a port.
+// bridge implements l2-input: a frame enters the domain of a port.
 func (w *walk) bridge(in *iface, p Packet, shg uint8) {
 	b := in.l2.bd
 	fromBVI := b.bvi == in
@@ -75,7 +75,7 @@ func (w *walk) bridge(in *iface, p Packet, shg uint8) {
 	}
 }
 
-// learn notes where a MAC has been seen; false: it is reported to be elsewhere, or to be filtered.
+// learn stores the port of a MAC; false: the MAC is configured for another port, or is filtered.
 func (w *walk) learn(b *bridge, in *iface, m mac) bool {
 	key := macKey{b.index, m}
 	e, ok := w.l2.fib[key]
@@ -105,14 +105,14 @@ func (w *walk) forward(b *bridge, in *iface, e macEntry, p Packet, shg uint8) {
 	}
 }
 
-// flood copies a frame to all members but the one it came from.
+// flood copies a frame to all members except the one on which it was received.
 func (w *walk) flood(b *bridge, in *iface, p Packet, shg uint8, feature uint32) {
 	if !b.has(feature) {
 		w.drop("bridge %d does not flood", b.id)
 		return
 	}
 	copies := 0
-	for n := len(b.members) - 1; n >= 0; n-- { // as VPP does: the BVI last
+	for n := len(b.members) - 1; n >= 0; n-- { // in VPP's order: the BVI last
 		m := b.members[n]
 		if m == in || b.floodRank(m) == noFlood || shg != 0 && m.l2.shg == shg {
 			continue
@@ -126,7 +126,7 @@ func (w *walk) flood(b *bridge, in *iface, p Packet, shg uint8, feature uint32) 
 	}
 }
 
-// bridgeOut is l2-output, to a port or to the BVI.
+// bridgeOut implements l2-output, to a port or to the BVI.
 func (w *walk) bridgeOut(b *bridge, out *iface, p Packet, shg uint8) {
 	switch {
 	case w.err != nil, !w.keepsTags(out):
@@ -139,7 +139,7 @@ func (w *walk) bridgeOut(b *bridge, out *iface, p Packet, shg uint8) {
 	}
 }
 
-// toBVI hands a frame to layer 3.
+// toBVI passes a frame to layer 3.
 func (w *walk) toBVI(bvi *iface, p Packet) {
 	if !w.step("bvi %s", bvi.label()) {
 		return
@@ -151,7 +151,7 @@ func (w *walk) toBVI(bvi *iface, p Packet) {
 	w.network(bvi, p)
 }
 
-// encapsulate puts a frame into a tunnel and sends the outer packet.
+// encapsulate encapsulates a frame for a tunnel and sends the outer packet.
 func (w *walk) encapsulate(i *iface, t *vxlanTunnel, p Packet) {
 	if t.l3 {
 		w.unknown("layer 3 VXLAN tunnel %s", i.name)
@@ -169,7 +169,7 @@ func (w *walk) encapsulate(i *iface, t *vxlanTunnel, p Packet) {
 	w.lookup(nil, outer, t.table)
 }
 
-// decapsulate takes the frame out of a packet for a tunnel end; false: it is not for one.
+// decapsulate decapsulates a packet for a tunnel end; false: the packet is not for a tunnel.
 func (w *walk) decapsulate(p Packet, table *fib) bool {
 	if p.Proto != ProtoUDP || p.VXLAN == nil {
 		return false

@@ -6,21 +6,21 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 )
 
-// natPortAttempts is how often VPP tries to find a free port.
+// natPortAttempts is the number of VPP's attempts to find a free port.
 const natPortAttempts = 10
 
-// natPacket is a packet on its way through NAT.
+// natPacket is a packet that NAT processes.
 type natPacket struct {
 	*Packet
 	key   natKey
-	rx    uint32 // sw_if_index it came by
-	table *fib   // where it will be looked up
-	out   bool   // it is on its way out: translated behind the lookup
-	tx    uint32 // then: where to
-	dir   int    // of the node that it is in: natO2I or natI2O
+	rx    uint32 // sw_if_index of the receiving interface
+	table *fib   // table of the next lookup
+	out   bool   // the packet is leaving: it is translated after the lookup
+	tx    uint32 // sending interface, if out
+	dir   int    // direction of the current node: natO2I or natI2O
 }
 
-// verdict of a step of NAT.
+// verdict is the result of a step of NAT.
 type verdict int
 
 const (
@@ -28,7 +28,7 @@ const (
 	drop
 )
 
-// natInput is NAT before the lookup; false: the packet goes no further. It returns the table for the lookup.
+// natInput runs NAT before the lookup and returns the table for the lookup; false: the packet was dropped.
 func (w *walk) natInput(i *iface, p *Packet) (table *fib, goOn bool) {
 	table = i.ip[ip4].table
 	names := w.natFeatures(i.index)
@@ -79,7 +79,7 @@ func (w *walk) natPacket(p *Packet, table *fib) (*natPacket, bool) {
 	return q, true
 }
 
-// natOutput is NAT on the way out by an interface with the output feature; false: the packet goes no further.
+// natOutput runs NAT for packets that leave through an interface with the output feature; false: the packet was dropped.
 func (w *walk) natOutput(out *iface, p *Packet) bool {
 	if !w.features[featureKey{out.index, arcOut, featOutput}] || family(p.Dst) != ip4 {
 		return true
@@ -96,7 +96,7 @@ func (w *walk) natOutput(out *iface, p *Packet) bool {
 	return w.in2out(q) == pass
 }
 
-// classify says whether a packet on an interface that is both inside and outside goes the way of in2out.
+// classify reports whether in2out processes a packet on an interface that is both inside and outside.
 func (w *walk) classify(q *natPacket) bool {
 	n := &w.nat
 	if q.Proto != ProtoICMP {
@@ -118,7 +118,7 @@ func (w *walk) classify(q *natPacket) bool {
 	return true
 }
 
-// opening: of TCP only the first packet makes a session.
+// opening reports whether the packet may create a session: for TCP only the first packet of a connection does.
 func (q *natPacket) opening() bool {
 	return q.Proto != ProtoTCP || q.tcpFlags()&(FlagSYN|FlagACK) == FlagSYN
 }
@@ -156,7 +156,7 @@ func (w *walk) translate(q *natPacket, s *natSession, f *natFlow) verdict {
 	return pass
 }
 
-// live is the session of a flow, unless it is void.
+// liveSession returns the session of a flow, unless it is void.
 func (w *walk) liveSession(key natKey) *natSession {
 	s := w.nat.flows[key]
 	if s != nil && s.expired {
@@ -166,7 +166,7 @@ func (w *walk) liveSession(key natKey) *natSession {
 	return s
 }
 
-// out2in is nat44-ed-out2in with its slow path.
+// out2in implements nat44-ed-out2in with its slow path.
 func (w *walk) out2in(q *natPacket) verdict {
 	q.dir = natO2I
 	if q.TTL == 1 {
@@ -189,7 +189,7 @@ func (w *walk) out2in(q *natPacket) verdict {
 	return w.natDrop("flow does not match its session")
 }
 
-// toDHCPClient: answers of DHCP servers are left alone.
+// toDHCPClient reports whether the packet is a reply of a DHCP server, which is not translated.
 func (q *natPacket) toDHCPClient() bool { return q.Proto == ProtoUDP && q.DstPort == 68 }
 
 func (w *walk) out2inSlow(q *natPacket) verdict {
@@ -233,7 +233,7 @@ func (w *walk) ownAddress(ifx uint32, a netip.Addr) bool {
 	return false
 }
 
-// natMatch is the mapping for an external address.
+// natMatch returns the mapping for an external address.
 func (w *walk) natMatch(a netip.Addr, port uint16, proto uint8) *natMapping {
 	if m := w.nat.byExt[natExt{a, port, proto}]; m != nil {
 		return m
@@ -241,7 +241,7 @@ func (w *walk) natMatch(a netip.Addr, port uint16, proto uint8) *natMapping {
 	return w.nat.byExt[natExt{a, 0, 0}]
 }
 
-// chooseLocal is where a mapping leads to for this packet.
+// chooseLocal returns the destination of a mapping for this packet.
 func (w *walk) chooseLocal(q *natPacket, m *natMapping) (natEnd, bool) {
 	if !m.lb {
 		to := natEnd{m.local, m.localPort, m.table}
@@ -277,7 +277,7 @@ func (w *walk) chooseLocal(q *natPacket, m *natMapping) (natEnd, bool) {
 	return natEnd{l.addr, l.port, l.table}, true
 }
 
-// pick is VPP's binary search for the first backend whose sum of weights reaches r.
+// pick implements VPP's binary search for the first backend whose sum of weights reaches r.
 func (m *natMapping) pick(r uint32) int {
 	var live []int
 	for at := range m.locals.elems {
@@ -297,10 +297,10 @@ func (m *natMapping) pick(r uint32) int {
 	return live[lo]
 }
 
-// full: no more sessions.
+// full reports whether the maximum number of sessions is reached.
 func (w *walk) full() bool { return w.nat.sessions.len() >= int(w.nat.limit) }
 
-// mapSession is the first packet to a mapping.
+// mapSession creates the session for the first packet to a mapping.
 func (w *walk) mapSession(q *natPacket, m *natMapping, to natEnd) verdict {
 	if w.full() {
 		return w.natDrop("maximum sessions exceeded")
@@ -339,7 +339,7 @@ func (w *walk) mapSession(q *natPacket, m *natMapping, to natEnd) verdict {
 	return w.translate(q, s, &s.o2i)
 }
 
-// twiceAddress is the address of the twice-NAT pool for a backend.
+// twiceAddress returns the address of the twice-NAT pool for a backend.
 func (w *walk) twiceAddress(m *natMapping, to natEnd) *natAddress {
 	pool := w.nat.twice
 	if len(pool) == 0 {
@@ -365,7 +365,7 @@ func (w *walk) twiceAddress(m *natMapping, to natEnd) *natAddress {
 	return shared
 }
 
-// bypass is a packet that has nothing to do with NAT: with forwarding VPP keeps a session even for it.
+// bypass handles a packet that NAT does not translate: with forwarding VPP creates a session even for such packets.
 func (w *walk) bypass(q *natPacket) {
 	back := natKey{src: q.key.dst, srcPort: q.key.dstPort, dst: q.key.src, dstPort: q.key.srcPort, table: q.key.table,
 		proto: q.Proto}

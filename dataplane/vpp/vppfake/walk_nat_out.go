@@ -6,7 +6,7 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 )
 
-// in2out is nat44-ed-in2out and nat44-ed-in2out-output with their slow paths.
+// in2out implements nat44-ed-in2out and nat44-ed-in2out-output with their slow paths.
 func (w *walk) in2out(q *natPacket) verdict {
 	q.dir = natI2O
 	if !q.out && q.TTL == 1 {
@@ -56,7 +56,7 @@ func (w *walk) in2outSlow(q *natPacket) verdict {
 	return w.sourceSession(q, m)
 }
 
-// leaveInput is nat44_ed_not_translate.
+// leaveInput implements nat44_ed_not_translate.
 func (w *walk) leaveInput(q *natPacket) bool {
 	back := natKey{src: q.key.dst, srcPort: q.key.dstPort, dst: q.key.src, dstPort: q.key.srcPort, table: w.nat.outside,
 		proto: q.Proto}
@@ -64,7 +64,7 @@ func (w *walk) leaveInput(q *natPacket) bool {
 		if m != nil && m.lb && m.affinity != 0 {
 			w.crash("NAT: to %s:%d, with affinity, by an interface that is only inside: VPP follows a null pointer", q.Dst, q.DstPort)
 		} else if m != nil && m.lb {
-			_, _ = w.chooseLocal(q, m) // VPP draws a backend although it only wants to know whether there is one
+			_, _ = w.chooseLocal(q, m) // VPP draws a backend although it only checks whether there is one
 		}
 		return false
 	}
@@ -75,7 +75,7 @@ func (w *walk) leaveInput(q *natPacket) bool {
 	return !w.resolvable(q.Dst)
 }
 
-// resolvable: the tables of outside interfaces lead to an outside interface.
+// resolvable reports whether the tables of outside interfaces lead to an outside interface.
 func (w *walk) resolvable(a netip.Addr) bool {
 	for _, f := range w.nat.outFibs {
 		if ifx := f.table.lookup(a, (*fibEntry).installed).resolving(); ifx != none {
@@ -87,7 +87,7 @@ func (w *walk) resolvable(a netip.Addr) bool {
 	return false
 }
 
-// leaveOutput is nat44_ed_not_translate_output_feature.
+// leaveOutput implements nat44_ed_not_translate_output_feature.
 func (w *walk) leaveOutput(q *natPacket) bool {
 	key := q.key
 	key.table = w.ifs.all[q.tx].ip[ip4].table
@@ -100,7 +100,7 @@ func (w *walk) leaveOutput(q *natPacket) bool {
 	return s != nil && !s.bypass && findPort(w.nat.outputs, q.rx) == nil
 }
 
-// natSource is the mapping for a local address.
+// natSource returns the mapping for a local address.
 func (w *walk) natSource(a netip.Addr, port uint16, table *fib, proto uint8) *natMapping {
 	for _, t := range []*fib{table, w.nat.inside, w.nat.outside} {
 		if m := w.nat.byLocal[natLocal{natExt{a, port, proto}, t}]; m != nil {
@@ -113,7 +113,7 @@ func (w *walk) natSource(a netip.Addr, port uint16, table *fib, proto uint8) *na
 	return nil
 }
 
-// outTable is get_tx_fib_index.
+// outTable implements get_tx_fib_index.
 func (w *walk) outTable(a netip.Addr) *fib {
 	for _, f := range w.nat.outFibs {
 		if e := f.table.lookup(a, (*fibEntry).installed); e != nil && e.resolving() != none {
@@ -123,7 +123,7 @@ func (w *walk) outTable(a netip.Addr) *fib {
 	return w.nat.outside
 }
 
-// sourceSession is the first packet of a connection whose source is translated.
+// sourceSession creates the session for the first packet of a connection whose source is translated.
 func (w *walk) sourceSession(q *natPacket, m *natMapping) verdict {
 	tx := w.outTable(q.Dst)
 	icmp := q.Proto == ProtoICMP
@@ -165,7 +165,7 @@ func (w *walk) sourceSession(q *natPacket, m *natMapping) verdict {
 	return w.translate(q, s, &s.i2o)
 }
 
-// allocate finds an address of the pool and a free port.
+// allocate selects an address of the pool and a free port.
 func (w *walk) allocate(q *natPacket, s *natSession, tx *fib) bool {
 	a := w.poolAddress(q)
 	if a == nil {
@@ -192,7 +192,8 @@ func (w *walk) allocate(q *natPacket, s *natSession, tx *fib) bool {
 	return false
 }
 
-// poolAddress is VPP's choice of an address: one that is tied to the way out, else one of the table, else one of no table.
+// poolAddress implements VPP's choice of an address: one that is bound to the outgoing interface, else one of the table, else one for all
+// tables.
 func (w *walk) poolAddress(q *natPacket) *natAddress {
 	pool := w.nat.pool
 	if len(pool) == 0 {
@@ -228,7 +229,7 @@ func (w *walk) poolAddress(q *natPacket) *natAddress {
 	return nil
 }
 
-// crash: VPP would have died of this packet.
+// crash records that VPP would have crashed on this packet.
 func (w *walk) crash(format string, args ...any) {
 	w.unknown(format, args...)
 	w.dead = w.err.Error()

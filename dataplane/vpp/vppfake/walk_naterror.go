@@ -2,7 +2,7 @@ package vppfake
 
 import "net/netip"
 
-// translateError rewrites an ICMP error and what it is about. From the outside it keeps its source: it comes from a router on the way.
+// translateError rewrites an ICMP error and the packet inside. An error from the outside keeps its source, which is a router on the path.
 func (w *walk) translateError(q *natPacket, s *natSession, f *natFlow) {
 	src, dst := netip.AddrPortFrom(f.to.src, f.to.srcPort), netip.AddrPortFrom(f.to.dst, f.to.dstPort)
 	if f == &s.i2o || q.Src == q.key.src {
@@ -15,7 +15,7 @@ func (w *walk) translateError(q *natPacket, s *natSession, f *natFlow) {
 	w.step("NAT: %s", *q.Packet)
 }
 
-// errorIn is an ICMP error about no session, icmp_out2in_ed_slow_path.
+// errorIn handles an ICMP error about no session, icmp_out2in_ed_slow_path.
 func (w *walk) errorIn(q *natPacket) verdict {
 	m := w.natMatch(q.Dst, q.key.srcPort, ProtoICMP)
 	switch {
@@ -27,7 +27,8 @@ func (w *walk) errorIn(q *natPacket) verdict {
 	return w.natDrop("no translation")
 }
 
-// errorOut is the same on the way out, icmp_in2out_ed_slow_path: only those errors pass that there is no reason to translate.
+// errorOut handles an ICMP error about no session in the outgoing direction, icmp_in2out_ed_slow_path: only errors that need no translation
+// pass.
 func (w *walk) errorOut(q *natPacket) verdict {
 	if !q.out && w.leaveInput(q) {
 		return pass

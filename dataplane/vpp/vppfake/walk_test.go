@@ -15,8 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// node is a fake wired as contiv wires a node: a pod interface in the pods' VRF, an uplink, a BVI with a tunnel to the
-// other node.
+// node is a fake configured as contiv configures a node: a pod interface in the pods' VRF, an uplink, a BVI with a tunnel to the other node.
 type node struct {
 	*vppfake.Fake
 	*script
@@ -25,7 +24,7 @@ type node struct {
 
 func bviMAC(n int) vppfake.MAC { return vppfake.MAC{0x1a, 0x2b, 0x3c, 0x4d, 0x5e, byte(n)} }
 
-// newNode makes node n of two.
+// newNode returns node n of two.
 func newNode(t *testing.T, n int) *node {
 	t.Helper()
 	f, conn := client(t, vppfake.Config{Seed: uint64(n)})
@@ -53,7 +52,7 @@ func newNode(t *testing.T, n int) *node {
 	return node
 }
 
-// pod puts the pod's interface up: 10.1.n.2, MAC of host n.
+// pod configures the pod's interface: 10.1.n.2, MAC of host n.
 func (n *node) pod() {
 	ip := fmt.Sprintf("10.1.%d.2", n.n)
 	must(n.t, n.conn, &interfaces.SwInterfaceSetTable{SwIfIndex: 2, VrfID: 1})
@@ -63,7 +62,7 @@ func (n *node) pod() {
 	n.up(2)
 }
 
-// fromPod is a packet of node n's pod.
+// fromPod returns a packet of node n's pod.
 func fromPod(n int, dst string) vppfake.Packet {
 	p := udp(n, 10*n+3, fmt.Sprintf("10.1.%d.2", n), dst)
 	return p
@@ -146,7 +145,7 @@ func TestMultipath(t *testing.T) {
 	}
 }
 
-// TestNotUnderstood: what the fake does not model is an error, not a guess.
+// TestNotUnderstood tests that a walk that reaches something that the fake does not model returns an error.
 func TestNotUnderstood(t *testing.T) {
 	setups := map[string]func(*packetScript){
 		"labels": func(s *packetScript) {
@@ -236,7 +235,7 @@ func TestLocalDelivery(t *testing.T) {
 	}
 }
 
-// Walks end where a bridge domain answers ARP itself or VLAN tags are rewritten.
+// A walk ends where a bridge domain answers ARP itself or VLAN tags are rewritten.
 func TestBridgeNotUnderstood(t *testing.T) {
 	f, conn := client(t, vppfake.Config{})
 	s := newPacketScript(&script{t: t, conn: conn})

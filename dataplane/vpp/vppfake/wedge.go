@@ -2,15 +2,15 @@ package vppfake
 
 import "fmt"
 
-// wedge is what is wrong with the rings that an interface shares with the kernel. It goes with the interface and with nothing else,
-// as in VPP, where two parties wait for each other for good.
+// wedge is the fault state of the rings that an interface shares with the kernel. It disappears only with the interface, as in VPP, where the
+// two sides deadlock permanently.
 type wedge struct {
 	transmit bool   // no frame is free any more
-	receive  bool   // frames are not fetched
+	receive  bool   // frames are not read
 	refused  uint64 // VPP's error "tx frame not ready"
 }
 
-// Wedge makes an af_packet interface (by name or tag) transmit nothing, or take nothing in, until it has been deleted.
+// Wedge makes an af_packet interface (by name or tag) stop sending, or stop receiving, until it is deleted.
 func (f *Fake) Wedge(ifName string, transmit, receive bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -28,7 +28,7 @@ func (f *Fake) Wedge(ifName string, transmit, receive bool) error {
 	return nil
 }
 
-// TxRefused is how many packets an interface had no frame for.
+// TxRefused returns the number of packets for which an interface had no free frame.
 func (f *Fake) TxRefused(ifName string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

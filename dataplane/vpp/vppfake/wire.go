@@ -7,10 +7,10 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// ErrNotUnderstood is wrapped by the error of a walk that comes to something the fake does not model. It never guesses.
+// ErrNotUnderstood is wrapped by the error of a walk that reaches something that the fake does not model. The fake never guesses.
 var ErrNotUnderstood = errors.New("not understood by the fake")
 
-// maxSteps bounds a walk, over all fakes it touches.
+// maxSteps is the maximum number of steps of a walk, over all fakes.
 const maxSteps = 200
 
 // wireEnd is the other end of a wire.
@@ -19,14 +19,14 @@ type wireEnd struct {
 	name string
 }
 
-// Wire connects an interface of one fake with an interface of another (or of the same): what leaves by the one comes in
-// by the other. Interfaces go by name or tag and need not exist yet; a wire survives crashes.
+// Wire connects an interface of one fake to an interface of another (or of the same) fake: frames that leave through one are received on the
+// other. Interfaces are given by name or tag and need not exist yet; a wire survives crashes.
 func Wire(a *Fake, ifA string, b *Fake, ifB string) {
 	a.plug(ifA, wireEnd{b, ifB})
 	b.plug(ifB, wireEnd{a, ifA})
 }
 
-// Unwire pulls the wire out of both ends.
+// Unwire removes the wire from both ends.
 func Unwire(a *Fake, ifA string, b *Fake, ifB string) {
 	a.plug(ifA, wireEnd{})
 	b.plug(ifB, wireEnd{})
@@ -42,10 +42,9 @@ func (f *Fake) plug(name string, end wireEnd) {
 	f.wires[name] = end
 }
 
-// Send puts a packet into an interface, given by name or tag, and follows it until it leaves by an interface without a
-// wire, is for VPP itself, or is dropped. The error is about the walk itself: no such interface, or something on the way
-// that the fake does not model (ErrNotUnderstood). Send may learn MAC addresses, where a bridge domain does, and nothing
-// else.
+// Send injects a packet on an interface, given by name or tag, and follows it until it leaves through an interface without a wire, is for VPP
+// itself, or is dropped. The error is about the walk itself: there is no such interface, or the walk reached something that the fake does not
+// model (ErrNotUnderstood). Send may add MAC addresses to learning bridge domains, and changes nothing else.
 func (f *Fake) Send(ifName string, p Packet) (Result, error) {
 	return f.send(p, func(st *state) (*iface, error) {
 		if i := st.named(ifName); i != nil {
@@ -55,7 +54,7 @@ func (f *Fake) Send(ifName string, p Packet) (Result, error) {
 	})
 }
 
-// SendIndex is Send with a sw_if_index.
+// SendIndex is like Send, with a sw_if_index.
 func (f *Fake) SendIndex(index uint32, p Packet) (Result, error) {
 	return f.send(p, func(st *state) (*iface, error) {
 		if i := st.iface(interface_types.InterfaceIndex(index)); i != nil {
@@ -65,7 +64,7 @@ func (f *Fake) SendIndex(index uint32, p Packet) (Result, error) {
 	})
 }
 
-// MAC is the hardware address of the interface with the name or tag.
+// MAC returns the hardware address of the interface with the name or tag.
 func (f *Fake) MAC(ifName string) (mac MAC, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +77,7 @@ func (f *Fake) MAC(ifName string) (mac MAC, ok bool) {
 	return mac, false
 }
 
-// Index is the sw_if_index of the interface with the name or tag.
+// Index returns the sw_if_index of the interface with the name or tag.
 func (f *Fake) Index(ifName string) (index uint32, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +113,7 @@ func (f *Fake) send(p Packet, find func(*state) (*iface, error)) (Result, error)
 	return w.result, w.err
 }
 
-// land continues a walk on the fake a packet has come to. One fake is locked at a time.
+// land continues a walk on the fake that a packet has reached. One fake is locked at a time.
 func (w *walk) land(fl flight) {
 	f := fl.to
 	f.mu.Lock()
@@ -140,22 +139,22 @@ func (w *walk) land(fl flight) {
 	}
 }
 
-// walk is one packet's way, with its copies. It works on one fake at a time.
+// walk is the path of one packet and its copies. It works on one fake at a time.
 type walk struct {
 	*state
 	fake    *Fake
 	steps   int
-	over    bool    // given up: too many steps
-	lookups int     // since the packet came in by an interface
-	rx      *iface  // by which it came in
-	answers [2]*fib // by family: our plugin's table for a packet of this pass; nil: that of the interface
-	dead    string  // VPP would have died of the packet: why
+	over    bool    // ended early: too many steps
+	lookups int     // since the packet was received on an interface
+	rx      *iface  // the receiving interface
+	answers [2]*fib // by family: the table that our plugin has selected for the packet; nil: that of the interface
+	dead    string  // reason why VPP would have crashed on the packet
 	flights []flight
 	result  Result
 	err     error
 }
 
-// step notes a step; false: the walk is over.
+// step records a step; false: the walk is over.
 func (w *walk) step(format string, args ...any) bool {
 	if w.err != nil || w.over {
 		return false
@@ -178,14 +177,14 @@ func (w *walk) drop(format string, args ...any) {
 	w.result.Walk = append(w.result.Walk, "drop: "+reason)
 }
 
-// unknown ends the walk: here is something the fake does not model.
+// unknown ends the walk, because it reached something that the fake does not model.
 func (w *walk) unknown(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf("vppfake: %s: %w", fmt.Sprintf(format, args...), ErrNotUnderstood)
 	}
 }
 
-// input is a packet coming in by an interface.
+// input handles a packet that is received on an interface.
 func (w *walk) input(i *iface, p Packet) {
 	if !w.step("in %s: %s", i.label(), p) {
 		return
@@ -224,7 +223,7 @@ func (w *walk) input(i *iface, p Packet) {
 	}
 }
 
-// subInterface is the sub-interface of a port that takes a frame with these tags.
+// subInterface returns the sub-interface of a port that accepts a frame with these tags.
 func (w *walk) subInterface(port *iface, tags []uint16) *iface {
 	for _, i := range w.live() {
 		if i.hw != port.hw || i.sub == nil || i.sub.pipe {
@@ -243,7 +242,7 @@ func (w *walk) subInterface(port *iface, tags []uint16) *iface {
 	return nil
 }
 
-// output is a frame leaving by an interface.
+// output handles a frame that leaves through an interface.
 func (w *walk) output(i *iface, p Packet) {
 	if !w.step("out %s: %s", i.label(), p) {
 		return
@@ -284,7 +283,8 @@ func (w *walk) output(i *iface, p Packet) {
 	}
 }
 
-// loopBack: what leaves by a BVI comes into its bridge domain; what leaves by any other loopback comes back in.
+// loopBack handles frames that leave through a loopback: those of a BVI enter its bridge domain; those of any other loopback are received on it
+// again.
 func (w *walk) loopBack(i *iface, p Packet) {
 	if b := i.l2.bd; b != nil && b.bvi == i {
 		w.rx = i
@@ -302,7 +302,7 @@ func (w *walk) wire(i *iface) wireEnd {
 	return w.fake.wires[owner.tag]
 }
 
-// deliver hands a frame to the wire or, without one, to the result.
+// deliver passes a frame to the wire or, without one, to the result.
 func (w *walk) deliver(i *iface, p Packet) {
 	fragments := p.ARP == nil && i.l2.bd == nil && !i.l2.xconn && p.segment().IPLen() > i.mtuFor(family(p.Dst))
 	if !fragments {
@@ -327,7 +327,7 @@ func (w *walk) deliver(i *iface, p Packet) {
 	w.arrive(Delivery{Fake: w.fake, Interface: i.hw.owner.name, Tag: i.hw.owner.tag, Packet: p, Fragments: fragments})
 }
 
-// arrive is where a walk ends.
+// arrive ends a walk.
 func (w *walk) arrive(d Delivery) {
 	inner := &d.Packet
 	for inner.VXLAN != nil {
@@ -340,7 +340,7 @@ func (w *walk) arrive(d Delivery) {
 	w.result.Out = append(w.result.Out, d)
 }
 
-// mtuFor is vnet_sw_interface_get_mtu.
+// mtuFor implements vnet_sw_interface_get_mtu.
 func (i *iface) mtuFor(fam int) int {
 	switch {
 	case i.mtu[1+fam] > 0:

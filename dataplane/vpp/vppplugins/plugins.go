@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Names are the plugins whose API the agent uses, without "_plugin.so", and our own. VPP ignores a name that it does
-// not find; the agent compares what it needs with what VPP has.
+// Names returns the plugins whose API the agent uses, without "_plugin.so", and our own. VPP ignores a name that it does not
+// find; the agent checks whether VPP has the messages that it needs.
 func Names() []string {
 	return []string{"acl", "af_packet", "contiv", "dhcp", "memif", "nat", "ping", "vxlan"}
 }
 
-// DPDK is loaded where VPP has a NIC by it.
+// DPDK is the plugin that is loaded if VPP has a NIC driven by DPDK.
 const DPDK = "dpdk"
 
-// Config are the lines of startup.conf's section plugins that load some plugins and no others. Names that the extra configuration
-// has in a section of its own are left to it: VPP does not start when a plugin is configured twice.
+// Config returns the lines of startup.conf's section "plugins" that load the named plugins and no others. Names that the extra
+// configuration also configures are left out: VPP does not start if a plugin is configured twice.
 func Config(extra string, names ...string) []string {
 	var lines []string
 	add := func(name, what string) {

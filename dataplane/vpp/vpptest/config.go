@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppplugins"
 )
 
-// config is the startup.conf. No hugepages are needed or touched.
+// config returns the startup.conf. The instance neither needs nor touches hugepages.
 func (v *VPP) config() string {
 	var b strings.Builder
 	section := func(name string, lines ...string) {
@@ -32,7 +32,7 @@ func (v *VPP) config() string {
 	section("statseg", "socket-name "+v.StatsSocket(), counters)
 	if v.opts.Sanitize == "" {
 		section("api-segment", "prefix "+v.prefix)
-	} else { // where VPP puts these by default, the address sanitizer has its shadow
+	} else { // the address sanitizer has its shadow memory at the addresses that VPP uses by default
 		section("api-segment", "prefix "+v.prefix, "baseva 210000000000")
 		section("physmem", "base-addr 0x200000000000")
 	}
@@ -43,14 +43,14 @@ func (v *VPP) config() string {
 	}
 	section("plugins", v.plugins()...)
 	if v.opts.FewPlugins == nil || slices.Contains(v.opts.FewPlugins, "acl") {
-		section("acl-plugin", "connection count max 1024", "connection hash buckets 1024") // as contiv-vpp-supervisor has it
+		section("acl-plugin", "connection count max 1024", "connection hash buckets 1024") // same values as in contiv-vpp-supervisor
 	}
 	b.WriteString(v.opts.Config)
 	return b.String()
 }
 
-// plugins finds VPP's plugins beside the binary, and says which to load: those of a node, and linux_cp and npt66 for what tests
-// say of VPP itself.
+// plugins returns the lines of the section "plugins": the path of VPP's plugins beside the binary, and the plugins to load.
+// These are the plugins of a node, and linux_cp and npt66 for tests of VPP's own behaviour.
 func (v *VPP) plugins() []string {
 	var lines []string
 	prefix := filepath.Dir(filepath.Dir(v.bin))

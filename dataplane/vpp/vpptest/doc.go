@@ -1,4 +1,4 @@
-// Package vpptest runs private VPP instances: each has its own directory, sockets and shared memory names, so that any
-// number run side by side, in tests (Start) as well as in benchmarks and demonstrations (Launch). It needs root, as VPP
-// does.
+// Package vpptest runs private VPP instances. Each instance has its own directory, sockets and shared memory names, so
+// that any number of them run side by side, in tests (Start) and in benchmarks and demonstrations (Launch). It needs
+// root, because VPP does.
 package vpptest

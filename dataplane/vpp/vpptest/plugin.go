@@ -15,11 +15,12 @@ import (
 	"contiv.dev/vswitch/internal/filelock"
 )
 
-// errNoPlugin: our own plugin cannot be built here.
+// errNoPlugin reports that our own plugin cannot be built on this machine.
 var errNoPlugin = errors.New("the contiv plugin cannot be built (CONTIV_VPP_PLUGIN names a built one)")
 
-// Plugin is the path of our own plugin: $CONTIV_VPP_PLUGIN, else built from the repository that the present directory is in, for
-// the VPP that Find finds. What was built once is kept, by the content of its sources. sanitize is as in the plugin's Makefile.
+// Plugin returns the path of our own plugin: $CONTIV_VPP_PLUGIN if set, else a plugin built for the VPP that Find returns, from the
+// repository that contains the working directory. A built plugin is cached under the hash of its sources. sanitize has the meaning of
+// SANITIZE in the plugin's Makefile.
 func Plugin(ctx context.Context, sanitize string) (string, error) {
 	if path := os.Getenv("CONTIV_VPP_PLUGIN"); path != "" {
 		if filepath.Base(path) != "contiv_plugin.so" {
@@ -55,20 +56,20 @@ func Plugin(ctx context.Context, sanitize string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(filepath.Dir(path)), 0o755); err != nil {
 		return "", err
 	}
-	// A build takes both processors for a minute, and many tests need the plugin at once.
+	// A build uses both processors for a minute, and many tests need the plugin at the same time.
 	unlock, err := filelock.Wait(ctx, filepath.Dir(path)+".lock")
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	if _, err := os.Stat(path); err == nil {
-		return path, nil // another test has built it meanwhile
+		return path, nil // another test has built it in the meantime
 	}
 	return path, build(ctx, source, "OUT="+path, "VPP_PREFIX="+prefix, "SANITIZE="+sanitize)
 }
 
-// build makes the plugin. Without compiler or headers there can be none, and the error is errNoPlugin. Sources that do not compile are
-// another error, so that no test is skipped for them.
+// build builds the plugin. Without a compiler or VPP's headers it returns errNoPlugin. Sources that do not compile cause another
+// error, so that tests fail instead of being skipped.
 func build(ctx context.Context, source string, variables ...string) error {
 	args := append([]string{"-s", "-C", source}, variables...)
 	if out, err := exec.CommandContext(ctx, "make", append(args, "vpp")...).CombinedOutput(); err != nil {
@@ -80,7 +81,7 @@ func build(ctx context.Context, source string, variables ...string) error {
 	return nil
 }
 
-// pluginSource is dataplane/vpp/plugin of the repository.
+// pluginSource returns the path of dataplane/vpp/plugin in the repository that contains the working directory.
 func pluginSource() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -95,7 +96,7 @@ func pluginSource() (string, error) {
 	return "", fmt.Errorf("%w: no sources above the present directory", errNoPlugin)
 }
 
-// pluginSum is a sum of all that the build reads, and of what else makes a difference.
+// pluginSum returns a hash of all files that the build reads and of more, which holds the other inputs of the build.
 func pluginSum(source, more string) (string, error) {
 	h := sha256.New()
 	var files []string
@@ -120,7 +121,7 @@ func pluginSum(source, more string) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:12]), nil
 }
 
-// sanitizers are the runtime libraries that have to be there before VPP: VPP itself is built without.
+// sanitizers returns the runtime libraries that must be loaded before VPP, because VPP itself is built without sanitizers.
 func sanitizers(ctx context.Context, names string) ([]string, error) {
 	var libs []string
 	for name := range strings.SplitSeq(names, ",") {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// await returns when the API answers.
+// await waits until the API answers.
 func (v *VPP) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, v.opts.StartTimeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func (v *VPP) await(ctx context.Context) error {
 	}
 }
 
-// dead reports whether the process has ended; it is not reaped yet.
+// dead reports whether the process has ended. At this point it has not been reaped yet.
 func (v *VPP) dead() bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(v.proc.Pid) + "/stat")
 	if err != nil {
@@ -45,7 +45,7 @@ func (v *VPP) dead() bool {
 	return bytes.HasPrefix(state, []byte("Z"))
 }
 
-// register makes a client of the API (sockclnt_create) and goes away again: an answer means that VPP is up.
+// register registers an API client (sockclnt_create) and disconnects. An answer means that VPP is ready.
 func register(socket string, timeout time.Duration) error {
 	c, err := net.DialTimeout("unix", socket, timeout)
 	if err != nil {

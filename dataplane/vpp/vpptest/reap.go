@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// claim notes which process runs and its owner, for reap.
+// claim records the process IDs of VPP and of its owner, for reap.
 func (v *VPP) claim() error {
 	note := fmt.Sprintf("%d %d\n", os.Getpid(), v.proc.Pid)
 	if err := os.WriteFile(v.path("owner"), []byte(note), 0o644); err != nil {
@@ -19,8 +19,8 @@ func (v *VPP) claim() error {
 	return nil
 }
 
-// reap ends the instances of test processes that died without Stop (a test's time-out, a kill), and removes their
-// directories. The process must still carry the directory in its command line.
+// reap ends the instances of test processes that ended without Stop (a test timeout, a kill), and removes their
+// directories. It kills a process only if the command line still contains the directory.
 func reap() {
 	notes, _ := filepath.Glob("/tmp/vpp-*/owner") // the pattern is valid
 	for _, note := range notes {
@@ -35,11 +35,11 @@ func reap() {
 		dir := filepath.Dir(note)
 		cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(vpp) + "/cmdline")
 		if err == nil && bytes.Contains(cmdline, []byte(filepath.Join(dir, "startup.conf"))) {
-			_ = syscall.Kill(vpp, syscall.SIGKILL) // it may just have ended
+			_ = syscall.Kill(vpp, syscall.SIGKILL) // the process may have ended in the meantime
 		}
 		shm, _ := filepath.Glob("/dev/shm/" + segmentPrefix(owner, dir) + "*")
 		for _, path := range shm {
-			_ = os.Remove(path) // another program may be reaping
+			_ = os.Remove(path) // another program may be reaping the same instance
 		}
 		if strings.HasPrefix(dir, "/tmp/vpp-") {
 			_ = os.RemoveAll(dir)
@@ -47,7 +47,7 @@ func reap() {
 	}
 }
 
-// segmentPrefix names an instance's shared memory.
+// segmentPrefix returns the prefix of the names of an instance's shared memory.
 func segmentPrefix(owner int, dir string) string {
 	return "vpptest-" + strconv.Itoa(owner) + "-" + filepath.Base(dir)
 }

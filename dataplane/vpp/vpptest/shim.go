@@ -22,7 +22,7 @@ var vhostshimSource string
 //go:embed cpushim/cpushim.c
 var cpushimSource string
 
-// preloads are the libraries to preload into VPP, as LD_PRELOAD has them.
+// preloads returns the libraries to preload into VPP, in the format of LD_PRELOAD.
 func (v *VPP) preloads(ctx context.Context) (string, error) {
 	var libs []string
 	if v.opts.Sanitize != "" {
@@ -30,7 +30,7 @@ func (v *VPP) preloads(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		libs = append(libs, all...) // first of all
+		libs = append(libs, all...) // sanitizers must come first
 	}
 	if v.opts.Vhostshim {
 		lib, err := Vhostshim(ctx)
@@ -39,7 +39,7 @@ func (v *VPP) preloads(ctx context.Context) (string, error) {
 		}
 		libs = append(libs, lib)
 	}
-	if v.opts.Workers >= runtime.NumCPU() { // the main thread takes one, too
+	if v.opts.Workers >= runtime.NumCPU() { // the main thread takes a processor, too
 		lib, err := compile(ctx, "cpushim", cpushimSource)
 		if err != nil {
 			return "", err
@@ -54,7 +54,7 @@ func (v *VPP) preloads(ctx context.Context) (string, error) {
 			if err != nil && !errors.Is(err, exec.ErrNotFound) {
 				return "", err
 			}
-			if err == nil { // without a compiler VPP is as it comes
+			if err == nil { // without a compiler VPP runs unmodified
 				libs = append(libs, lib)
 			}
 		}
@@ -62,12 +62,12 @@ func (v *VPP) preloads(ctx context.Context) (string, error) {
 	return strings.Join(libs, ":"), nil
 }
 
-// Vhostshim is the path of the library that stands in for /dev/vhost-net, compiled on first use (gcc).
+// Vhostshim returns the path of the library that replaces /dev/vhost-net. The library is compiled on first use (gcc).
 func Vhostshim(ctx context.Context) (string, error) {
 	return compile(ctx, "vhostshim", vhostshimSource)
 }
 
-// compile is the path of the library made of a C source; the result is kept.
+// compile returns the path of the library compiled from a C source. The library is cached.
 func compile(ctx context.Context, name, content string) (string, error) {
 	wrap := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
 	base, err := os.UserCacheDir()
@@ -95,7 +95,7 @@ func compile(ctx context.Context, name, content string) (string, error) {
 	if err != nil {
 		return "", wrap(fmt.Errorf("gcc: %w: %s", err, out))
 	}
-	if err := os.Rename(built, lib); err != nil { // the first one wins; the content is the same
+	if err := os.Rename(built, lib); err != nil { // the first builder or the last one: the content is the same
 		return "", wrap(err)
 	}
 	return lib, nil

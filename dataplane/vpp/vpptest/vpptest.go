@@ -15,28 +15,28 @@ import (
 	"contiv.dev/vswitch/internal/vppclock"
 )
 
-// ErrNoVPP: there is no VPP to run.
+// ErrNoVPP reports that there is no VPP to run.
 var ErrNoVPP = errors.New("real VPP not found (VPP_PREFIX or PATH)")
 
-// Options of an instance. The zero value is a small VPP in the present network namespace.
+// Options holds the options of an instance. The zero value is a small VPP in the current network namespace.
 type Options struct {
 	Netns           string        // name of the network namespace (ip netns) to run in
-	Vhostshim       bool          // stand in for /dev/vhost-net, for TAPs where the kernel has none
-	Stock           bool          // without epollshim and watchdogshim, as VPP comes
+	Vhostshim       bool          // preload a replacement of /dev/vhost-net, for TAPs on kernels without vhost-net
+	Stock           bool          // run VPP unmodified, without epollshim and watchdogshim
 	HeapMB          int           // main heap; default 256
 	Buffers         int           // buffers per NUMA node; default 16384
 	Workers         int           // worker threads
-	Plugin          bool          // with our own plugin (dataplane/vpp/plugin), which is built if it is not yet
-	Sanitize        string        // the plugin with sanitizers: "address,undefined"
-	QuarantineMB    int           // freed memory that the address sanitizer keeps, so that a later use is found; default 256
-	PerNodeCounters bool          // counters per graph node in the statistics
+	Plugin          bool          // load our own plugin (dataplane/vpp/plugin), which is built if necessary
+	Sanitize        string        // build the plugin with these sanitizers: "address,undefined"
+	QuarantineMB    int           // freed memory that the address sanitizer keeps to detect later uses; default 256
+	PerNodeCounters bool          // enable counters per graph node in the statistics
 	FewPlugins      []string      // if not nil, only these plugins are loaded ("acl", "nat", …): starts faster
-	Config          string        // more lines of startup.conf
-	StartTimeout    time.Duration // until the API answers; default 60 s
-	Dir             string        // where to live; default a new directory in /tmp, removed by Stop
+	Config          string        // additional lines of startup.conf
+	StartTimeout    time.Duration // maximum time until the API answers; default 60 s
+	Dir             string        // directory of the instance; default a new directory in /tmp, removed by Stop
 }
 
-// VPP is an instance.
+// VPP is a VPP instance.
 type VPP struct {
 	opts    Options
 	bin     string
@@ -44,11 +44,12 @@ type VPP struct {
 	ownDir  bool
 	prefix  string
 	preload string
-	plugin  string // path of our own plugin, "" without
+	plugin  string // path of our own plugin, "" without it
 	proc    *os.Process
 }
 
-// Find is the path of the vpp binary: $VPP_PREFIX/bin/vpp, else vpp in PATH.
+// Find returns the path of the vpp binary: $VPP_PREFIX/bin/vpp if VPP_PREFIX is set, else vpp in PATH. ok reports
+// whether it exists.
 func Find() (bin string, ok bool) {
 	if prefix := os.Getenv("VPP_PREFIX"); prefix != "" {
 		bin = filepath.Join(prefix, "bin", "vpp")
@@ -59,7 +60,7 @@ func Find() (bin string, ok bool) {
 	return bin, err == nil
 }
 
-// Start runs an instance until the end of the test, which is skipped where there is no VPP.
+// Start runs an instance until the end of the test. It skips the test if there is no VPP.
 func Start(t testing.TB, opts Options) *VPP {
 	t.Helper()
 	v, err := Launch(t.Context(), opts)
@@ -143,19 +144,19 @@ func (v *VPP) prepare(ctx context.Context) error {
 
 func (v *VPP) path(name string) string { return filepath.Join(v.dir, name) }
 
-// Socket is the API's socket.
+// Socket returns the path of the API socket.
 func (v *VPP) Socket() string { return v.path("api.sock") }
 
-// StatsSocket is the socket of the statistics segment.
+// StatsSocket returns the path of the socket of the statistics segment.
 func (v *VPP) StatsSocket() string { return v.path("stats.sock") }
 
-// CLISocket is the socket of vppctl.
+// CLISocket returns the path of the socket for vppctl.
 func (v *VPP) CLISocket() string { return v.path("cli.sock") }
 
-// Dir is the instance's directory.
+// Dir returns the instance's directory.
 func (v *VPP) Dir() string { return v.dir }
 
-// PID is the running process, 0 if there is none.
+// PID returns the process ID, or 0 if no process runs.
 func (v *VPP) PID() int {
 	if v.proc == nil {
 		return 0
@@ -163,17 +164,18 @@ func (v *VPP) PID() int {
 	return v.proc.Pid
 }
 
-// Running is false once the process has ended by itself, as in a crash.
+// Running reports whether the process runs. It returns false when the process has ended by itself, for example by a
+// crash.
 func (v *VPP) Running() bool {
 	if v.proc == nil {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", v.proc.Pid))
-	state := strings.TrimSpace(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // behind the name
-	return err == nil && !strings.HasPrefix(state, "Z")                                   // not waited for yet
+	state := strings.TrimSpace(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the state follows the name
+	return err == nil && !strings.HasPrefix(state, "Z")                                   // Z: ended, but not waited for yet
 }
 
-// Log is what the process has written.
+// Log returns the output and the log of the process.
 func (v *VPP) Log() string {
 	var all strings.Builder
 	for _, name := range []string{"out.log", "vpp.log"} {
@@ -198,7 +200,7 @@ func (v *VPP) Run(ctx context.Context) error {
 		rate, err := vppclock.Measure(measuring, v.CLISocket(), clockPause)
 		cancel()
 		if (err != nil || rate.Wrong()) && tries < clockTries && ctx.Err() == nil {
-			v.Kill() // as the supervisor does; no time of this VPP would be right, or it is so slow that it does not tell
+			v.Kill() // same as the supervisor: this VPP's clock is wrong, or VPP is too slow to measure it
 			continue
 		}
 		return nil
@@ -241,7 +243,7 @@ func (v *VPP) command() *exec.Cmd {
 	if v.preload != "" {
 		args = append([]string{"env", "LD_PRELOAD=" + v.preload}, args...)
 	}
-	if v.opts.Sanitize != "" { // VPP gives back nothing at its end, and its headers have pointers that are not aligned
+	if v.opts.Sanitize != "" { // VPP does not free its memory at exit, and its headers have pointers that are not aligned
 		asan := "ASAN_OPTIONS=detect_leaks=0:abort_on_error=1"
 		if v.opts.QuarantineMB > 0 {
 			asan += fmt.Sprintf(":quarantine_size_mb=%d", v.opts.QuarantineMB)
@@ -253,31 +255,31 @@ func (v *VPP) command() *exec.Cmd {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = v.dir
-	// The terminal's signals are for the test, which then stops VPP itself.
+	// The terminal's signals are for the test only. The test then stops VPP itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
 
-// Kill ends the process at once (SIGKILL), as a crash would: sockets and shared memory stay behind.
+// Kill ends the process immediately (SIGKILL), like a crash: sockets and shared memory are left behind.
 func (v *VPP) Kill() { v.signal(syscall.SIGKILL) }
 
-// Term ends the process in order (SIGTERM).
+// Term ends the process with an orderly shutdown (SIGTERM).
 func (v *VPP) Term() { v.signal(syscall.SIGTERM) }
 
 func (v *VPP) signal(s syscall.Signal) {
 	if v.proc == nil {
 		return
 	}
-	_ = v.proc.Signal(syscall.SIGCONT) // in case it was frozen
+	_ = v.proc.Signal(syscall.SIGCONT) // a stopped process (Freeze) must continue
 	_ = v.proc.Signal(s)
-	_, _ = v.proc.Wait() // the exit status is the signal's
+	_, _ = v.proc.Wait() // the exit status is that of the signal
 	v.proc = nil
 }
 
-// Freeze stops the process without ending it (SIGSTOP).
+// Freeze pauses the process without ending it (SIGSTOP).
 func (v *VPP) Freeze() error { return v.proc.Signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on.
+// Thaw resumes a process that Freeze has paused.
 func (v *VPP) Thaw() error { return v.proc.Signal(syscall.SIGCONT) }
 
 // Restart kills the process and starts a new one.
@@ -286,16 +288,16 @@ func (v *VPP) Restart(ctx context.Context) error {
 	return v.Run(ctx)
 }
 
-// Stop ends the process and removes all it leaves behind.
+// Stop ends the process and removes everything that it leaves behind.
 func (v *VPP) Stop() {
 	v.Kill()
 	v.clean()
 	if v.ownDir {
-		_ = os.RemoveAll(v.dir) // a leftover in /tmp is no reason to fail
+		_ = os.RemoveAll(v.dir) // a leftover in /tmp is not a reason to fail
 	}
 }
 
-// clean removes what a killed VPP leaves.
+// clean removes the sockets and the shared memory that a killed VPP leaves behind.
 func (v *VPP) clean() {
 	leftovers := []string{v.Socket(), v.StatsSocket(), v.CLISocket(), v.path("cli.pid")}
 	shm, _ := filepath.Glob("/dev/shm/" + v.prefix + "*") // the pattern is valid

@@ -100,7 +100,7 @@ func TestBrokenConfig(t *testing.T) {
 	}
 }
 
-// What a killed test leaves behind goes away when the next instance starts.
+// The next instance that starts removes the leftovers of a killed test.
 func TestReap(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "vpp-")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestReap(t *testing.T) {
 	if err := orphan.Wait(); err == nil {
 		t.Error("the orphan ended by itself")
 	}
-	_ = syscall.Kill(-orphan.Process.Pid, syscall.SIGKILL) // its sleep
+	_ = syscall.Kill(-orphan.Process.Pid, syscall.SIGKILL) // the shell's child, sleep
 }
 
 func TestVhostshim(t *testing.T) {
@@ -145,7 +145,8 @@ func TestVhostshim(t *testing.T) {
 	}
 }
 
-// A plugin whose sources do not compile fails tests; only what a machine lacks lets them be skipped.
+// Sources of the plugin that do not compile fail the tests. Tests are skipped only if the machine lacks the compiler or
+// VPP's headers.
 func TestBrokenPlugin(t *testing.T) {
 	source := t.TempDir()
 	makefile, err := os.ReadFile("../plugin/Makefile")

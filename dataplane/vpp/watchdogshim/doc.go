@@ -1,3 +1,4 @@
-// Package watchdogshim is the source of a library which, preloaded into VPP 25.10 with worker threads, keeps it from aborting when
-// a worker does not get a processor for a second. README.md says why; the vswitch's image and vpptest use it.
+// Package watchdogshim is the source of a library that is preloaded into VPP 25.10 with worker threads. It prevents VPP from
+// aborting if a worker does not get a processor for a second. README.md has the reasons; the vswitch's image and vpptest use the
+// library.
 package watchdogshim

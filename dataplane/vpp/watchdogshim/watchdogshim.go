@@ -2,7 +2,7 @@ package watchdogshim
 
 import _ "embed" // for the source
 
-// Source is the C source.
+// Source is the C source of the library.
 //
 //go:embed src/watchdogshim.c
 var Source string

@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// VPP 25.10 aborts when a worker does not come to the barrier within a second, as where a busy machine or a hypervisor gives it no
-// processor. With watchdogshim it waits.
+// VPP 25.10 aborts when a worker does not reach the barrier within a second, for example because a busy machine or a hypervisor
+// gives it no processor. With watchdogshim it waits.
 func TestWorkerWithoutProcessor(t *testing.T) {
 	for _, stock := range []bool{false, true} {
 		t.Run(map[bool]string{true: "stock", false: "watchdogshim"}[stock], func(t *testing.T) {
@@ -63,11 +63,11 @@ func freezeThread(t *testing.T, pid int, name string) (thaw func()) {
 	return nil
 }
 
-// stopThread: what ptrace has attached to, only the same thread of the tracer may release.
+// stopThread stops a thread with ptrace. Only the thread of the tracer that has attached may release it.
 func stopThread(t *testing.T, tid int) (thaw func()) {
 	stopped, release, released := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // for good: the tracer's thread ends with this function, and gives back what is left of the other
+		runtime.LockOSThread() // never unlocked: the tracer's thread ends with this function, and the kernel then releases what is still traced
 		err := syscall.PtraceAttach(tid)
 		if err == nil {
 			_, err = syscall.Wait4(tid, nil, syscall.WALL, nil)

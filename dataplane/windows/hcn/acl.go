@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// aclSettingsOf is a rule of version 1 as version 2 has it, which has no IDs.
+// aclSettingsOf converts a rule of version 1 to version 2, which has no IDs.
 func aclSettingsOf(a hns.ACL) ACLSettings {
 	s := ACLSettings{Action: string(a.Action), Direction: string(a.Direction), LocalAddresses: hns.JoinAddresses(a.LocalAddresses),
 		RemoteAddresses: hns.JoinAddresses(a.RemoteAddresses), LocalPorts: hns.JoinPorts(a.LocalPorts),
@@ -18,7 +18,7 @@ func aclSettingsOf(a hns.ACL) ACLSettings {
 	return s
 }
 
-// ACLPolicies are rules of version 1 as policies of an endpoint.
+// ACLPolicies converts rules of version 1 to policies of an endpoint.
 func ACLPolicies(acls []hns.ACL) ([]Policy, error) {
 	list := make([]Policy, len(acls))
 	var errs []error

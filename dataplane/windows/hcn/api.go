@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Errors that a caller distinguishes.
+// Errors that callers distinguish.
 var (
 	ErrNotFound    = errors.New("HNS does not have the object")
 	ErrExists      = errors.New("HNS has such an object already")
@@ -16,16 +16,16 @@ var (
 	ErrNotWindows = errors.New("this system has no Host Compute Network: it is a part of Windows")
 )
 
-// Features are what a version of Windows can do; see hcsshim's versions of each.
+// Features lists the features of a version of Windows; see hcsshim's versions of each.
 type Features struct {
 	RemoteSubnet, HostRoute, DSR, Slash32EndpointPrefixes, SessionAffinity, IPv6DualStack bool
 	SetPolicy, VxlanPort, TierAcl, NetworkACL, NestedIpSet, ModifyLoadbalancer            bool
 }
 
-// SchemaVersion is 2.0 for all that this package sends; see V2.
+// SchemaVersion is a version of the schema. This package sends 2.0 only; see V2.
 type SchemaVersion struct{ Major, Minor int }
 
-// V2 is the schema's version.
+// V2 is version 2.0 of the schema.
 var V2 = SchemaVersion{Major: 2, Minor: 0}
 
 // Policy is a policy of a network or an endpoint.
@@ -54,7 +54,7 @@ const (
 	TypeVSID PolicyType = "VSID" // VSIDSettings
 )
 
-// NewPolicy is a policy with settings, which may be nil.
+// NewPolicy returns a policy with settings, which may be nil.
 func NewPolicy(kind PolicyType, settings any) (Policy, error) {
 	if settings == nil {
 		return Policy{Type: kind, Settings: json.RawMessage("{}")}, nil
@@ -66,7 +66,7 @@ func NewPolicy(kind PolicyType, settings any) (Policy, error) {
 	return Policy{Type: kind, Settings: raw}, nil
 }
 
-// SettingsOf reads the settings of the policies of a type.
+// SettingsOf decodes the settings of the policies of a type.
 func SettingsOf[T any](policies []Policy, kind PolicyType) ([]T, error) {
 	var list []T
 	for _, p := range policies {
@@ -82,7 +82,7 @@ func SettingsOf[T any](policies []Policy, kind PolicyType) ([]T, error) {
 	return list, nil
 }
 
-// ACLSettings is a rule of an endpoint's access control list; hns.ACL is the same in types.
+// ACLSettings is a rule of an endpoint's access control list; hns.ACL is its typed form.
 type ACLSettings struct {
 	Protocols       string `json:",omitempty"` // one number; empty: any
 	Action          string // "Allow", "Block"
@@ -95,7 +95,8 @@ type ACLSettings struct {
 	Priority        uint16 `json:",omitempty"`
 }
 
-// OutboundNATSettings gives what leaves the endpoint the node's address, but for the destinations in Exceptions.
+// OutboundNATSettings translates the source of packets that leave the endpoint to the node's address, except for the destinations in
+// Exceptions.
 type OutboundNATSettings struct {
 	VirtualIP    string   `json:",omitempty"`
 	Exceptions   []string `json:",omitempty"` // prefixes
@@ -103,14 +104,14 @@ type OutboundNATSettings struct {
 	Flags        uint32   `json:",omitempty"`
 }
 
-// SDNRouteSettings sends a destination through the node (NeedEncap: and its overlay).
+// SDNRouteSettings routes a destination through the node (with NeedEncap, through its overlay).
 type SDNRouteSettings struct {
 	DestinationPrefix string `json:",omitempty"`
 	NextHop           string `json:",omitempty"`
 	NeedEncap         bool   `json:",omitempty"`
 }
 
-// PortMappingSettings is a port of the node that leads to the endpoint.
+// PortMappingSettings maps a port of the node to the endpoint.
 type PortMappingSettings struct {
 	Protocol     uint32 `json:",omitempty"` // 6, 17
 	InternalPort uint16 `json:",omitempty"`
@@ -119,7 +120,7 @@ type PortMappingSettings struct {
 	Flags        uint32 `json:",omitempty"`
 }
 
-// ProviderAddressSettings is the node's address, which carries the overlay.
+// ProviderAddressSettings is the node's address that carries the overlay.
 type ProviderAddressSettings struct {
 	ProviderAddress string `json:",omitempty"`
 }
@@ -127,10 +128,10 @@ type ProviderAddressSettings struct {
 // RemoteSubnetSettings is another node's subnet on an overlay.
 type RemoteSubnetSettings struct {
 	DestinationPrefix string
-	// IsolationID is the VNI: 4096 or more, and at most 65535 by the width that Windows' API has.
+	// IsolationID is the VNI: at least 4096, and at most 65535, because the field in Windows' API has 16 bits.
 	IsolationID     uint16 `json:"IsolationId"`
 	ProviderAddress string // the other node's address
-	// DistributedRouterMacAddress is that of the other node's VXLAN device: "66-00-00-00-00-01".
+	// DistributedRouterMacAddress is the MAC address of the other node's VXLAN device: "66-00-00-00-00-01".
 	DistributedRouterMacAddress string
 }
 
@@ -162,38 +163,38 @@ const (
 	NAT      NetworkType = "NAT"
 )
 
-// Route is one of an endpoint or a subnet.
+// Route is a route of an endpoint or a subnet.
 type Route struct {
 	NextHop           string `json:",omitempty"`
 	DestinationPrefix string `json:",omitempty"`
 	Metric            uint16 `json:",omitempty"`
 }
 
-// Subnet is one of a network. It needs a default route, whose next hop is the network's gateway.
+// Subnet is a subnet of a network. It needs a default route, whose next hop is the network's gateway.
 type Subnet struct {
 	IPAddressPrefix string   `json:"IpAddressPrefix,omitempty"`
 	Policies        []Policy `json:",omitempty"` // TypeVSID
 	Routes          []Route  `json:",omitempty"`
 }
 
-// IPAM is where a network's addresses come from.
+// IPAM configures the source of a network's addresses.
 type IPAM struct {
 	Type    string   `json:",omitempty"` // "Static"
 	Subnets []Subnet `json:",omitempty"`
 }
 
-// MACRange is first to last: "0A-00-00-00-00-00".
+// MACRange is a range of MAC addresses, both ends inclusive: "0A-00-00-00-00-00".
 type MACRange struct {
 	StartMacAddress string `json:",omitempty"`
 	EndMacAddress   string `json:",omitempty"`
 }
 
-// MACPool is where a network's MAC addresses come from.
+// MACPool holds the ranges of a network's MAC addresses.
 type MACPool struct {
 	Ranges []MACRange `json:",omitempty"`
 }
 
-// DNS is what an endpoint resolves with.
+// DNS is the resolver configuration of an endpoint.
 type DNS struct {
 	Domain     string   `json:",omitempty"`
 	Search     []string `json:",omitempty"`
@@ -223,7 +224,7 @@ type IPConfig struct {
 // FlagRemote marks an endpoint of another node.
 const FlagRemote = 1
 
-// Endpoint is a network adapter of a container, or a remote one that load balancers refer to.
+// Endpoint is a network adapter of a container, or a remote endpoint that load balancers refer to.
 type Endpoint struct {
 	ID                   string        `json:"ID,omitempty"`
 	Name                 string        `json:",omitempty"`
@@ -245,10 +246,10 @@ const (
 	NamespaceGuest       = "Guest"
 )
 
-// Namespace is what containers of a pod share.
+// Namespace is a network namespace, which the containers of a pod share.
 type Namespace struct {
 	ID string `json:"ID,omitempty"`
-	// NamespaceID is the compartment.
+	// NamespaceID is the ID of the compartment.
 	NamespaceID   uint32              `json:"NamespaceId,omitempty"`
 	Type          string              `json:",omitempty"`
 	Resources     []NamespaceResource `json:",omitempty"`
@@ -270,12 +271,12 @@ const (
 // Flags of a load balancer's port.
 const (
 	LBPortILB            = 1
-	LBPortLocalRoutedVIP = 2 // the node itself reaches the address
+	LBPortLocalRoutedVIP = 2 // the node itself can reach the address
 	LBPortUseMux         = 4
 	LBPortPreserveDIP    = 8
 )
 
-// How a load balancer distributes connections.
+// The ways in which a load balancer distributes connections.
 const (
 	LBDistributeConnections      = 0
 	LBDistributeSourceIPProtocol = 1
@@ -291,14 +292,14 @@ type LBPortMapping struct {
 	Flags            uint32 `json:",omitempty"`
 }
 
-// LoadBalancer shares the connections to its addresses out to endpoints.
+// LoadBalancer distributes the connections to its addresses among endpoints.
 type LoadBalancer struct {
 	ID string `json:"ID,omitempty"`
-	// HostComputeEndpoints are IDs. At least one.
+	// HostComputeEndpoints holds the IDs of the endpoints, at least one.
 	HostComputeEndpoints []string `json:",omitempty"`
-	// SourceVIP is the address that connections have which need one of the node; on overlays.
+	// SourceVIP is the source address of connections that need an address of the node; on overlays.
 	SourceVIP string `json:",omitempty"`
-	// FrontendVIPs are its addresses; none: the node's (a node port).
+	// FrontendVIPs holds its addresses; none: those of the node (a node port).
 	FrontendVIPs  []string        `json:",omitempty"`
 	PortMappings  []LBPortMapping `json:",omitempty"`
 	SchemaVersion SchemaVersion   `json:",omitempty"`

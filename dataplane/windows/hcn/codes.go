@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// The codes that Microsoft documents for the Host Compute Network ("HCN Error Code") lie between these.
+// The range of codes that Microsoft documents for the Host Compute Network ("HCN Error Code").
 const firstCode, lastCode = 0x803b0001, 0x803b0037
 
-// meaning is the error that callers look for, of a documented code. nil: callers cannot do more than try again.
+// meaning returns the error of this package for a documented code; nil: callers can only retry.
 func meaning(code uint32) error {
 	switch code {
 	case 0x803b0001, 0x803b0002, 0x803b0007, 0x803b0008, // network, endpoint, port, policy
@@ -27,7 +27,7 @@ func meaning(code uint32) error {
 	return nil
 }
 
-// meaningOfText is meaning, of an error's text: some of the service's answers have the code in there only.
+// meaningOfText returns meaning for the code in an error's text: some answers of the service have the code only there.
 func meaningOfText(text string) error {
 	for _, word := range regexp.MustCompile(`(?i)0x803b[0-9a-f]{4}\b`).FindAllString(text, -1) {
 		code, err := strconv.ParseUint(word[2:], 16, 32)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMeaning: what the codes of Microsoft's table mean to callers. A code that HNS may stop to answer with is not a refusal for good.
+// TestMeaning: the codes of Microsoft's table have the right meaning for callers. A code that may be temporary is not a permanent error.
 func TestMeaning(t *testing.T) {
 	for code, want := range map[uint32]error{
 		0x803b0001: ErrNotFound, 0x803b0002: ErrNotFound, 0x803b0008: ErrNotFound, 0x803b0034: ErrNotFound,
@@ -29,7 +29,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// TestCodesAreInRange: codes out of the range that errors are compared with have no meaning.
+// TestCodesAreInRange: codes outside of the range that errors are compared with have no meaning.
 func TestCodesAreInRange(t *testing.T) {
 	for code := uint32(0x803b0000); code < 0x803b0100; code++ {
 		if inside := code >= firstCode && code <= lastCode; !inside && meaning(code) != nil {

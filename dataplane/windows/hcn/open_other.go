@@ -5,25 +5,25 @@ package hcn
 // Open returns ErrNotWindows.
 func Open() (*Service, error) { return nil, ErrNotWindows }
 
-// Service is a dummy, so that what uses the service compiles everywhere: all calls return ErrNotWindows.
+// Service is a dummy, so that users of the service compile everywhere: all calls return ErrNotWindows.
 type Service struct{}
 
-// Features reports what this Windows can do.
+// Features returns the features of this Windows.
 func (*Service) Features() (Features, error) { return Features{}, ErrNotWindows }
 
 // ListNetworks returns all networks of the machine.
 func (*Service) ListNetworks() ([]Network, error) { return nil, ErrNotWindows }
 
-// CreateNetwork returns the network as it is, with the ID that it was given.
+// CreateNetwork returns the network as created, with its ID.
 func (*Service) CreateNetwork(Network) (Network, error) { return Network{}, ErrNotWindows }
 
-// DeleteNetwork removes a network and what is in it.
+// DeleteNetwork removes a network and its content.
 func (*Service) DeleteNetwork(string) error { return ErrNotWindows }
 
-// AddNetworkPolicies adds to what a network has.
+// AddNetworkPolicies adds policies to a network.
 func (*Service) AddNetworkPolicies(string, ...Policy) error { return ErrNotWindows }
 
-// RemoveNetworkPolicies removes policies, each of which is named by all of its settings.
+// RemoveNetworkPolicies removes policies, which are identified by all of their settings.
 func (*Service) RemoveNetworkPolicies(string, ...Policy) error { return ErrNotWindows }
 
 // ListEndpoints returns all endpoints of the machine.
@@ -35,10 +35,10 @@ func (*Service) CreateEndpoint(Endpoint) (Endpoint, error) { return Endpoint{}, 
 // DeleteEndpoint removes an endpoint.
 func (*Service) DeleteEndpoint(string) error { return ErrNotWindows }
 
-// RemoveEndpointPolicies removes those that have the same settings.
+// RemoveEndpointPolicies removes the policies that have the same settings.
 func (*Service) RemoveEndpointPolicies(string, ...Policy) error { return ErrNotWindows }
 
-// UpdateEndpointPolicies replaces all that are of the given ones' types.
+// UpdateEndpointPolicies replaces all policies of the given types.
 func (*Service) UpdateEndpointPolicies(string, ...Policy) error { return ErrNotWindows }
 
 // ListNamespaces returns all namespaces of the machine.
@@ -47,10 +47,10 @@ func (*Service) ListNamespaces() ([]Namespace, error) { return nil, ErrNotWindow
 // CreateNamespace makes a namespace.
 func (*Service) CreateNamespace(Namespace) (Namespace, error) { return Namespace{}, ErrNotWindows }
 
-// AttachEndpoint puts an endpoint into a namespace: the containers of the namespace have it as a network adapter.
+// AttachEndpoint adds an endpoint to a namespace: the containers of the namespace have it as a network adapter.
 func (*Service) AttachEndpoint(string, string) error { return ErrNotWindows }
 
-// DetachEndpoint takes an endpoint out of a namespace.
+// DetachEndpoint removes an endpoint from a namespace.
 func (*Service) DetachEndpoint(string, string) error { return ErrNotWindows }
 
 // ListLoadBalancers returns all load balancers of the machine.
@@ -61,7 +61,7 @@ func (*Service) CreateLoadBalancer(LoadBalancer) (LoadBalancer, error) {
 	return LoadBalancer{}, ErrNotWindows
 }
 
-// UpdateLoadBalancer changes a load balancer in place, where Features.ModifyLoadbalancer says that Windows can.
+// UpdateLoadBalancer changes a load balancer in place, if Windows has Features.ModifyLoadbalancer.
 func (*Service) UpdateLoadBalancer(string, LoadBalancer) (LoadBalancer, error) {
 	return LoadBalancer{}, ErrNotWindows
 }

@@ -16,10 +16,10 @@ func Open() (*Service, error) {
 	return &Service{}, nil
 }
 
-// Service is HCN by hcsshim, which has no state.
+// Service is HCN by hcsshim; it has no state.
 type Service struct{}
 
-// convert makes one package's type the other's: both have the service's JSON.
+// convert converts between the types of both packages, which have the same JSON.
 func convert[T any](in any) (T, error) {
 	var out T
 	raw, err := json.Marshal(in)
@@ -32,7 +32,7 @@ func convert[T any](in any) (T, error) {
 	return out, nil
 }
 
-// convertAll is convert, after a call that may have failed.
+// convertAll converts the result of a call that may have failed.
 func convertAll[T any](what string, in any, err error) (T, error) {
 	if err != nil {
 		var none T
@@ -41,7 +41,7 @@ func convertAll[T any](what string, in any, err error) (T, error) {
 	return convert[T](in)
 }
 
-// told adds the error that callers look for.
+// told adds the error of this package that callers compare with.
 func told(err error) error {
 	switch {
 	case err == nil:
@@ -64,7 +64,7 @@ func told(err error) error {
 	return err
 }
 
-// Features reports what this Windows can do.
+// Features returns the features of this Windows.
 func (*Service) Features() (Features, error) {
 	f, err := hcn.GetCachedSupportedFeatures()
 	if err != nil {
@@ -82,7 +82,7 @@ func (*Service) ListNetworks() ([]Network, error) {
 	return convertAll[[]Network]("list networks", list, err)
 }
 
-// CreateNetwork returns the network as it is, with the ID that it was given.
+// CreateNetwork returns the network as created, with its ID.
 func (*Service) CreateNetwork(n Network) (Network, error) {
 	in, err := convert[hcn.HostComputeNetwork](n)
 	if err != nil {
@@ -92,12 +92,12 @@ func (*Service) CreateNetwork(n Network) (Network, error) {
 	return convertAll[Network]("create network "+n.Name, made, err)
 }
 
-// DeleteNetwork removes a network and what is in it.
+// DeleteNetwork removes a network and its content.
 func (*Service) DeleteNetwork(id string) error {
 	return wrap("delete network "+id, (&hcn.HostComputeNetwork{Id: id}).Delete())
 }
 
-// AddNetworkPolicies adds to what a network has.
+// AddNetworkPolicies adds policies to a network.
 func (*Service) AddNetworkPolicies(networkID string, policies ...Policy) error {
 	request, err := convert[hcn.PolicyNetworkRequest](policyRequest{policies})
 	if err != nil {
@@ -106,7 +106,7 @@ func (*Service) AddNetworkPolicies(networkID string, policies ...Policy) error {
 	return wrap("add policies to network "+networkID, (&hcn.HostComputeNetwork{Id: networkID}).AddPolicy(request))
 }
 
-// RemoveNetworkPolicies removes policies, each of which is named by all of its settings.
+// RemoveNetworkPolicies removes policies, which are identified by all of their settings.
 func (*Service) RemoveNetworkPolicies(networkID string, policies ...Policy) error {
 	request, err := convert[hcn.PolicyNetworkRequest](policyRequest{policies})
 	if err != nil {
@@ -145,12 +145,12 @@ func (*Service) DeleteEndpoint(id string) error {
 	return wrap("delete endpoint "+id, (&hcn.HostComputeEndpoint{Id: id}).Delete())
 }
 
-// RemoveEndpointPolicies removes those that have the same settings.
+// RemoveEndpointPolicies removes the policies that have the same settings.
 func (*Service) RemoveEndpointPolicies(id string, policies ...Policy) error {
 	return applyPolicies(id, hcn.RequestTypeRemove, policies)
 }
 
-// UpdateEndpointPolicies replaces all that are of the given ones' types.
+// UpdateEndpointPolicies replaces all policies of the given types.
 func (*Service) UpdateEndpointPolicies(id string, policies ...Policy) error {
 	return applyPolicies(id, hcn.RequestTypeUpdate, policies)
 }
@@ -179,13 +179,13 @@ func (*Service) CreateNamespace(ns Namespace) (Namespace, error) {
 	return convertAll[Namespace]("create namespace", made, err)
 }
 
-// AttachEndpoint puts an endpoint into a namespace: the containers of the namespace have it as a network adapter.
+// AttachEndpoint adds an endpoint to a namespace: the containers of the namespace have it as a network adapter.
 func (*Service) AttachEndpoint(namespaceID, endpointID string) error {
 	return wrap(fmt.Sprintf("attach endpoint %s to namespace %s", endpointID, namespaceID),
 		hcn.AddNamespaceEndpoint(namespaceID, endpointID))
 }
 
-// DetachEndpoint takes an endpoint out of a namespace.
+// DetachEndpoint removes an endpoint from a namespace.
 func (*Service) DetachEndpoint(namespaceID, endpointID string) error {
 	return wrap(fmt.Sprintf("detach endpoint %s from namespace %s", endpointID, namespaceID),
 		hcn.RemoveNamespaceEndpoint(namespaceID, endpointID))
@@ -207,7 +207,7 @@ func (*Service) CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error) {
 	return convertAll[LoadBalancer]("create load balancer", made, err)
 }
 
-// UpdateLoadBalancer changes a load balancer in place, where Features.ModifyLoadbalancer says that Windows can.
+// UpdateLoadBalancer changes a load balancer in place, if Windows has Features.ModifyLoadbalancer.
 func (*Service) UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, error) {
 	in, err := convert[hcn.HostComputeLoadBalancer](lb)
 	if err != nil {

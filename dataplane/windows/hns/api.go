@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// API is version 1 of HNS. A call may take seconds, and hcsshim has no way to end one: a caller that must go on puts a limit
-// around it. All methods may be called from any goroutine.
+// API is version 1 of HNS. A call may take seconds, and hcsshim has no way to cancel one: a caller that must continue needs its own timeout.
+// All methods may be called from any goroutine.
 type API interface {
-	// SupportedFeatures reports what this Windows can do; nothing at all if it cannot be asked.
+	// SupportedFeatures returns the features of this Windows; none if they cannot be queried.
 	SupportedFeatures() Features
 	// ListEndpoints returns all endpoints of the machine, also those of other programs.
 	ListEndpoints() ([]Endpoint, error)
-	// ApplyACLs replaces the access control list of an endpoint; its other policies stay. An endpoint that is gone gives
-	// ErrNotFound.
+	// ApplyACLs replaces the access control list of an endpoint; its other policies stay. It returns ErrNotFound if the endpoint does not exist any
+	// more.
 	ApplyACLs(endpointID string, acls []ACL) error
 }
 
-// ErrNotFound says that the object of a call is not there (any more).
+// ErrNotFound means that the object of a call does not exist (any more).
 var ErrNotFound = errors.New("HNS does not have the object")
 
 // ErrNotWindows is what Open returns on other systems.
 var ErrNotWindows = errors.New("this system has no Host Network Service: it is a part of Windows")
 
-// Features are those of an access control list that Windows Server 2016 lacks. All are there from version 1803 on.
+// Features lists the features of access control lists that Windows Server 2016 lacks. Version 1803 and later have all of them.
 type Features struct {
 	// AddressLists: a rule may have more than one address on each side.
 	AddressLists bool
@@ -39,17 +39,17 @@ type Features struct {
 
 // Limits of one rule and of one endpoint.
 const (
-	// MaxAddresses is how many prefixes one side of a rule takes (Felix's figure).
+	// MaxAddresses is the largest number of prefixes on one side of a rule (Felix's figure).
 	MaxAddresses = 4000
-	// MaxPorts is how many ports or ranges one side of a rule takes. HNS documents no figure; this one is careful.
+	// MaxPorts is the largest number of ports or ranges on one side of a rule. HNS documents no limit; this one is conservative.
 	MaxPorts = 100
-	// MaxRules is how many rules an endpoint takes. HNS documents no figure.
+	// MaxRules is the largest number of rules of an endpoint. HNS documents no limit.
 	MaxRules = 4096
 	// MaxPriority is the last priority that a rule may have.
 	MaxPriority = 65000
 )
 
-// State is where an endpoint is in its life.
+// State is the state of an endpoint's life cycle.
 type State uint16
 
 // An endpoint is created, attached to a container (AttachedSharing: to several), detached, and destroyed.
@@ -71,7 +71,7 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint16(s))
 }
 
-// Endpoint is an endpoint as version 1 lists it.
+// Endpoint is an endpoint in the form of version 1.
 type Endpoint struct {
 	ID   string // GUID
 	Name string
@@ -79,32 +79,32 @@ type Endpoint struct {
 	Network, NetworkName string
 	// MAC is in Windows' form: "0A-00-00-00-00-01".
 	MAC string
-	// IPv4 and IPv6 are its addresses; invalid: none.
+	// IPv4 and IPv6 are its addresses; invalid: it has none.
 	IPv4, IPv6 netip.Addr
-	// Remote is an endpoint of another node.
+	// Remote: the endpoint is on another node.
 	Remote bool
 	State  State
-	// Containers are the IDs of those that share it.
+	// Containers lists the IDs of the containers that share the endpoint.
 	Containers []string
-	// Namespace is the ID of the namespace that it is in: a CNI plugin puts it there before any container of the pod runs.
+	// Namespace is the ID of the endpoint's namespace: a CNI plugin sets it before any container of the pod runs.
 	Namespace string
-	// ACLs is its access control list, as HNS holds it.
+	// ACLs is its access control list in HNS.
 	ACLs []ACL
-	// Unreadable is how many rules of its list Decode does not understand. They are not in ACLs.
+	// Unreadable is the number of rules in its list that Decode cannot decode. They are not in ACLs.
 	Unreadable int
 }
 
-// InUse reports whether a container has the endpoint, or will have it once it runs.
+// InUse reports whether a container uses the endpoint, or will use it once it runs.
 func (e Endpoint) InUse() bool {
 	return e.State == Attached || e.State == AttachedSharing || len(e.Containers) > 0 || e.Namespace != ""
 }
 
-// Addresses are the endpoint's.
+// Addresses returns the addresses of the endpoint.
 func (e Endpoint) Addresses() []netip.Addr {
 	return slices.DeleteFunc([]netip.Addr{e.IPv4, e.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
 }
 
-// Action is what a rule does.
+// Action is the action of a rule.
 type Action string
 
 // Actions of a rule.
@@ -113,7 +113,7 @@ const (
 	Block Action = "Block"
 )
 
-// Direction is the way of the packets, as the endpoint sees it.
+// Direction is the direction of packets from the endpoint's point of view.
 type Direction string
 
 // Directions of a rule.
@@ -122,7 +122,7 @@ const (
 	Out Direction = "Out"
 )
 
-// RuleType is where a rule works: in the virtual switch (VFP) or in the host's firewall (WFP).
+// RuleType is where a rule is applied: in the virtual switch (VFP) or in the host's firewall (WFP).
 type RuleType string
 
 // Types of a rule.
@@ -131,12 +131,12 @@ const (
 	Host   RuleType = "Host"
 )
 
-// AnyProtocol is the number that stands for all protocols.
+// AnyProtocol is the number that means all protocols.
 const AnyProtocol = 256
 
-// ACL is one rule. Local is the endpoint's side, whatever the direction. A list that is empty matches everything: so a rule
-// whose set of addresses is empty must not be sent at all. Of the rules that match a packet's first packet, the one with the lowest
-// Priority decides; answers follow. Once an endpoint has any rule, what no rule matches is blocked.
+// ACL is one rule. Local is the endpoint's side, whatever the direction. An empty list matches everything, so a rule whose set of addresses is
+// empty must not be sent at all. Of the rules that match the first packet of a connection, the one with the lowest Priority decides; answers
+// follow. If an endpoint has any rule, packets that no rule matches are blocked.
 type ACL struct {
 	ID        string
 	Protocol  uint16 // IANA's number, or AnyProtocol
@@ -149,7 +149,7 @@ type ACL struct {
 	Priority                        uint16
 }
 
-// Equal compares all except the IDs, which Windows may not keep.
+// Equal compares all fields except the ID, which Windows may not keep.
 func (a ACL) Equal(b ACL) bool {
 	return a.Protocol == b.Protocol && a.Action == b.Action && a.Direction == b.Direction && a.RuleType == b.RuleType &&
 		a.Priority == b.Priority && slices.Equal(a.LocalAddresses, b.LocalAddresses) &&
@@ -157,5 +157,5 @@ func (a ACL) Equal(b ACL) bool {
 		slices.Equal(a.RemotePorts, b.RemotePorts)
 }
 
-// PortRange is first to last, both inclusive.
+// PortRange is a range of ports, both ends inclusive.
 type PortRange struct{ First, Last uint16 }

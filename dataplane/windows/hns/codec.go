@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// wire is a rule as HNS has it. The names are HNS's.
+// wire is a rule in the JSON of HNS, with the names of HNS.
 type wire struct {
 	Type            string
 	ID              string `json:"Id,omitempty"`
@@ -28,7 +28,7 @@ type wire struct {
 
 const aclType = "ACL"
 
-// Encode is the policy that HNS gets for a rule.
+// Encode returns the policy that HNS gets for a rule.
 func Encode(a ACL) (json.RawMessage, error) {
 	raw, err := json.Marshal(wire{Type: aclType, ID: a.ID, Protocol: a.Protocol, Action: a.Action, Direction: a.Direction,
 		LocalAddresses: JoinAddresses(a.LocalAddresses), RemoteAddresses: JoinAddresses(a.RemoteAddresses),
@@ -39,7 +39,7 @@ func Encode(a ACL) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Decode reads a policy of an endpoint. It is false for a policy that is no rule.
+// Decode decodes a policy of an endpoint. It returns false for a policy that is not a rule.
 func Decode(raw json.RawMessage) (acl ACL, is bool, err error) {
 	var kind struct{ Type string }
 	if err := json.Unmarshal(raw, &kind); err != nil {
@@ -82,7 +82,7 @@ func (w wire) acl() (ACL, error) {
 	return a, nil
 }
 
-// parseProtocol reads one protocol's number; "" is any.
+// parseProtocol parses the number of one protocol; "" is any.
 func parseProtocol(text string) (uint16, error) {
 	if text == "" {
 		return AnyProtocol, nil
@@ -94,7 +94,7 @@ func parseProtocol(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// JoinAddresses is a list as HNS takes it: prefixes with commas between them.
+// JoinAddresses formats a list for HNS: prefixes, separated by commas.
 func JoinAddresses(list []netip.Prefix) string {
 	texts := make([]string, len(list))
 	for i, p := range list {
@@ -103,7 +103,7 @@ func JoinAddresses(list []netip.Prefix) string {
 	return strings.Join(texts, ",")
 }
 
-// parseAddresses reads a list of prefixes, or of addresses, which stand for themselves alone. "" is an empty list.
+// parseAddresses parses a list of prefixes or single addresses. "" is an empty list.
 func parseAddresses(text string) ([]netip.Prefix, error) {
 	if text == "" {
 		return nil, nil
@@ -124,7 +124,7 @@ func parseAddresses(text string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// JoinPorts is a list as HNS takes it: "80,8000-8100".
+// JoinPorts formats a list for HNS: "80,8000-8100".
 func JoinPorts(list []PortRange) string {
 	texts := make([]string, len(list))
 	for i, r := range list {
@@ -136,7 +136,7 @@ func JoinPorts(list []PortRange) string {
 	return strings.Join(texts, ",")
 }
 
-// parsePorts reads a list of ports and ranges. "" is an empty list.
+// parsePorts parses a list of ports and ranges. "" is an empty list.
 func parsePorts(text string) ([]PortRange, error) {
 	if text == "" {
 		return nil, nil

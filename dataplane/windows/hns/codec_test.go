@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// TestEncode is what Windows would get, byte for byte: the names are HNS's, and what is empty must not be there.
+// TestEncode compares the data for Windows byte for byte: the names are HNS's, and empty fields must be missing.
 func TestEncode(t *testing.T) {
 	net := netip.MustParsePrefix
 	for want, acl := range map[string]hns.ACL{
@@ -47,7 +47,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestNotWindows: elsewhere there is no service, and the error reports it.
+// TestNotWindows: other systems have no service, and the error reports it.
 func TestNotWindows(t *testing.T) {
 	if _, err := hns.Open(); err != nil && !errors.Is(err, hns.ErrNotWindows) {
 		t.Error(err)

@@ -14,7 +14,7 @@ import (
 // Open returns the HNS of this machine.
 func Open() (API, error) { return windows{}, nil }
 
-// windows is HNS by hcsshim, which has no state.
+// windows is HNS by hcsshim; it has no state.
 type windows struct{}
 
 func (windows) SupportedFeatures() Features {
@@ -63,7 +63,7 @@ func addrOf(ip net.IP) netip.Addr {
 	return a.Unmap()
 }
 
-// ApplyACLs names the endpoint by its ID only: so the request has no policies except the given ones.
+// ApplyACLs identifies the endpoint by its ID only, so the request has only the given policies.
 func (windows) ApplyACLs(endpointID string, acls []ACL) error {
 	if len(acls) == 0 {
 		return errors.New("an access control list without a rule allows everything: it is not sent")
@@ -87,7 +87,7 @@ func (windows) ApplyACLs(endpointID string, acls []ACL) error {
 	return nil
 }
 
-// told adds ErrNotFound to an error that means it. Version 1 of HNS gives texts and codes only.
+// told adds ErrNotFound to an error that means it. Version 1 of HNS returns only texts and codes.
 func told(err error) error {
 	text := strings.ToLower(err.Error())
 	for _, sign := range []string{"not found", "0x803b0002", "0x490"} { // HCN_E_ENDPOINT_NOT_FOUND, ERROR_NOT_FOUND

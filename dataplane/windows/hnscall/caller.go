@@ -11,28 +11,29 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// ErrNoAnswer says that a call is still running: its outcome is not known.
+// ErrNoAnswer means that a call is still running: its outcome is not known.
 var ErrNoAnswer = errors.New("HNS does not answer")
 
-// Config is what a Caller is made of.
+// Config is the configuration of a Caller.
 type Config struct {
 	Jobs  *lifecycle.Group // where calls run
 	Clock driver.Clock     // nil: real time
-	// Timeout is how long a call is waited for.
+	// Timeout is how long Do waits for a call.
 	Timeout time.Duration
-	// MaxGivenUp is how many calls may be given up in one pass; after that HNS as a whole is taken not to answer.
+	// MaxGivenUp is how many calls may time out in one pass; after that, further calls of the pass fail at once, because HNS as a whole does not
+	// answer.
 	MaxGivenUp int
-	// Ended is informed of a call that was given up and has ended after all, on the call's goroutine. Optional.
+	// Ended is called when a call that had timed out has ended, on the call's goroutine. Optional.
 	Ended func(ctx context.Context)
 }
 
-// Caller makes calls, one at a time for each key: so a late write cannot undo a newer one. Do and Pass are called from one goroutine.
+// Caller makes calls, one at a time for each key, so that a late write cannot undo a newer one. Do and Pass are called from one goroutine.
 type Caller struct {
 	cfg   Config
-	given int // calls that were given up in this pass
+	given int // calls that have timed out in this pass
 
 	mu      sync.Mutex
-	hanging map[string]bool // guarded by mu; keys of calls that were given up and have not ended
+	hanging map[string]bool // guarded by mu; keys of calls that have timed out and have not ended
 }
 
 // New makes a Caller.
@@ -49,7 +50,7 @@ type result[T any] struct {
 	err   error
 }
 
-// Do makes a call for a key. What the call returns after it was given up is dropped.
+// Do makes a call for a key. The result of a call that ends after its timeout is dropped.
 func Do[T any](c *Caller, key string, call func() (T, error)) (T, error) {
 	var none T
 	if c.hangs(key) {
@@ -84,7 +85,7 @@ func Do[T any](c *Caller, key string, call func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
-	case r := <-done: // it ended just now
+	case r := <-done: // it ended at the last moment
 		return r.value, r.err
 	default:
 	}
@@ -93,7 +94,7 @@ func Do[T any](c *Caller, key string, call func() (T, error)) (T, error) {
 	return none, fmt.Errorf("%s: %w within %s", key, ErrNoAnswer, c.cfg.Timeout)
 }
 
-// safely turns a panic into an error: without it, a call would count as one that hangs, for good.
+// safely turns a panic into an error: otherwise the call would count as hanging forever.
 func safely[T any](key string, call func() (T, error)) (value T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -109,12 +110,12 @@ func (c *Caller) hangs(key string) bool {
 	return c.hanging[key]
 }
 
-// Hanging is how many calls have been given up and have not ended.
+// Hanging returns the number of calls that have timed out and have not ended.
 func (c *Caller) Hanging() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.hanging)
 }
 
-// Pass is called before each pass.
+// Pass starts a new pass: it resets the count of timeouts.
 func (c *Caller) Pass() { c.given = 0 }

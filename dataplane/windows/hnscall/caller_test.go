@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// popped is a clock whose timers pop when the test says so, or at once.
+// popped is a clock whose timers fire when the test triggers them, or at once.
 type popped struct{ pop chan time.Time }
 
 func (p popped) Now() time.Time                      { return time.Time{} }
@@ -62,7 +62,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestHangs: a call that hangs is given up, and no other is made for its key before it has ended; other keys go on up to the limit.
+// TestHangs: a call that hangs times out, and there is no other call for its key before it has ended; calls for other keys continue up to the
+// limit.
 func TestHangs(t *testing.T) {
 	r := newRig(t, 2)
 	release := make(chan struct{})

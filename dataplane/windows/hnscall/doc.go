@@ -1,3 +1,3 @@
-// Package hnscall makes calls of Windows' Host Network Service with a limit. Neither HNS nor hcsshim has a way to end a call, and one
-// that hangs must not hold up what waits for it.
+// Package hnscall calls Windows' Host Network Service with a timeout. Neither HNS nor hcsshim can cancel a call, and a call that hangs must
+// not block its caller.
 package hnscall

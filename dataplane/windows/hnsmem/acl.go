@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// checkACLs is what HNS looks at in a list of rules.
+// checkACLs makes the checks of HNS on a list of rules.
 func (h *Host) checkACLs(acls []hns.ACL) error {
 	if len(acls) == 0 {
 		return fmt.Errorf("a list without a rule: %w", hcn.ErrInvalid)
@@ -103,8 +103,8 @@ type Packet struct {
 	LocalPort, RemotePort uint16
 }
 
-// Allowed reports whether an endpoint takes (In) or sends (Out) a packet. An error says that the rules do not determine it: two of equal
-// priority say different things.
+// Allowed reports whether an endpoint may receive (In) or send (Out) a packet. An error means that the rules do not determine it: two rules of
+// equal priority have different actions.
 func (h *Host) Allowed(endpointID string, dir hns.Direction, p Packet) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,8 +115,8 @@ func (h *Host) Allowed(endpointID string, dir hns.Direction, p Packet) (bool, er
 	return Walk(e.acls, dir, p)
 }
 
-// Walk is Allowed for a list of rules. Rules of type Host are the host firewall's; the virtual switch, which is walked here, does not
-// see them.
+// Walk does the same as Allowed for a list of rules. It skips rules of type Host: they belong to the host firewall, and the virtual switch,
+// which Walk simulates, does not apply them.
 func Walk(acls []hns.ACL, dir hns.Direction, p Packet) (bool, error) {
 	best, found := hns.ACL{}, false
 	any := false

@@ -75,7 +75,7 @@ func (h V2) DeleteLoadBalancer(id string) error {
 	return nil
 }
 
-// checkBalancer looks at what a load balancer is to be; id is its own if it is there already.
+// checkBalancer checks a load balancer before it is created or changed; id is its ID if it already exists.
 func (h *Host) checkBalancer(id string, lb hcn.LoadBalancer) error {
 	if len(lb.HostComputeEndpoints) == 0 {
 		return invalid("no endpoint")
@@ -135,7 +135,7 @@ func (h *Host) checkMappings(id string, lb hcn.LoadBalancer) error {
 	return nil
 }
 
-// clash says whether a port of one load balancer is another's, on the same addresses.
+// clash reports whether a port of one load balancer belongs to another one on the same addresses.
 func (h *Host) clash(m hcn.LBPortMapping, lb hcn.LoadBalancer, other *hcn.LoadBalancer) bool {
 	same := len(lb.FrontendVIPs) == 0 && len(other.FrontendVIPs) == 0 && lb.Flags&hcn.LBFlagIPv6 == other.Flags&hcn.LBFlagIPv6
 	for _, vip := range lb.FrontendVIPs {

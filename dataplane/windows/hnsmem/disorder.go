@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// Disorder makes lists come in another order each time, addresses and nets in another spelling, and references to objects in lower case. Windows
-// promises none of these. nil: no disorder.
+// Disorder makes lists appear in another order each time, addresses and nets in another spelling, and references to objects in lower case.
+// Windows does not guarantee any of these. nil: no disorder.
 func (h *Host) Disorder(order *rand.Rand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,7 +27,7 @@ func shuffled[T any](h *Host, list []T) []T {
 	return list
 }
 
-// respell is an address or a net in words that mean the same.
+// respell returns an equivalent spelling of an address or a net.
 func (h *Host) respell(text string) string {
 	if h.order == nil || h.order.IntN(2) == 0 {
 		return text
@@ -48,7 +48,7 @@ func (h *Host) respellAll(texts []string) {
 	shuffled(h, texts)
 }
 
-// reference is another object's ID.
+// reference returns the ID of another object, possibly in lower case.
 func (h *Host) reference(id string) string {
 	if h.order == nil || h.order.IntN(2) == 0 {
 		return id

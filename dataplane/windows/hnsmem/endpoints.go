@@ -24,7 +24,7 @@ func (h V2) ListEndpoints() ([]hcn.Endpoint, error) {
 	return shuffled(h.Host, list), nil
 }
 
-// shown is an endpoint as version 2 has it.
+// shown returns an endpoint in the form of version 2.
 func (h *Host) shown(e *endpoint) hcn.Endpoint {
 	out := clone(e.Endpoint)
 	rules, err := hcn.ACLPolicies(e.acls)
@@ -137,7 +137,7 @@ func (h *Host) createEndpoint(e hcn.Endpoint) (hcn.Endpoint, error) {
 	return h.shown(made), nil
 }
 
-// checkRemote: an overlay sends to an endpoint on another node by that node's address, and by a MAC address.
+// checkRemote checks a remote endpoint: an overlay sends to it by the address of its node, and by a MAC address.
 func checkRemote(mac string, policies []hcn.Policy) error {
 	list, err := hcn.SettingsOf[hcn.ProviderAddressSettings](policies, hcn.TypeProviderAddr)
 	if err != nil || len(list) != 1 || mac == "" {
@@ -151,7 +151,7 @@ func checkRemote(mac string, policies []hcn.Policy) error {
 
 func (h *Host) checkAddressesOf(n *hcn.Network, e hcn.Endpoint, remote bool) error {
 	if len(e.IPConfigurations) == 0 {
-		return invalid("no address") // ours always says which one
+		return invalid("no address") // our code always gives an address
 	}
 	for _, c := range e.IPConfigurations {
 		a, err := netip.ParseAddr(c.IPAddress)
@@ -205,7 +205,8 @@ func (h V2) DeleteEndpoint(id string) error {
 	return nil
 }
 
-// removeEndpoint takes an endpoint out of all that refers to it. A load balancer without endpoints goes, too, unless KeepBalancers was called.
+// removeEndpoint removes an endpoint from all objects that refer to it. It also removes a load balancer without endpoints, unless
+// KeepBalancers was called.
 func (h *Host) removeEndpoint(id string) {
 	if e := h.endpoints[id]; e != nil && e.HostComputeNamespace != "" {
 		h.detach(e)

@@ -43,7 +43,7 @@ func rule(change func(*hns.ACL)) hns.ACL {
 	return a
 }
 
-// TestRefusedRules: each rule is one that HNS refuses; a list that has it leaves the endpoint as it was.
+// TestRefusedRules: HNS rejects each of the rules; a list that contains one leaves the endpoint unchanged.
 func TestRefusedRules(t *testing.T) {
 	h := hnsmem.New()
 	network(t, h, "net", hcn.L2Bridge)
@@ -141,7 +141,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestNetworks: policies and addresses that do not fit the kind of network are refused, and what two objects cannot both have.
+// TestNetworks: policies and addresses that do not fit the kind of network are rejected, and so are conflicts between two objects.
 func TestNetworks(t *testing.T) {
 	h := hnsmem.New()
 	bridge := network(t, h, "bridge", hcn.L2Bridge)
@@ -211,7 +211,7 @@ func TestBalancersAndVanishing(t *testing.T) {
 	}
 }
 
-// TestBothVersionsShowTheSame: an endpoint that version 2 makes, attached to a namespace, is what version 1 lists.
+// TestBothVersionsShowTheSame: version 1 lists an endpoint that version 2 has made and attached to a namespace.
 func TestBothVersionsShowTheSame(t *testing.T) {
 	h := hnsmem.New()
 	n := network(t, h, "net", hcn.L2Bridge)

@@ -17,7 +17,7 @@ import (
 // Call is a call of HNS.
 type Call struct {
 	Op string // the method's name: "ApplyACLs"
-	ID string // the object's, where the call names one
+	ID string // the ID of the object, if the call has one
 }
 
 // Writes reports whether the call changes anything.
@@ -46,7 +46,7 @@ type Host struct {
 	order         *rand.Rand // see Disorder
 }
 
-// endpoint is one object as both versions see it.
+// endpoint is one object that both versions show.
 type endpoint struct {
 	hcn.Endpoint // without rules and namespace
 	acls         []hns.ACL
@@ -54,7 +54,7 @@ type endpoint struct {
 	containers   []string
 }
 
-// New is a machine of the newest Windows, without any object.
+// New returns a machine with the newest Windows, without any object.
 func New() *Host {
 	return &Host{acl: hns.Features{AddressLists: true, PortRanges: true, RuleIDs: true, NoHostRulePriority: true},
 		features: hcn.Features{RemoteSubnet: true, HostRoute: true, DSR: true, Slash32EndpointPrefixes: true,
@@ -64,22 +64,22 @@ func New() *Host {
 		balancers: map[string]*hcn.LoadBalancer{}}
 }
 
-// SetFeatures makes it another version of Windows.
+// SetFeatures selects another version of Windows.
 func (h *Host) SetFeatures(acl hns.Features, features hcn.Features) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acl, h.features = acl, features
 }
 
-// Hook sets what is called before each call does anything, without a lock: an error is the call's, and while it does not return,
-// the call hangs. nil: nothing.
+// Hook sets a function that is called at the start of each call, without a lock. The call returns its error, and hangs until it returns. nil:
+// nothing.
 func (h *Host) Hook(hook func(Call) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hook = hook
 }
 
-// Calls returns what was called since the last time.
+// Calls returns the calls since the last time.
 func (h *Host) Calls() []Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *Host) Calls() []Call {
 	return calls
 }
 
-// begin is the start of a call: it takes note, asks the hook and locks.
+// begin starts a call: it records the call, runs the hook and locks.
 func (h *Host) begin(op, id string) (unlock func(), err error) {
 	h.mu.Lock()
 	h.calls = append(h.calls, Call{op, id})
@@ -108,21 +108,22 @@ func (h *Host) newID() string {
 	return fmt.Sprintf("%08X-0000-4000-8000-00000000ABCD", h.lastID)
 }
 
-// Vanish removes an endpoint without a call, as when another program or Windows itself does.
+// Vanish removes an endpoint without a call, like another program or Windows itself.
 func (h *Host) Vanish(endpointID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.removeEndpoint(endpointID)
 }
 
-// KeepBalancers makes load balancers stay as they are when their endpoints go. Which of both Windows does is not documented.
+// KeepBalancers makes load balancers stay unchanged when their endpoints are removed. Microsoft does not document whether Windows does this.
 func (h *Host) KeepBalancers() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.keepBalancers = true
 }
 
-// SetACLs changes an endpoint's rules without a call and without a check, as another program would. It is false if there is no such endpoint.
+// SetACLs changes an endpoint's rules without a call and without a check, like another program. It returns false if the endpoint does not
+// exist.
 func (h *Host) SetACLs(endpointID string, acls []hns.ACL) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +134,7 @@ func (h *Host) SetACLs(endpointID string, acls []hns.ACL) bool {
 	return e != nil
 }
 
-// ACLs are an endpoint's rules.
+// ACLs returns an endpoint's rules.
 func (h *Host) ACLs(endpointID string) []hns.ACL {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,8 +156,8 @@ func (h *Host) Network(name string) (hcn.Network, bool) {
 	return hcn.Network{}, false
 }
 
-// Pod makes an endpoint of a network, by name, that a container is attached to: what a container runtime and a CNI plugin
-// do. It returns the endpoint's ID.
+// Pod makes an endpoint of a network, by name, and attaches a container to it, like a container runtime and a CNI plugin. It returns the
+// endpoint's ID.
 func (h *Host) Pod(network, name string, addrs ...netip.Addr) (string, error) {
 	n, is := h.Network(network)
 	if !is {
@@ -177,7 +178,7 @@ func (h *Host) Pod(network, name string, addrs ...netip.Addr) (string, error) {
 	return made.ID, nil
 }
 
-// checkIDs refuses what is not a GUID as hcsshim does: by an error that does not mean that the object is not there.
+// checkIDs rejects IDs that are not GUIDs as hcsshim does: by an error that does not mean that the object does not exist.
 func checkIDs(ids ...string) error {
 	for _, id := range ids {
 		if !regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(id) {
@@ -187,7 +188,7 @@ func checkIDs(ids ...string) error {
 	return nil
 }
 
-// clone is a copy that shares nothing.
+// clone returns a deep copy.
 func clone[T any](v T) T {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -39,7 +39,7 @@ func (h V2) CreateNamespace(ns hcn.Namespace) (hcn.Namespace, error) {
 	if ns.ID == "" {
 		ns.ID = h.newID()
 	}
-	ns.NamespaceID = uint32(len(h.namespaces) + 2) // 1 is the host's
+	ns.NamespaceID = uint32(len(h.namespaces) + 2) // 1 is the ID of the host's namespace
 	ns = clone(ns)
 	h.namespaces[ns.ID] = &ns
 	return clone(ns), nil

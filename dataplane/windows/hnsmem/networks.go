@@ -120,7 +120,7 @@ func checkSubnet(kind hcn.NetworkType, s hcn.Subnet) error {
 	return nil
 }
 
-// VNIs that an overlay of Windows takes. The last one is that of the RemoteSubnetRoute policy's field, which has 16 bits.
+// The range of VNIs of an overlay in Windows. The upper limit is that of the field in the RemoteSubnetRoute policy, which has 16 bits.
 const (
 	minVNI = 4096
 	maxVNI = 65535
@@ -232,7 +232,7 @@ func (h V2) AddNetworkPolicies(id string, policies ...hcn.Policy) error {
 	return nil
 }
 
-// sameSubnet says whether two policies lead to the same remote subnet.
+// sameSubnet reports whether two policies have the same remote subnet.
 func sameSubnet(a, b hcn.Policy) bool {
 	list, err := hcn.SettingsOf[hcn.RemoteSubnetSettings]([]hcn.Policy{a, b}, hcn.TypeRemoteSubnet)
 	return err == nil && len(list) == 2 && list[0].DestinationPrefix == list[1].DestinationPrefix

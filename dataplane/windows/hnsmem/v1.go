@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// V1 is version 1 of the machine's HNS.
+// V1 returns version 1 of the machine's HNS.
 func (h *Host) V1() hns.API { return v1{h, nil} }
 
 type v1 struct {
@@ -74,7 +74,7 @@ func (h v1) ApplyACLs(endpointID string, acls []hns.ACL) error {
 	return nil
 }
 
-// throughJSON is the way that rules take to HNS and back.
+// throughJSON encodes and decodes rules, as on their way to HNS and back.
 func (h *Host) throughJSON(acls []hns.ACL) ([]hns.ACL, error) {
 	var out []hns.ACL
 	for _, a := range acls {

@@ -8,13 +8,14 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// sameNode compares what follows from the node's own addresses: an overlay's packets come from one of them, and on an L2 bridge a pod reaches them
-// by the switch.
+// sameNode compares the settings that depend on the node's own addresses: packets of an overlay have one of them as source, and on an L2
+// bridge a pod reaches them through the switch.
 func sameNode(a, b *windows_hns.Endpoint) bool {
 	return canonical(a.GetProviderAddress()) == canonical(b.GetProviderAddress()) && sameTexts(a.GetThroughSwitch(), b.GetThroughSwitch())
 }
 
-// providerOf is the node's address by which an endpoint's packets go; "": HNS shows none. Of several, only the first one counts.
+// providerOf returns the node's address that carries an endpoint's packets; "": HNS shows none. If there are several, only the first one
+// counts.
 func providerOf(e hcn.Endpoint) (string, error) {
 	list, err := hcn.SettingsOf[hcn.ProviderAddressSettings](e.Policies, hcn.TypeProviderAddr)
 	if err != nil || len(list) == 0 {
@@ -23,7 +24,7 @@ func providerOf(e hcn.Endpoint) (string, error) {
 	return list[0].ProviderAddress, nil
 }
 
-// readNode reads what follows from the node's addresses.
+// readNode reads the settings that depend on the node's addresses.
 func readNode(e hcn.Endpoint, v *windows_hns.Endpoint) (err error) {
 	if v.ProviderAddress, err = providerOf(e); err != nil {
 		return err
@@ -35,10 +36,10 @@ func readNode(e hcn.Endpoint, v *windows_hns.Endpoint) (err error) {
 	return err
 }
 
-// errRigid says that HNS has not changed in place what follows from the node's addresses.
+// errRigid means that HNS has not changed in place the settings that depend on the node's addresses.
 var errRigid = errors.New("HNS does not change it in place: the endpoint is made again")
 
-// changeEndpoint changes policies in place: the pod keeps its endpoint.
+// changeEndpoint changes policies in place, so that the pod keeps its endpoint.
 func (w *Wiring) changeEndpoint(applied, e *windows_hns.Endpoint) error {
 	id := w.endpoints[e.GetName()]
 	spec, err := endpointSpec("", e)
@@ -62,12 +63,12 @@ func (w *Wiring) changeEndpoint(applied, e *windows_hns.Endpoint) error {
 	return err
 }
 
-// changeNode changes what follows from the node's addresses, and looks whether HNS has done so.
+// changeNode changes the settings that depend on the node's addresses, and checks that HNS has changed them.
 func changeNode(h endpoints, id string, want []hcn.Policy, e *windows_hns.Endpoint) error {
 	for _, kind := range []hcn.PolicyType{hcn.TypeSDNRoute, hcn.TypeProviderAddr} {
 		err := setPolicies(h, id, kind, want)
 		if errors.Is(err, hcn.ErrUnsupported) || errors.Is(err, hcn.ErrInvalid) {
-			return fmt.Errorf("%w (policy %s: %s)", errRigid, kind, err.Error()) // the cause, if it were wrapped, would be a refusal for good
+			return fmt.Errorf("%w (policy %s: %s)", errRigid, kind, err.Error()) // as text: a wrapped cause would make the error permanent
 		}
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func changeNode(h endpoints, id string, want []hcn.Policy, e *windows_hns.Endpoi
 	return nil
 }
 
-// setPolicies makes an endpoint have the policies of one type, of those that are wanted, and no others.
+// setPolicies replaces an endpoint's policies of one type by the desired ones.
 func setPolicies(h endpoints, id string, kind hcn.PolicyType, want []hcn.Policy) error {
 	if list := ofType(want, kind); len(list) > 0 {
 		return h.UpdateEndpointPolicies(id, list...)

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// nodeAt is a network and two pods on a node of an address, and a service.
+// nodeAt returns a network and two pods on a node with an address, and a service.
 func (r *rig) nodeAt(network txn.KV, address string) []txn.KV {
 	n := pb.CloneOf(network.Value.(*windows_hns.Network))
 	isOverlay := n.GetType() == windows_hns.Network_OVERLAY
@@ -34,7 +34,7 @@ func (r *rig) nodeAt(network txn.KV, address string) []txn.KV {
 	return values
 }
 
-// at says why HNS does not have what belongs to an address of the node.
+// at returns an error if HNS does not have the settings for an address of the node.
 func (r *rig) at(network txn.KV, address string) error {
 	names := []string{PodPrefix + "1", PodPrefix + "2"}
 	isOverlay := network.Value.(*windows_hns.Network).GetType() == windows_hns.Network_OVERLAY
@@ -55,8 +55,8 @@ func (r *rig) at(network txn.KV, address string) error {
 	return r.leads("10.96.0.1", podAddr(1))
 }
 
-// TestNodeAddressChanges: when the node has another address, its own endpoint and those of pods get what belongs to it, by an update, by a resync
-// and after a restart; pods keep their endpoints. What another program has changed is repaired.
+// TestNodeAddressChanges: when the node's address changes, its own endpoint and those of pods get the matching settings, by an update, by a
+// resync and after a restart; pods keep their endpoints. Changes by another program are repaired.
 func TestNodeAddressChanges(t *testing.T) {
 	for _, network := range []txn.KV{overlay(), bridge()} {
 		r := newRig(t, hnsmem.New())
@@ -103,7 +103,7 @@ func TestNodeAddressChanges(t *testing.T) {
 	}
 }
 
-// unwritten resyncs, and fails the test if that writes.
+// unwritten resyncs, and fails the test if that writes anything.
 func (r *rig) unwritten(what string, values []txn.KV) {
 	r.t.Helper()
 	r.host.Calls()
@@ -115,7 +115,7 @@ func (r *rig) unwritten(what string, values []txn.KV) {
 	}
 }
 
-// rigidHNS does not change an endpoint's provider address: it refuses to, or does nothing.
+// rigidHNS does not change an endpoint's provider address: it rejects the change, or does nothing.
 type rigidHNS struct {
 	HCN
 	err error
@@ -128,14 +128,14 @@ func (h rigidHNS) UpdateEndpointPolicies(id string, policies ...hcn.Policy) erro
 	return h.HCN.UpdateEndpointPolicies(id, policies...)
 }
 
-// TestNodeAddressOnRigidHNS: where HNS does not change endpoints in place, they are made again.
+// TestNodeAddressOnRigidHNS: if HNS does not change endpoints in place, they are made again.
 func TestNodeAddressOnRigidHNS(t *testing.T) {
 	for _, err := range []error{nil, fmt.Errorf("no: %w", hcn.ErrUnsupported), fmt.Errorf("no: %w", hcn.ErrInvalid)} {
 		r := newRig(t, hnsmem.New())
 		r.noIPv6 = true
 		r.w.HCN = rigidHNS{r.w.HCN, err}
 		r.must(r.commit(txn.FullResync, r.nodeAt(overlay(), "192.0.2.1")...))
-		_ = r.commit(txn.Update, r.nodeAt(overlay(), "192.0.2.9")...) // the first endpoint fails, and is tried again
+		_ = r.commit(txn.Update, r.nodeAt(overlay(), "192.0.2.9")...) // the first endpoint fails, and is retried
 		r.eventually("another address", func() error { return r.at(overlay(), "192.0.2.9") })
 		r.eventually("a resync", func() error { return r.commit(txn.FullResync, r.nodeAt(overlay(), "192.0.2.9")...) })
 		r.unwritten("another address", r.nodeAt(overlay(), "192.0.2.9"))

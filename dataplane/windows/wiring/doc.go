@@ -1,14 +1,14 @@
-// Package wiring makes Windows' Host Network Service have what connects pods: the node's network, the pods' endpoints, the node's own
-// routes to other nodes, and load balancers for services. They are kinds of the scheduler (Register): desired state comes in as
-// northbound values (dataplane/nb/windows/hns, and the driver's services), the differences go out as calls, and a resync with nothing
-// changed makes none that writes. Policies, and an overlay's routes, are the driver's (package windataplane).
+// Package wiring programs Windows' Host Network Service with the objects that connect pods: the node's network, the pods' endpoints, the
+// node's own routes to other nodes, and load balancers for services. They are kinds of the scheduler (Register): desired state arrives as
+// northbound values (dataplane/nb/windows/hns, and the driver's services), the differences become calls, and a resync without changes makes no
+// call that writes. Policies, and an overlay's routes, are programmed by the driver (package windataplane).
 //
-// All objects are found by what HNS has: the network by its name, endpoints by their network and the prefix of their names, load balancers by the
-// endpoints that they lead to, routes by their metric. A load balancer that leads to nothing says nothing of its owner, so the IDs of ours are
-// kept in a file (Record), which is on the disk before a load balancer is made. While it cannot be written, no load balancer is made.
+// All objects are identified by data in HNS: the network by its name, endpoints by their network and the prefix of their names, load balancers
+// by their endpoints, routes by their metric. A load balancer without endpoints has no data about its owner, so the IDs of ours are stored in
+// a file (Record), which is written to the disk before a load balancer is made. While the file cannot be written, no load balancer is made.
 //
-// A pod's endpoint is made closed: the driver opens it. Each call has a limit (package hnscall): what depends on one that hangs fails, and
-// is tried again after a look at HNS. What HNS refuses of one service is that service's error.
+// A pod's endpoint is created closed: the driver opens it. Each call has a timeout (package hnscall): operations that depend on a call that
+// hangs fail, and are retried after HNS has been read again. If HNS rejects a part of one service, only that service has an error.
 //
-// Load balancers are worked out by pure functions (balance.go); README.md of plugins/service has what HNS lacks.
+// Load balancers are computed by pure functions (lb.go); README.md of plugins/service lists what HNS lacks.
 package wiring

@@ -96,14 +96,14 @@ func (f faulty) DeleteLoadBalancer(id string) error {
 	return f.fault("DeleteLoadBalancer", func() error { return f.HCN.DeleteLoadBalancer(id) })
 }
 
-// change is a transaction on a state, whose calls are tried one after the other.
+// change is a transaction on a state; the test makes each of its calls fail, one after the other.
 type change struct {
 	before, after []txn.KV
 	kind          txn.Kind
 	values        []txn.KV
 }
 
-// changes are ADDs, DELs, and changes of services, together and as a start.
+// changes returns ADDs, DELs, and changes of services, as one change and as a start.
 func changes(r *rig, network txn.KV) map[string]change {
 	remote := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 9, i}) }
 	one, two, three := r.pod(1), r.pod(2), r.pod(3)
@@ -116,21 +116,21 @@ func changes(r *rig, network txn.KV) map[string]change {
 	}
 }
 
-// calamity is what happens at one call.
+// calamity is the fault that happens at one call.
 type calamity struct {
-	// at is called for the call in question instead of it.
+	// at is called instead of the call at which the fault happens.
 	at func(r *rig, call func() error) error
-	// killed says that the agent ends there: all later calls fail, and another agent goes on with the record as it was then.
+	// killed: the agent ends at this call. All later calls fail, and another agent continues with the record of that moment.
 	killed bool
 }
 
 func calamities() map[string]calamity {
 	noLuck := errors.New("no luck")
-	hang := func(r *rig, call func() error) error { // the limit of the call is over at once; it goes on all the same
+	hang := func(r *rig, call func() error) error { // the call times out at once, but continues
 		r.pop <- time.Time{}
 		return call()
 	}
-	vanish := func(r *rig, call func() error) error { // behind the last look, and before the call
+	vanish := func(r *rig, call func() error) error { // after the last read and before the call
 		for _, e := range r.endpoints() {
 			r.host.Vanish(e.ID)
 		}
@@ -147,8 +147,8 @@ func calamities() map[string]calamity {
 	}
 }
 
-// TestEachCall: whatever happens at whichever call of a start or of a change, HNS ends in the state of a run in which nothing happened, after
-// one resync at most; after it, nothing more is written.
+// TestEachCall: whichever fault happens at whichever call of a start or of a change, HNS ends in the state of a run without a fault, after one
+// resync at most; after that, nothing more is written.
 func TestEachCall(t *testing.T) {
 	for i, network := range []txn.KV{bridge(), overlay()} {
 		for what, c := range calamities() {
@@ -168,7 +168,7 @@ func TestEachCall(t *testing.T) {
 	}
 }
 
-// tryAt lets it happen at the n-th call, and says whether there was one.
+// tryAt makes the fault happen at the n-th call, and reports whether there was an n-th call.
 func tryAt(t *testing.T, network txn.KV, name string, c calamity, n int, noIPv6 bool) bool {
 	t.Helper()
 	host := hnsmem.New()
@@ -211,7 +211,7 @@ func tryAt(t *testing.T, network txn.KV, name string, c calamity, n int, noIPv6 
 	mu.Lock()
 	reached := count >= n
 	if !reached {
-		n = -1 // it does not happen later
+		n = -1 // the fault does not happen later
 	}
 	mu.Unlock()
 	again := r

@@ -6,8 +6,8 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// folded is an HNS all of whose IDs are in capitals. They are GUIDs, which Windows reads in either case, and does not promise to show in the same
-// one wherever an object refers to another.
+// folded is an HNS with all IDs in upper case. They are GUIDs: Windows accepts either case, and does not guarantee the same case in every
+// reference to an object.
 type folded struct{ HCN }
 
 func capitals(ids ...*string) {
@@ -39,7 +39,7 @@ func (f folded) CreateNetwork(n hcn.Network) (hcn.Network, error) {
 	return made, err
 }
 
-// ListEndpoints implements HCN. Namespaces stay as they are shown: other programs name them.
+// ListEndpoints implements HCN. IDs of namespaces are not converted, because other programs use them.
 func (f folded) ListEndpoints() ([]hcn.Endpoint, error) {
 	list, err := f.HCN.ListEndpoints()
 	for i := range list {

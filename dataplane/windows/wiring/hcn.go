@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
-// HCN is what the kinds need of version 2 of HNS: hcn.Service, or hnsmem.V2 in memory.
+// HCN is the part of version 2 of HNS that the kinds need: hcn.Service, or hnsmem.V2 in memory.
 type HCN interface {
 	networks
 	endpoints
@@ -47,26 +47,26 @@ type loadBalancers interface {
 	DeleteLoadBalancer(id string) error
 }
 
-// within makes calls for one object with a limit. They run on another goroutine, so they must not touch w.
+// within makes the calls for one object with a timeout. They run on another goroutine, so they must not access w.
 func within[T any](w *Wiring, object string, calls func() (T, error)) (T, error) {
 	v, err := hnscall.Do(w.calls, object, calls)
 	return v, hnsError(object, err)
 }
 
-// do is within, for calls that return nothing.
+// do is within for calls that return nothing.
 func (w *Wiring) do(object string, calls func() error) error {
 	_, err := within(w, object, func() (none struct{}, err error) { return none, calls() })
 	return err
 }
 
-// hnsError says whether a call may succeed later: HNS refuses what it cannot do for good. After a call that has not ended, or one that
-// has found what it was to make, a look at HNS comes first.
+// hnsError classifies an error by whether a retry may succeed: errors about what HNS does not support are permanent. After a call that has not
+// ended, or whose object already exists, HNS is read again before a retry.
 func hnsError(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	switch {
-	case errors.Is(err, hnscall.ErrNoAnswer): // names the object
+	case errors.Is(err, hnscall.ErrNoAnswer): // the error names the object
 		return scheduler.OutcomeUnknown(err)
 	case errors.Is(err, hcn.ErrExists):
 		return scheduler.OutcomeUnknown(fmt.Errorf("%s: %w", what, err))
@@ -76,7 +76,7 @@ func hnsError(what string, err error) error {
 	return scheduler.Retry(fmt.Errorf("%s: %w", what, err))
 }
 
-// gone makes an object that is not there one that was removed.
+// gone treats an object that does not exist as removed.
 func gone(err error) error {
 	if errors.Is(err, hcn.ErrNotFound) {
 		return nil
@@ -84,14 +84,14 @@ func gone(err error) error {
 	return err
 }
 
-// Snapshot is what HNS has, for people to look at.
+// Snapshot holds the objects of HNS, for diagnosis.
 type Snapshot struct {
 	Networks      []hcn.Network      `json:"networks"`
 	Endpoints     []hcn.Endpoint     `json:"endpoints"`
 	LoadBalancers []hcn.LoadBalancer `json:"loadBalancers"`
 }
 
-// Snapshot asks HNS for all that it has, and waits no longer than ctx. It may be called from any goroutine.
+// Snapshot reads all objects of HNS, until ctx ends at the latest. It may be called from any goroutine.
 func (w *Wiring) Snapshot(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
 	defer cancel()

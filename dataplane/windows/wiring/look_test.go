@@ -41,7 +41,7 @@ func (o otherWords) ListEndpoints() ([]hcn.Endpoint, error) {
 	return list, err
 }
 
-// TestHNSListsInOtherWords: the order in which HNS lists subnets and addresses is no reason to make a network or a pod's endpoint again.
+// TestHNSListsInOtherWords: the order in which HNS lists subnets and addresses does not cause a network or a pod's endpoint to be made again.
 func TestHNSListsInOtherWords(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	r.w.HCN = otherWords{r.w.HCN}
@@ -56,8 +56,8 @@ func TestHNSListsInOtherWords(t *testing.T) {
 	}
 }
 
-// TestNodeEndpointIsRepaired: when the node's own endpoint is gone, or not in the node's namespace, it is made again, and the network
-// and its pods stay.
+// TestNodeEndpointIsRepaired: if the node's own endpoint is missing, or not in the node's namespace, it is made again, and the network and its
+// pods stay.
 func TestNodeEndpointIsRepaired(t *testing.T) {
 	for name, network := range map[string]txn.KV{gatewayEndpoint: bridge(), sourceEndpoint: overlay()} {
 		r := newRig(t, hnsmem.New())
@@ -92,7 +92,7 @@ func TestNodeEndpointIsRepaired(t *testing.T) {
 	}
 }
 
-// TestBalancerOutlivesItsEndpoints: a load balancer whose pods have gone is removed, or gets the new ones, also where HNS keeps it.
+// TestBalancerOutlivesItsEndpoints: a load balancer whose pods have been removed is removed, or gets the new pods, also if HNS keeps it.
 func TestBalancerOutlivesItsEndpoints(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	r.host.KeepBalancers()
@@ -105,7 +105,7 @@ func TestBalancerOutlivesItsEndpoints(t *testing.T) {
 	}
 	r.must(r.commit(txn.Update, pod))
 	r.must(r.leads("10.96.0.1", podAddr(1)))
-	// The agent restarts while the pod goes.
+	// The agent restarts while the pod is removed.
 	again := newRig(t, r.host)
 	r.host.Vanish(r.endpoints()[PodPrefix+"1"].ID)
 	again.must(again.commit(txn.FullResync, bridge(), other, service("a", 1, podAddr(2))))

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// failedKeys are the keys of the values that an error is about.
+// failedKeys returns the keys of the values that an error is about.
 func failedKeys(err error) (keys []string) {
 	var failed *txn.Error
 	if errors.As(err, &failed) {
@@ -25,8 +25,8 @@ func failedKeys(err error) (keys []string) {
 	return keys
 }
 
-// TestOneOwnerPerFrontend: of two services with one frontend the second one has an error and its other frontends, and takes over when
-// the first one goes.
+// TestOneOwnerPerFrontend: of two services with the same frontend, the second one has an error and keeps its other frontends, and takes over
+// the frontend when the first service is removed.
 func TestOneOwnerPerFrontend(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	a, b := service("a", 1, podAddr(1)), service("b", 1, podAddr(2))
@@ -40,7 +40,7 @@ func TestOneOwnerPerFrontend(t *testing.T) {
 	for range 2 {
 		r.must(r.leads("10.96.0.1", podAddr(1)))
 		r.must(r.leads("10.96.0.2", podAddr(2)))
-		// Pods that change meanwhile are not affected; a resync finds the same.
+		// Pods that change meanwhile are not affected; a resync has the same result.
 		r.must(r.commit(txn.Update, r.pod(3)))
 		if keys := failedKeys(r.commit(txn.FullResync, bridge(), r.pod(1), r.pod(2), a, b)); len(keys) != 1 || keys[0] != b.Key {
 			t.Errorf("a resync: failed %v", keys)
@@ -74,7 +74,8 @@ func TestOneOwnerOfANodePort(t *testing.T) {
 	}
 }
 
-// TestFailedServiceGoes: what HNS has of a service that it did not take as a whole goes with the service, and what it lacks does not come.
+// TestFailedServiceGoes: the objects in HNS of a service that failed in part are removed with the service, and the missing ones are not
+// created later.
 func TestFailedServiceGoes(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	s := service("a", 1, podAddr(1))

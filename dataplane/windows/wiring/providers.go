@@ -10,21 +10,21 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// nodes are the other nodes of an overlay, as the driver is informed of them: by its routes and tunnel endpoints.
+// nodes holds the other nodes of an overlay, from the driver's messages about routes and tunnel endpoints.
 type nodes struct {
-	blocks map[netip.Prefix]string // the node that has a block of pods' addresses
+	blocks map[netip.Prefix]string // the node of a block of pod addresses
 	at     map[string][]netip.Addr // the addresses of a node
-	owners map[netip.Addr]string   // at the other way round
+	owners map[netip.Addr]string   // the inverse of at
 }
 
-// Observe takes a message for the driver: which node has a backend follows from them. It runs on the scheduler's goroutine, as the feed does,
-// which must be a backend before w.
+// Observe handles a message for the driver, to determine the node of each backend. It runs on the scheduler's goroutine, like the feed, which
+// must be a backend before w.
 func (w *Wiring) Observe(msg any) {
 	switch msg := msg.(type) {
 	case *proto.RouteUpdate:
 		dst, err := netip.ParsePrefix(msg.GetDst())
 		if err != nil {
-			return // the driver reports it
+			return // the driver reports the error
 		}
 		node := msg.GetDstNodeName()
 		if !msg.Is(proto.RouteUpdate_TYPES_REMOTE_WORKLOAD) || msg.GetIpPoolType() != proto.IPPoolType_VXLAN {
@@ -55,7 +55,7 @@ func (w *Wiring) noteNode(name string, at []netip.Addr) {
 	}
 	w.balanced = false
 	for _, a := range old {
-		if w.nodes.owners[a] == name { // else another node has taken it over
+		if w.nodes.owners[a] == name { // otherwise another node has taken over the address
 			delete(w.nodes.owners, a)
 		}
 	}
@@ -77,8 +77,8 @@ func (w *Wiring) noteBlock(dst netip.Prefix, node string) {
 	}
 }
 
-// provider is the address of the node that has a backend. One that no node has is outside of the cluster: this node's own address, as kube-proxy
-// does it. The cost does not depend on the number of nodes.
+// provider returns the address of the node that has a backend. A backend of no node is outside of the cluster: provider returns this node's
+// own address, like kube-proxy. The cost does not depend on the number of nodes.
 func (n nodes) provider(backend, own netip.Addr) netip.Addr {
 	node := n.nodeOf(backend)
 	for _, a := range n.at[node] {
@@ -87,12 +87,12 @@ func (n nodes) provider(backend, own netip.Addr) netip.Addr {
 		}
 	}
 	if _, is := n.owners[backend]; is {
-		return backend // a pod in the network of its node
+		return backend // a pod in the host network of its node
 	}
 	return own
 }
 
-// nodeOf is the node with the longest block that a backend is in; "": none has it.
+// nodeOf returns the node with the longest block that contains a backend; "": none.
 func (n nodes) nodeOf(backend netip.Addr) string {
 	for bits := backend.BitLen(); bits >= 0; bits-- {
 		block, err := backend.Prefix(bits)
@@ -106,7 +106,7 @@ func (n nodes) nodeOf(backend netip.Addr) string {
 	return ""
 }
 
-// remoteSpec is the endpoint of a backend on another node.
+// remoteSpec returns the endpoint of a backend on another node.
 func (w *Wiring) remoteSpec(k *known, a netip.Addr) (hcn.Endpoint, error) {
 	e := hcn.Endpoint{
 		Name: remotePrefix + a.String(), HostComputeNetwork: k.network, Flags: hcn.FlagRemote, SchemaVersion: hcn.V2,
@@ -126,8 +126,8 @@ func (w *Wiring) remoteSpec(k *known, a netip.Addr) (hcn.Endpoint, error) {
 	return e, p.err
 }
 
-// moveRemotes gives backends the address of the node that has them now, and says whether some lost their endpoints, as HNS did not change them
-// in place. They are made again.
+// moveRemotes sets the provider addresses of backends that have moved to another node. It reports whether some lost their endpoints because
+// HNS did not change them in place; those are made again.
 func (w *Wiring) moveRemotes(k *known, want map[string][]balancer, failed *failures) (lost bool) {
 	if !k.overlay {
 		return false
@@ -150,7 +150,7 @@ func (w *Wiring) moveRemotes(k *known, want map[string][]balancer, failed *failu
 	return lost
 }
 
-// changeProvider changes the provider address of an endpoint in place, and looks whether HNS has done so.
+// changeProvider changes the provider address of an endpoint in place, and checks that HNS has changed it.
 func changeProvider(h endpoints, id, at string) error {
 	var p policies
 	p.add(hcn.TypeProviderAddr, hcn.ProviderAddressSettings{ProviderAddress: at})
@@ -162,7 +162,7 @@ func changeProvider(h endpoints, id, at string) error {
 		return fmt.Errorf("%w (%s)", errRigid, err.Error())
 	}
 	if err != nil {
-		return gone(err) // it is made again after the next look
+		return gone(err) // the endpoint is made again after the next read of HNS
 	}
 	list, err := h.ListEndpoints()
 	if err != nil {

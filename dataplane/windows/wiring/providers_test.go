@@ -13,13 +13,13 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// peer informs the wiring of another node as the feed does: a transaction with a service follows.
+// peer passes another node to the wiring, like the feed: a transaction with a service follows.
 func (r *rig) peer(name, address, block string) {
 	r.w.Observe(&proto.VXLANTunnelEndpointUpdate{Node: name, ParentDeviceIp: address})
 	r.w.Observe(&proto.RouteUpdate{Types: proto.RouteUpdate_TYPES_REMOTE_WORKLOAD, IpPoolType: proto.IPPoolType_VXLAN, Dst: block, DstNodeName: name})
 }
 
-// provided says why a backend's endpoint does not have a node's address.
+// provided returns an error if a backend's endpoint does not have a node's address.
 func (r *rig) provided(backend netip.Addr, want string) error {
 	e, is := r.endpoints()[remotePrefix+backend.String()]
 	if at, err := providerOf(e); err != nil || at != want || !is {
@@ -29,7 +29,8 @@ func (r *rig) provided(backend netip.Addr, want string) error {
 }
 
 // TestProvidersOfBackends: on an overlay, a backend's endpoint has the address of the node that has the pod, and follows it: when the node has
-// another address, and when the addresses move to another node. One outside of the cluster has this node's. HNS may not change it in place.
+// another address, and when the pod's addresses move to another node. A backend outside of the cluster has this node's address. HNS may not
+// change it in place.
 func TestProvidersOfBackends(t *testing.T) {
 	pod, host, outside := netip.MustParseAddr("10.1.9.9"), netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("203.0.113.9")
 	for name, wrap := range map[string]func(HCN) HCN{
@@ -75,7 +76,7 @@ func TestProvidersOfBackends(t *testing.T) {
 	}
 }
 
-// TestOwnAddressOfBackends: what is outside of the cluster follows this node's own address.
+// TestOwnAddressOfBackends: the endpoints of backends outside of the cluster follow this node's own address.
 func TestOwnAddressOfBackends(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	r.noIPv6 = true

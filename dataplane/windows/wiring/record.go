@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/internal/durable"
 )
 
-// Record keeps the IDs of our load balancers, and the intents of those that are being made, while the agent does not run. HNS stores nothing with
-// a load balancer but its endpoints by which it is ours, and on an L2 bridge it may go on listing one whose endpoints have gone.
+// Record stores the IDs of our load balancers, and the intents for those that are being made, while the agent does not run. In HNS only the
+// endpoints of a load balancer show that it is ours, and on an L2 bridge HNS may still list one whose endpoints have been removed.
 type Record interface {
 	Load() ([]string, error)
 	Store(ids []string) error
@@ -24,7 +24,7 @@ type Record interface {
 // RecordFile is a Record in a file of this name, with an ID in each line.
 type RecordFile string
 
-// Load implements Record. Without a file there are no IDs.
+// Load implements Record. It returns no IDs if the file does not exist.
 func (f RecordFile) Load() ([]string, error) {
 	raw, err := os.ReadFile(string(f))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -33,12 +33,12 @@ func (f RecordFile) Load() ([]string, error) {
 	return strings.Fields(string(raw)), nil
 }
 
-// Store implements Record. The file has the old IDs or the new ones, whenever the agent or the machine ends.
+// Store implements Record. The file has the old IDs or the new ones, even if the agent or the machine ends during the call.
 func (f RecordFile) Store(ids []string) error {
 	return durable.WriteFile(string(f), []byte(strings.Join(ids, "\n")+"\n"), 0o600)
 }
 
-// recall makes the load balancers known that were ours when the agent ran before. Without them nothing is changed: the next write of the record would
+// recall loads the load balancers of the previous agent. Nothing is changed before they are loaded, because the next write of the record would
 // lose them.
 func (w *Wiring) recall() error {
 	if w.balancers != nil {
@@ -60,7 +60,7 @@ func (w *Wiring) recall() error {
 	return nil
 }
 
-// remember records the load balancers that are ours, if they are others than were recorded.
+// remember records our load balancers, if they differ from the recorded ones.
 func (w *Wiring) remember() error {
 	if w.Record == nil || maps.Equal(w.balancers, w.recorded) {
 		return nil
@@ -72,8 +72,8 @@ func (w *Wiring) remember() error {
 	return nil
 }
 
-// oursOf are load balancers of ours, which may be changed and removed: those that lead to endpoints of our network, or lead to nothing and were
-// ours before, or lead to nothing and send from our endpoint of an overlay.
+// oursOf returns our load balancers, which may be changed and removed: those with endpoints of our network, and those without endpoints that
+// were recorded as ours or send from our endpoint of an overlay.
 func (w *Wiring) oursOf(k *known, has serviceState) map[string]bool {
 	before, ours := w.balancers, map[string]bool{}
 	w.balancers = map[string]bool{}
@@ -94,7 +94,7 @@ func (w *Wiring) oursOf(k *known, has serviceState) map[string]bool {
 		if led || (before[lb.ID] || meant != "" || k.sendsFromUs(lb)) && k.orphaned(lb) {
 			ours[lb.ID] = true
 		}
-		if ours[lb.ID] || before[lb.ID] { // while our network is not known, it leads to other endpoints
+		if ours[lb.ID] || before[lb.ID] { // while our network is not known, it has other endpoints
 			w.balancers[lb.ID] = true
 			delete(w.balancers, meant)
 		} else if meant != "" {
@@ -104,15 +104,16 @@ func (w *Wiring) oursOf(k *known, has serviceState) map[string]bool {
 	return ours
 }
 
-// intentPrefix starts the intents in a record: they are words without spaces, as IDs are.
+// intentPrefix is the prefix of intents in a record: like IDs, they are words without spaces.
 const intentPrefix = "NEW:"
 
-// intent identifies a load balancer that has no ID yet by its address, its port and the endpoints that it leads to.
+// intent identifies a load balancer that has no ID yet by its address, its port and its endpoints.
 func intent(lb hcn.LoadBalancer) string {
 	return strings.ToUpper(intentPrefix + lbID(lb) + "=" + strings.Join(lb.HostComputeEndpoints, ","))
 }
 
-// intend records load balancers before they are made: an agent that ends before it has their IDs finds them by this. After an error none may be made.
+// intend records load balancers before they are made. If an agent ends before it has stored their IDs, the next one finds them by the intents.
+// After an error none may be made.
 func (w *Wiring) intend(specs map[string]wantedLB) error {
 	if w.Record == nil {
 		return nil
@@ -129,7 +130,7 @@ func (w *Wiring) intend(specs map[string]wantedLB) error {
 	return err
 }
 
-// intentFor is the intent that a load balancer follows from: one of its address and port, all of whose endpoints are in it; "": none.
+// intentFor returns the intent of a load balancer: one with its address and port that includes all of its endpoints; "": none.
 func intentFor(intents map[string][]string, lb hcn.LoadBalancer) string {
 	if len(lb.PortMappings) != 1 {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// foreign makes a load balancer of another program, whose endpoint goes.
+// foreign makes a load balancer of another program, and removes its endpoint.
 func (r *rig) foreign(network, vip string) {
 	r.t.Helper()
 	list, err := r.host.V2().ListNetworks()
@@ -36,7 +36,7 @@ func (r *rig) foreign(network, vip string) {
 	r.host.Vanish(e.ID)
 }
 
-// balancers are the addresses of the load balancers of HNS.
+// balancers returns the addresses of the load balancers of HNS.
 func (r *rig) balancers() (vips []string) {
 	r.t.Helper()
 	list, err := r.host.V2().ListLoadBalancers()
@@ -48,15 +48,15 @@ func (r *rig) balancers() (vips []string) {
 	return vips
 }
 
-// vanishNetwork removes our network, as another program does. HNS removes its endpoints.
+// vanishNetwork removes our network, like another program. HNS removes its endpoints.
 func (r *rig) vanishNetwork() {
 	r.t.Helper()
 	n, _ := r.host.Network("contiv")
 	r.must(r.host.V2().DeleteNetwork(n.ID))
 }
 
-// TestBalancerWithoutServiceAndEndpoints: what is left of a service whose pods have gone, too, while the agent did not run or when the network
-// was made again, is removed. Load balancers of other programs stay, also those that lead to nothing.
+// TestBalancerWithoutServiceAndEndpoints: load balancers of a service that was removed together with its pods, while the agent did not run or
+// when the network was made again, are removed. Load balancers of other programs stay, including those without endpoints.
 func TestBalancerWithoutServiceAndEndpoints(t *testing.T) {
 	for i, network := range []txn.KV{bridge(), overlay()} {
 		for name, tc := range map[string]struct {
@@ -104,7 +104,8 @@ func TestBalancerWithoutServiceAndEndpoints(t *testing.T) {
 	}
 }
 
-// TestResyncWithoutServices: load balancers of services that went while the agent did not run go, also if there is no other service.
+// TestResyncWithoutServices: load balancers of services that were removed while the agent did not run are removed, even if there is no other
+// service.
 func TestResyncWithoutServices(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	remote := netip.MustParseAddr("10.1.9.9")
@@ -117,7 +118,7 @@ func TestResyncWithoutServices(t *testing.T) {
 	if _, is := again.endpoints()[remotePrefix+remote.String()]; is || len(again.balancers()) > 0 {
 		t.Errorf("no service, and HNS has %v, %+v", again.balancers(), again.endpoints())
 	}
-	// One that comes later, and goes, and what another program does to it meanwhile.
+	// A service is added later and removed, while another program changes HNS.
 	again.must(again.commit(txn.Update, service("b", 2, podAddr(1))))
 	again.must(again.leads("10.96.0.2", podAddr(1)))
 	again.must(again.commit(txn.FullResync, bridge(), again.pod(1)))
@@ -126,7 +127,7 @@ func TestResyncWithoutServices(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsBalancers: a restart with services writes nothing, whatever its record has.
+// TestRestartKeepsBalancers: a restart with services writes nothing, whatever its record contains.
 func TestRestartKeepsBalancers(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	values := []txn.KV{bridge(), r.pod(1), service("a", 1, podAddr(1))}
@@ -148,8 +149,8 @@ func TestRestartKeepsBalancers(t *testing.T) {
 	}
 }
 
-// TestLateCallThatFails: the intent of a load balancer whose call has not ended stays in the record. Once the call has ended, and made nothing, it goes,
-// also if the service leads elsewhere by then.
+// TestLateCallThatFails: the intent of a load balancer whose call has not ended stays in the record. After the call has ended without making
+// anything, the intent is removed, also if the service has other backends by then.
 func TestLateCallThatFails(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	release, late := make(chan struct{}), true
@@ -180,7 +181,7 @@ func TestLateCallThatFails(t *testing.T) {
 	}
 }
 
-// TestRecordFile: the IDs are there again, in a directory that may not be there at first; a file that cannot be written is an error.
+// TestRecordFile: the stored IDs are loaded again, also if the directory is missing at first; a file that cannot be written is an error.
 func TestRecordFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	f := RecordFile(filepath.Join(dir, "ids"))
@@ -208,8 +209,8 @@ func TestRecordFile(t *testing.T) {
 	}
 }
 
-// TestRecordCannotBeUsed: without the record nothing of services changes, and the error says what to do. It is tried again: once the record works, the
-// services do.
+// TestRecordCannotBeUsed: without the record no services change, and the error contains the fix. It is retried: once the record works, the
+// services change.
 func TestRecordCannotBeUsed(t *testing.T) {
 	values := func(r *rig) []txn.KV { return []txn.KV{bridge(), r.pod(1), service("a", 1, podAddr(1))} }
 	made := func(calls []hnsmem.Call) bool {
@@ -217,7 +218,7 @@ func TestRecordCannotBeUsed(t *testing.T) {
 	}
 	noRoom := errors.New("no space left on device")
 	for name, tc := range map[string]struct {
-		load, store func(n int) error // of the n-th call
+		load, store func(n int) error // errors of the n-th call
 		want        string
 		made        bool
 	}{
@@ -263,7 +264,7 @@ func TestRecordCannotBeUsed(t *testing.T) {
 	}
 }
 
-// killed is an HNS below an agent that ends right after HNS has made a load balancer: left is what the record has then.
+// killed is an HNS whose agent ends right after HNS has made a load balancer: left is the content of the record at that time.
 type killed struct {
 	HCN
 	record *memoryRecord
@@ -278,8 +279,9 @@ func (k killed) CreateLoadBalancer(lb hcn.LoadBalancer) (hcn.LoadBalancer, error
 	return made, err
 }
 
-// TestKilledBeforeRecord: an agent that is killed between the creation of a load balancer and the record of its ID leaves an orphan, if its pods go, too.
-// The next agent removes it, as its intent was recorded. Load balancers of other programs stay, also at the same address with other endpoints.
+// TestKilledBeforeRecord: an agent that is killed between the creation of a load balancer and the record of its ID leaves an orphan, if its
+// pods are removed, too. The next agent removes it, because its intent was recorded. Load balancers of other programs stay, also at the same
+// address with other endpoints.
 func TestKilledBeforeRecord(t *testing.T) {
 	for i, network := range []txn.KV{bridge(), overlay()} {
 		r := newRig(t, hnsmem.New())
@@ -299,7 +301,7 @@ func TestKilledBeforeRecord(t *testing.T) {
 		if got := again.balancers(); !slices.Equal(got, []string{"10.96.0.77"}) {
 			t.Errorf("%s: load balancers %v", network.Key, got)
 		}
-		again.must(again.commit(txn.FullResync, network)) // it has looked whether they went
+		again.must(again.commit(txn.FullResync, network)) // this agent has checked whether they were removed
 		if len(left.ids) != 0 {
 			t.Errorf("the record has %v", left.ids)
 		}

@@ -26,7 +26,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// rig is a scheduler on an HNS in memory. Time does not pass: what hangs says itself when its limit is over (hang).
+// rig is a scheduler on an HNS in memory. Its clock stands still: calls that hang trigger their own timeout (hang).
 type rig struct {
 	t      *testing.T
 	host   *hnsmem.Host
@@ -74,11 +74,11 @@ func (m *memoryRoutes) Remove(r HostRoute) error {
 	return nil
 }
 
-// memoryRecord is kept by one rig for the next one, as a node's disk does.
+// memoryRecord is passed from one rig to the next one, like a node's disk.
 type memoryRecord struct {
 	mu          sync.Mutex
 	ids         []string
-	load, store func(n int) error // what the n-th call fails with
+	load, store func(n int) error // errors of the n-th call
 	loads       int
 	stores      int
 }
@@ -116,7 +116,7 @@ func newRig(t *testing.T, host *hnsmem.Host) *rig {
 	return newRigAfter(t, host, &memoryRecord{})
 }
 
-// newRigAfter is a rig on a node with a record of earlier ones.
+// newRigAfter returns a rig on a node with a record of earlier rigs.
 func newRigAfter(t *testing.T, host *hnsmem.Host, record *memoryRecord) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -142,7 +142,7 @@ func newRigAfter(t *testing.T, host *hnsmem.Host, record *memoryRecord) *rig {
 	return r
 }
 
-// hang makes calls of an operation hang until release is called; the limit of each is over at once.
+// hang makes calls of an operation hang until release is called; each call times out at once.
 func (r *rig) hang(op string) (release func(), calls func() int) {
 	gate := make(chan struct{})
 	var mu sync.Mutex
@@ -194,12 +194,12 @@ func bridge() txn.KV {
 
 func overlay() txn.KV {
 	n := pb.CloneOf(bridge().Value.(*windows_hns.Network))
-	n.Subnets = n.Subnets[:1] // Windows has no IPv6 there
+	n.Subnets = n.Subnets[:1] // an overlay of Windows has no IPv6
 	n.Type, n.Vni, n.RouterMac, n.ProviderAddress = windows_hns.Network_OVERLAY, 4096, "12:2b:00:00:00:01", "192.0.2.1"
 	return kv(nb.HNSNetworkKey("contiv"), n)
 }
 
-// pod is the endpoint of pod i, in a namespace that is made for it.
+// pod returns the endpoint of pod i, in a namespace that is made for it.
 func (r *rig) pod(i int) txn.KV {
 	r.t.Helper()
 	ns := fmt.Sprintf("0000%04d-0000-4000-8000-00000000AAAA", i)
@@ -223,7 +223,7 @@ func podAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 1, byte(1
 
 func removed(v txn.KV) txn.KV { return txn.KV{Key: v.Key} }
 
-// endpoints are those of HNS by name.
+// endpoints returns the endpoints of HNS by name.
 func (r *rig) endpoints() map[string]hcn.Endpoint {
 	r.t.Helper()
 	list, err := r.host.V2().ListEndpoints()
@@ -238,7 +238,7 @@ func (r *rig) endpoints() map[string]hcn.Endpoint {
 	return out
 }
 
-// state is all that HNS has, without IDs.
+// state returns the state of HNS, without IDs.
 func (r *rig) state() string {
 	r.t.Helper()
 	ids := map[string]string{}

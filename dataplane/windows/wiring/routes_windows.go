@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ourMetric marks the routes that are ours: Windows does not say which program made a route.
+// ourMetric marks our routes: Windows does not store which program made a route.
 const ourMetric = 4077
 
-// Routes are the routes of this machine.
+// Routes implements HostRoutes for the routes of this machine.
 type Routes struct{}
 
 var (

@@ -39,7 +39,7 @@ func TestPodsAreMadeClosed(t *testing.T) {
 	if err != nil || len(nat) != 1 || e.HostComputeNamespace == "" || len(e.Routes) != 2 {
 		t.Errorf("%+v, NAT %v, %v", e, nat, err)
 	}
-	// What the driver has written is its own: no resync touches it.
+	// The driver owns the rules that it has written: no resync changes them.
 	r.must(r.host.V1().ApplyACLs(e.ID, r.host.ACLs(e.ID)[:1]))
 	r.host.Calls()
 	r.must(r.commit(txn.FullResync, bridge(), pod))
@@ -54,7 +54,7 @@ func TestPodsAreMadeClosed(t *testing.T) {
 	}
 }
 
-// TestIPv6: a bridge has both families where Windows has them; elsewhere the error names the network and says what to do.
+// TestIPv6: a bridge has both families if Windows supports them; otherwise the error names the network and contains the fix.
 func TestIPv6(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	pod := r.pod(1)
@@ -91,7 +91,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestNATChangesInPlace: a pod keeps its endpoint when the networks change in which it has its own address.
+// TestNATChangesInPlace: a pod keeps its endpoint when the networks change that it reaches with its own address.
 func TestNATChangesInPlace(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	pod := r.pod(1)
@@ -112,7 +112,7 @@ func TestNATChangesInPlace(t *testing.T) {
 	}
 }
 
-// TestHNSThatHangs: no call holds up the scheduler; a call that ends late is found, and nothing is made twice.
+// TestHNSThatHangs: no call blocks the scheduler; a call that ends late is found, and nothing is made twice.
 func TestHNSThatHangs(t *testing.T) {
 	for _, op := range []string{"CreateEndpoint", "AttachEndpoint", "ListEndpoints", "ListNetworks", "CreateNetwork"} {
 		t.Run(op, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestHNSThatHangs(t *testing.T) {
 				for i := range 4 {
 					e, is := r.endpoints()[fmt.Sprintf("%s%d", PodPrefix, i+1)]
 					if !is || e.HostComputeNamespace == "" {
-						// A resync whose look at HNS failed is repeated by the controller.
+						// A resync that could not read HNS is repeated by the controller.
 						return errors.Join(fmt.Errorf("pod %d: %+v", i+1, e), r.commit(txn.FullResync, append(pods, r.pod(4), bridge())...))
 					}
 				}
@@ -149,7 +149,7 @@ func TestHNSThatHangs(t *testing.T) {
 	}
 }
 
-// TestServicesThatHang: a call for one load balancer that hangs is that service's trouble.
+// TestServicesThatHang: a call for one load balancer that hangs affects only that service.
 func TestServicesThatHang(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	r.noIPv6 = true
@@ -166,7 +166,7 @@ func TestServicesThatHang(t *testing.T) {
 	r.eventually("service", func() error { return r.leads("10.96.0.1", podAddr(1)) })
 }
 
-// leads says why an address does not lead to the backends.
+// leads returns an error if an address does not have the given backends.
 func (r *rig) leads(vip string, to ...netip.Addr) error {
 	for line := range strings.Lines(r.state()) {
 		if strings.Contains(line, `"FrontendVIPs":["`+vip+`"]`) {
@@ -182,7 +182,7 @@ func (r *rig) leads(vip string, to ...netip.Addr) error {
 	return fmt.Errorf("no load balancer %s", vip)
 }
 
-// TestOneServiceFails: what HNS refuses of one service does not fail another, and comes when HNS takes it.
+// TestOneServiceFails: if HNS rejects a part of one service, no other service fails, and the part is created when HNS accepts it.
 func TestOneServiceFails(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	remote := netip.MustParseAddr("10.1.9.9")
@@ -220,7 +220,7 @@ func TestOneServiceFails(t *testing.T) {
 	})
 }
 
-// TestRandomOrder: whatever the order, the failures and the endpoints that vanish, a last resync ends in the state of one resync alone.
+// TestRandomOrder: whatever the order, the failures and the endpoints that vanish, a last resync ends in the same state as a single resync.
 func TestRandomOrder(t *testing.T) {
 	for seed := range uint64(15) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -268,7 +268,7 @@ func TestRandomOrder(t *testing.T) {
 		conflicts := failedKeys(other.commit(txn.FullResync, values...))
 		r.eventually("resync", func() error {
 			err := r.commit(txn.FullResync, values...)
-			if slices.Equal(failedKeys(err), conflicts) { // of services with one frontend
+			if slices.Equal(failedKeys(err), conflicts) { // errors of services with the same frontend
 				return nil
 			}
 			return fmt.Errorf("%w, want failures of %v", err, conflicts)
@@ -289,7 +289,8 @@ func TestRandomOrder(t *testing.T) {
 	}
 }
 
-// disorderly is an HNS that lists objects in any order and spelling, and in every second case keeps load balancers whose endpoints go.
+// disorderly returns an HNS that lists objects in any order and spelling, and in every second case keeps load balancers whose endpoints are
+// removed.
 func disorderly(seed uint64) *hnsmem.Host {
 	host := hnsmem.New()
 	host.Disorder(rand.New(rand.NewPCG(seed, 7)))
@@ -299,7 +300,7 @@ func disorderly(seed uint64) *hnsmem.Host {
 	return host
 }
 
-// unlucky is a hook by which a write in four fails.
+// unlucky returns a hook that makes one write in four fail.
 func unlucky(seed uint64) func(hnsmem.Call) error {
 	var mu sync.Mutex
 	rnd := rand.New(rand.NewPCG(seed, 2))
@@ -313,7 +314,7 @@ func unlucky(seed uint64) func(hnsmem.Call) error {
 	}
 }
 
-// TestHostRoutes: routes are ours by what the system lists, and are made, changed and removed.
+// TestHostRoutes: our routes are identified in the system's list, and are added, changed and removed.
 func TestHostRoutes(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	route := func(hop string) txn.KV {
@@ -334,7 +335,7 @@ func TestHostRoutes(t *testing.T) {
 	}
 }
 
-// TestSnapshot: what people look at ends with their request, whatever HNS does.
+// TestSnapshot: a snapshot ends with its request, whatever HNS does.
 func TestSnapshot(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	r.must(r.commit(txn.FullResync, bridge()))
@@ -350,8 +351,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestEndpointWithoutNamespace: an agent that was killed before it could attach an endpoint leaves one without a namespace. It is made again for a
-// pod that is there, and removed without one. HNS rejects an empty namespace ID by an error that does not say that there is nothing to detach.
+// TestEndpointWithoutNamespace: an agent that was killed before it could attach an endpoint leaves one without a namespace. It is made again
+// if its pod exists, and removed otherwise. HNS rejects an empty namespace ID by an error that does not mean that there is nothing to detach.
 func TestEndpointWithoutNamespace(t *testing.T) {
 	for name, wanted := range map[string]bool{"of a pod": true, "without a pod": false} {
 		r := newRig(t, hnsmem.New())
@@ -371,7 +372,8 @@ func TestEndpointWithoutNamespace(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreNotKnown: an HNS that does not say which rules it has makes no endpoint with rules that it may refuse. The next attempt succeeds.
+// TestFeaturesAreNotKnown: if HNS does not report which rules it supports, no endpoint is made with rules that it may reject. The next attempt
+// succeeds.
 func TestFeaturesAreNotKnown(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	var failed atomic.Bool

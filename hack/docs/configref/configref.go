@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller"
 )
 
-// Sources are what the page is made of.
+// Sources are the inputs of the page.
 type Sources struct {
 	// Help is the text of --help by program, with the commands that have their own flags as "contiv-init preflight".
 	Help map[string]string
@@ -22,7 +22,7 @@ type Sources struct {
 	Values, Schema []byte
 }
 
-// Programs are the programs on the page, in order.
+// Programs returns the programs on the page, in order.
 func Programs() []string {
 	return []string{"contiv-agent", "contiv-ksr", "contiv-vpp-supervisor", "contiv-init preflight", "contiv-init cni", "contiv-netctl"}
 }
@@ -42,7 +42,7 @@ The agent rejects unknown options, and names the line and the option that was pr
 [An example with every option](../plugins/contivconf/testdata/contiv.conf).
 `
 
-// Page is the document.
+// Page returns the document.
 func Page(s Sources) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(intro)
@@ -67,7 +67,7 @@ func Page(s Sources) ([]byte, error) {
 
 const optionHead = "| option | type | default | description |\n|---|---|---|---|\n"
 
-// writeOptions writes a row for each option of a struct, and for those of the structs in it. defaults may be the zero Value.
+// writeOptions writes a row for each option of a struct and of its nested structs. defaults may be the zero Value.
 func writeOptions(b *bytes.Buffer, prefix string, t reflect.Type, defaults reflect.Value) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -93,7 +93,7 @@ func writeOptions(b *bytes.Buffer, prefix string, t reflect.Type, defaults refle
 		}
 		kind := typeName(f.Type)
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", prefix+name, kind, code(text), cell(f.Tag.Get("doc")))
-		if inner.Kind() == reflect.Struct && name != "srv6" { // of which no option is supported
+		if inner.Kind() == reflect.Struct && name != "srv6" { // no option of srv6 is supported
 			if strings.HasPrefix(kind, "list") {
 				name += "[]"
 			}
@@ -124,10 +124,10 @@ func typeName(t reflect.Type) string {
 	return "number"
 }
 
-// flagLine is a line of cobra's usage: name, type, text.
+// flagLine matches a line of cobra's usage: name, type, text.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-([A-Za-z]), )?--([a-z][a-z0-9-]*)(?: ([a-zA-Z0-9]+))?   +(.*)$`)
 
-// defaultText is the end of a flag's text.
+// defaultText matches the default at the end of a flag's text.
 var defaultText = regexp.MustCompile(`^(.*) \(default (.+)\)$`)
 
 func writeFlags(b *bytes.Buffer, program, help string) error {
@@ -186,7 +186,7 @@ func writeNode(b *bytes.Buffer, prefix string, n *yaml.Node, schema map[string]a
 	return nil
 }
 
-// flow is a value on one line, without comments.
+// flow returns a value on one line, without comments.
 func flow(n *yaml.Node) (string, error) {
 	if n.Kind == yaml.ScalarNode {
 		return n.Value, nil
@@ -199,7 +199,7 @@ func flow(n *yaml.Node) (string, error) {
 	return string(text), err
 }
 
-// code is a default as a code span.
+// code formats a default as a code span.
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -207,5 +207,5 @@ func code(text string) string {
 	return "`" + strings.ReplaceAll(text, "|", "\\|") + "`"
 }
 
-// cell is text in a table.
+// cell escapes text for a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }

@@ -18,8 +18,8 @@ type Cond struct {
 type Write struct {
 	Key   string
 	Value []byte
-	// TTL makes the database itself delete the key after this time, in whole seconds (rounded up). It is measured by the
-	// database: a restart of it, or of its leader, can only make the time longer. Zero: the key stays.
+	// TTL makes the database delete the key after this time, in whole seconds (rounded up). The database measures it: a
+	// restart of the database, or of its leader, can only make the time longer. Zero: the key stays.
 	TTL time.Duration
 }
 
@@ -29,7 +29,7 @@ type Change struct {
 	Do []Write
 }
 
-// Value is a pair as it was read. Rev is the revision of its last change; zero if there is no such key.
+// Value is a pair that was read. Rev is the revision of its last change; zero if the key does not exist.
 type Value struct {
 	Key   string
 	Value []byte
@@ -41,14 +41,14 @@ const None = -1
 
 // Store is a database that can change several keys atomically. Keys are absolute. All calls are bounded in time.
 type Store interface {
-	// CommitFirst carries out the first of the changes whose conditions hold, or none; the choice and the writes are one
-	// atomic step. It returns the index of the change, or None, and the revision after it. After an error the change may
-	// have been carried out all the same: read before trying again.
+	// CommitFirst carries out the first change whose conditions hold, or none; the choice and the writes are one atomic
+	// step. It returns the index of the change, or None, and the revision after it. After an error the change may have
+	// been carried out nevertheless: read before a retry.
 	CommitFirst(ctx context.Context, changes ...Change) (index int, rev int64, err error)
 	// Get reads one key.
 	Get(ctx context.Context, key string) (Value, error)
-	// List reads all pairs below prefix as they are at one revision, in the order of keys.
+	// List reads all pairs below prefix as of one revision, in the order of keys.
 	List(ctx context.Context, prefix string) (values []Value, rev int64, err error)
-	// Keys is List without the contents of the values, as they were at the revision at; zero is now.
+	// Keys is List without the contents of the values, as of the revision at; zero means the current one.
 	Keys(ctx context.Context, prefix string, at int64) (keys []Value, rev int64, err error)
 }

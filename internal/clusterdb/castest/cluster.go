@@ -22,14 +22,14 @@ import (
 // readyTimeout bounds the start of the members.
 const readyTimeout = 30 * time.Second
 
-// Cluster is an etcd of some members in the process of the test, all on loopback and without syncing to disk.
+// Cluster is an etcd cluster in the process of the test, on loopback and without syncing to disk.
 type Cluster struct {
 	t       testing.TB
 	dir     string
 	members []*member
 	backups int
 
-	// OperationTimeout is that of clients that are opened from now on.
+	// OperationTimeout is the timeout of the clients that Open creates from now on.
 	OperationTimeout time.Duration
 }
 
@@ -52,11 +52,12 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	return c
 }
 
-// claimPort is below the ports that the kernel chooses. What listens at it has claimed the whole address.
+// claimPort is below the ports that the kernel chooses. A socket that listens on it claims the whole address.
 const claimPort = 20000
 
-// claimAddress returns a loopback address that no other cluster has, in this process or another, until the end of the test. On 127.0.0.1,
-// another process would soon take the port of a stopped member: every connection needs one, even that of a client which tries to reach the member.
+// claimAddress returns a loopback address that no other cluster has, in this process or another, until the end of the test. On 127.0.0.1, another
+// process would soon take the port of a stopped member: every connection needs a port, even the connection of a client that tries to reach the
+// member.
 func claimAddress(t testing.TB) string {
 	t.Helper()
 	var err error
@@ -73,7 +74,7 @@ func claimAddress(t testing.TB) string {
 	return ""
 }
 
-// freeURLs have ports of an address that nothing listens at. All are held until the last is known, so that they differ.
+// freeURLs returns URLs with ports of an address on which nothing listens. All ports are held until the last one is chosen, so that they differ.
 func freeURLs(t testing.TB, address string, n int) []url.URL {
 	t.Helper()
 	var out []url.URL
@@ -88,7 +89,7 @@ func freeURLs(t testing.TB, address string, n int) []url.URL {
 	return out
 }
 
-// Endpoints are the addresses of all members, whether they run or not.
+// Endpoints returns the addresses of all members, running or not.
 func (c *Cluster) Endpoints() []string {
 	var out []string
 	for _, m := range c.members {
@@ -97,7 +98,7 @@ func (c *Cluster) Endpoints() []string {
 	return out
 }
 
-// StartAll starts the members that do not run and waits until they serve.
+// StartAll starts the members that do not run and waits until they serve clients.
 func (c *Cluster) StartAll() {
 	c.t.Helper()
 	for _, m := range c.members {
@@ -158,7 +159,7 @@ func (c *Cluster) StopAll() {
 	}
 }
 
-// Leader is the index of the member that leads.
+// Leader returns the index of the leader.
 func (c *Cluster) Leader() int {
 	for i, m := range c.members {
 		if m.etcd != nil && m.etcd.Server.MemberID() == m.etcd.Server.Leader() {
@@ -168,7 +169,7 @@ func (c *Cluster) Leader() int {
 	return 0
 }
 
-// Wipe makes the members, which must be stopped, start with nothing.
+// Wipe removes the data of the members, which must be stopped.
 func (c *Cluster) Wipe() {
 	c.t.Helper()
 	for _, m := range c.members {
@@ -178,7 +179,7 @@ func (c *Cluster) Wipe() {
 	}
 }
 
-// Save copies the data of the members, which must be stopped, and returns where to.
+// Save copies the data of the members, which must be stopped, and returns the folder of the copy.
 func (c *Cluster) Save() string {
 	c.t.Helper()
 	c.backups++
@@ -191,7 +192,7 @@ func (c *Cluster) Save() string {
 	return to
 }
 
-// Restore replaces the data of the members, which must be stopped, by a copy that Save has made.
+// Restore replaces the data of the members, which must be stopped, with a copy that Save has made.
 func (c *Cluster) Restore(backup string) {
 	c.t.Helper()
 	c.Wipe()
@@ -200,7 +201,7 @@ func (c *Cluster) Restore(backup string) {
 	}
 }
 
-// Open is a client of all members, or of the endpoints if there are any.
+// Open returns a client of all members, or of the given endpoints.
 func (c *Cluster) Open(endpoints ...string) *clusterdb.DB {
 	c.t.Helper()
 	if len(endpoints) == 0 {
@@ -221,10 +222,10 @@ func (c *Cluster) Open(endpoints ...string) *clusterdb.DB {
 	return db
 }
 
-// Link is a way to one member of the cluster that can be cut: for what a node experiences that is cut off.
+// Link is a connection to one member of the cluster. It can be cut, to test a node that is cut off.
 type Link struct{ *proxy }
 
-// NewLink opens a way to the i-th member.
+// NewLink opens a link to the i-th member.
 func (c *Cluster) NewLink(i int) *Link {
 	c.t.Helper()
 	p, err := newProxy(c.members[i].client.Host)

@@ -12,11 +12,11 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// ErrDown is the error of a Memory that is down.
+// ErrDown is the error of a Memory that SetDown has stopped.
 var ErrDown = errors.New("the database is down")
 
-// Memory is a cas.Store in memory, for any number of clients. It behaves as etcd does: one revision for the whole, a
-// transaction at a time, values with a time to live.
+// Memory is a cas.Store in memory, for any number of clients. It behaves as etcd does: one revision for the whole
+// database, one transaction at a time, values with a time to live.
 type Memory struct {
 	mu       sync.Mutex
 	values   map[string]stored
@@ -35,7 +35,7 @@ type stored struct {
 
 var _ cas.Store = (*Memory)(nil)
 
-// NewMemory is an empty database.
+// NewMemory returns an empty database.
 func NewMemory() *Memory { return &Memory{values: map[string]stored{}} }
 
 // SetDown makes all calls fail, or work again.
@@ -52,21 +52,21 @@ func (m *Memory) LoseAnswers(n int) {
 	m.lose = n
 }
 
-// BeforeCommit runs f before each commit, outside of it; nil to stop that.
+// BeforeCommit registers f, which runs before each commit, without the lock; nil removes it.
 func (m *Memory) BeforeCommit(f func(changes []cas.Change)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.beforeDo = f
 }
 
-// Commits is how many commits wrote something.
+// Commits returns the number of commits that wrote something.
 func (m *Memory) Commits() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.commits
 }
 
-// Wipe removes everything, as the loss of the disk would; the revision starts again.
+// Wipe removes everything, like the loss of the disk; the revision starts again.
 func (m *Memory) Wipe() { m.Restore(Backup{values: map[string]stored{}}) }
 
 // Backup is a copy of a Memory.
@@ -86,7 +86,7 @@ func (m *Memory) Backup() Backup {
 	return b
 }
 
-// Restore replaces everything by a backup.
+// Restore replaces everything with a backup.
 func (m *Memory) Restore(b Backup) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +96,7 @@ func (m *Memory) Restore(b Backup) {
 	}
 }
 
-// Put writes without conditions.
+// Put writes a value without conditions.
 func (m *Memory) Put(key string, value []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +104,7 @@ func (m *Memory) Put(key string, value []byte) {
 	m.values[key] = stored{value: bytes.Clone(value), rev: m.rev}
 }
 
-// Delete deletes without conditions.
+// Delete deletes a key without conditions.
 func (m *Memory) Delete(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +211,7 @@ func (m *Memory) List(ctx context.Context, prefix string) (values []cas.Value, r
 	return values, m.rev, nil
 }
 
-// Keys implements cas.Store. It has no history: the time is always now.
+// Keys implements cas.Store. Memory has no history: Keys always reads the current state.
 func (m *Memory) Keys(ctx context.Context, prefix string, _ int64) (keys []cas.Value, rev int64, err error) {
 	keys, rev, err = m.List(ctx, prefix)
 	for i := range keys {

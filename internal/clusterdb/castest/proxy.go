@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// proxy passes TCP connections on. While it is cut it drops those that there are and takes no others.
+// proxy forwards TCP connections. While it is cut it closes the existing connections and accepts no
+// others.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -28,10 +29,10 @@ func newProxy(target string) (*proxy, error) {
 	return p, nil
 }
 
-// Endpoint is where clients connect to.
+// Endpoint returns the address to which clients connect.
 func (p *proxy) Endpoint() string { return p.listener.Addr().String() }
 
-// Cut interrupts the way, or opens it again.
+// Cut cuts the link, or opens it again.
 func (p *proxy) Cut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// The resource keywords of events and snapshots. Those that contiv had are contiv's.
+// The resource keywords of events and snapshots. They are the same as in contiv, for the resources that contiv
+// had.
 const (
 	NodeKeyword          = "node"
 	NamespaceKeyword     = "namespace"
@@ -20,13 +21,13 @@ const (
 	ServiceCIDRKeyword   = "servicecidr"
 )
 
-// KeyPrefix is what all keys of Kubernetes state begin with.
+// KeyPrefix is the prefix of all keys of Kubernetes state.
 const KeyPrefix = "k8s/"
 
-// Prefix is what the keys of a resource begin with.
+// Prefix returns the prefix of the keys of a resource.
 func Prefix(keyword string) string { return KeyPrefix + keyword + "/" }
 
-// Key is the key of an object; namespace is empty for what is in no namespace.
+// Key returns the key of an object; namespace is empty for objects that are in no namespace.
 func Key(keyword, namespace, name string) string {
 	if namespace == "" {
 		return Prefix(keyword) + name
@@ -34,7 +35,7 @@ func Key(keyword, namespace, name string) string {
 	return Prefix(keyword) + name + "/namespace/" + namespace
 }
 
-// New is an empty message of a resource, to decode into; nil for an unknown keyword.
+// New returns an empty message of a resource, to decode into; nil for an unknown keyword.
 func New(keyword string) proto.Message {
 	switch keyword {
 	case NodeKeyword:
@@ -57,7 +58,7 @@ func New(keyword string) proto.Message {
 	return nil
 }
 
-// Keywords lists all resources.
+// Keywords returns the keywords of all resources.
 func Keywords() []string {
 	return []string{
 		NodeKeyword, NamespaceKeyword, PodKeyword, PolicyKeyword, ClusterPolicyKeyword, ServiceKeyword, EndpointSliceKeyword,
@@ -65,7 +66,7 @@ func Keywords() []string {
 	}
 }
 
-// Values are the values of one resource in a resync snapshot, by key. Values of another type are skipped.
+// Values returns the values of one resource in a resync snapshot, by key. Values of another type are skipped.
 func Values[M proto.Message](data api.KubeStateData, keyword string) map[string]M {
 	out := make(map[string]M, len(data[keyword]))
 	for key, value := range data[keyword] {
@@ -76,14 +77,16 @@ func Values[M proto.Message](data api.KubeStateData, keyword string) map[string]
 	return out
 }
 
-// Change takes the previous and the new value out of a change, nil where there is none or it has another type.
+// Change returns the previous and the new value of a change; a value is nil if there is none or it has another
+// type.
 func Change[M proto.Message](ev *api.KubeStateChange) (prev, next M) {
 	prev, _ = ev.PrevValue.(M)
 	next, _ = ev.NewValue.(M)
 	return prev, next
 }
 
-// KeywordOf is the keyword of the resource to which a key belongs; empty if it is no key of Kubernetes state.
+// KeywordOf returns the keyword of the resource to which a key belongs; empty if it is not a key of Kubernetes
+// state.
 func KeywordOf(key string) string {
 	rest, ok := strings.CutPrefix(key, KeyPrefix)
 	if !ok {

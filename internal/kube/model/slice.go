@@ -13,17 +13,18 @@ const (
 	CondTerminating
 )
 
-// Endpoint is one endpoint of a slice. It refers into the slice.
+// Endpoint is one endpoint of a slice. It shares memory with the slice.
 type Endpoint struct {
 	Addr       netip.Addr
 	Conditions byte
-	Place      *Place // its getters and methods work on nil, too
+	Place      *Place // may be nil; its getters and methods accept nil
 }
 
-// Ready endpoints take new connections.
+// Ready reports whether the endpoint takes new connections.
 func (e Endpoint) Ready() bool { return e.Conditions&CondReady != 0 }
 
-// ServingTerminating endpoints are on their way out but still take connections; they are better than nothing.
+// ServingTerminating reports whether the endpoint is terminating but still takes connections; it is used only if no
+// endpoint is ready.
 func (e Endpoint) ServingTerminating() bool {
 	return e.Conditions&(CondReady|CondServing|CondTerminating) == CondServing|CondTerminating
 }
@@ -34,7 +35,7 @@ func (p *Place) HintsZone(zone string) bool { return slices.Contains(p.GetForZon
 // HintsNode reports whether the endpoint is meant for clients on the node.
 func (p *Place) HintsNode(node string) bool { return slices.Contains(p.GetForNodes(), node) }
 
-// Len is the number of endpoints. Columns of different length, as a damaged file may have, count as far as all reach.
+// Len returns the number of endpoints. If columns differ in length, as in a damaged file, the shortest column counts.
 func (s *EndpointSlice) Len() int {
 	return min(len(s.GetAddresses())/s.addrSize(), len(s.GetConditions()), len(s.GetPlace()))
 }
@@ -46,7 +47,7 @@ func (s *EndpointSlice) addrSize() int {
 	return 4
 }
 
-// At is endpoint number i, 0 <= i < Len().
+// At returns endpoint number i, 0 <= i < Len().
 func (s *EndpointSlice) At(i int) Endpoint {
 	e := Endpoint{Addr: s.AddrAt(i), Conditions: s.Conditions[i]}
 	if p := int(s.Place[i]); p < len(s.Places) {
@@ -55,7 +56,7 @@ func (s *EndpointSlice) At(i int) Endpoint {
 	return e
 }
 
-// AddrAt is the address of endpoint number i.
+// AddrAt returns the address of endpoint number i.
 func (s *EndpointSlice) AddrAt(i int) netip.Addr {
 	if s.Ipv6 {
 		return netip.AddrFrom16([16]byte(s.Addresses[16*i:]))
@@ -63,13 +64,13 @@ func (s *EndpointSlice) AddrAt(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte(s.Addresses[4*i:]))
 }
 
-// SliceBuilder puts a slice together endpoint by endpoint.
+// SliceBuilder builds a slice endpoint by endpoint.
 type SliceBuilder struct {
 	slice  *EndpointSlice
 	places map[string]uint32
 }
 
-// NewSliceBuilder fills s, which has no endpoints yet. n endpoints are expected.
+// NewSliceBuilder returns a builder that fills s, which has no endpoints yet. n is the expected number of endpoints.
 func NewSliceBuilder(s *EndpointSlice, n int) *SliceBuilder {
 	s.Addresses = make([]byte, 0, n*s.addrSize())
 	s.Conditions = make([]byte, 0, n)
@@ -77,7 +78,7 @@ func NewSliceBuilder(s *EndpointSlice, n int) *SliceBuilder {
 	return &SliceBuilder{slice: s, places: map[string]uint32{}}
 }
 
-// Add appends an endpoint. It is false, and nothing has happened, when the address is of the wrong family.
+// Add appends an endpoint. It returns false, and adds nothing, when the address is of the wrong family.
 func (b *SliceBuilder) Add(addr netip.Addr, conditions byte, place *Place) bool {
 	if addr.Unmap().Is6() != b.slice.Ipv6 || !addr.IsValid() {
 		return false
@@ -88,7 +89,7 @@ func (b *SliceBuilder) Add(addr netip.Addr, conditions byte, place *Place) bool 
 	return true
 }
 
-// place is the index of the place, which is added if it is new.
+// place returns the index of the place, which is added if it is new.
 func (b *SliceBuilder) place(p *Place) uint32 {
 	key := p.Key()
 	i, ok := b.places[key]
@@ -100,7 +101,7 @@ func (b *SliceBuilder) place(p *Place) uint32 {
 	return i
 }
 
-// Key is a text that is the same for equal places only: names in Kubernetes have no zero bytes.
+// Key returns a text that is the same only for equal places: names in Kubernetes have no zero bytes.
 func (p *Place) Key() string {
 	var b strings.Builder
 	b.WriteString(p.GetNode())

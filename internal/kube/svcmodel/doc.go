@@ -1,3 +1,3 @@
-// Package svcmodel names services. The package and the type have the names by which the documented API of
-// plugins/service/renderer refers to them.
+// Package svcmodel has the identifier of services. The package and the type have the names that the
+// documented API of plugins/service/renderer uses.
 package svcmodel

@@ -8,7 +8,7 @@ type ID struct {
 	Namespace string
 }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (id ID) String() string { return id.Namespace + "/" + id.Name }
 
 // Compare orders by namespace, then by name.

@@ -12,11 +12,11 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// maxSize is far above any real contiv.conf.
+// maxSize is far larger than any real contiv.conf.
 const maxSize = 4 << 20
 
-// LoadFile reads the file at path and returns the configuration of this node. An absent file is an error; to run on defaults
-// use contivconf.Default.
+// LoadFile reads the file at path and returns the configuration of this node. A missing file is an error; use contivconf.Default to run
+// with defaults.
 func LoadFile(path string, env contivconf.Env) (*contivconf.Config, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -29,7 +29,8 @@ func LoadFile(path string, env contivconf.Env) (*contivconf.Config, error) {
 	return c, nil
 }
 
-// readFile reads no more than the limit and one byte, and no file that may have no end or be waited for.
+// readFile reads path only if it is a regular file: other files may be endless, or may block the reader. It reads at most one byte more
+// than the limit.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -46,7 +47,7 @@ func readFile(path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Load reads contiv.conf and returns the configuration of this node. The error joins all faults, of form and of meaning.
+// Load parses contiv.conf and returns the configuration of this node. The error joins all faults of syntax and of values.
 func Load(data []byte, env contivconf.Env) (*contivconf.Config, error) {
 	file, parseErr := parse(data)
 	c, err := contivconf.New(file, env)
@@ -56,8 +57,8 @@ func Load(data []byte, env contivconf.Env) (*contivconf.Config, error) {
 	return c, nil
 }
 
-// parse reads contiv.conf without judging the values. When the form is faulty, the error joins all faults and the File has
-// what could be read.
+// parse parses contiv.conf without validating the values. If the syntax is invalid, the error joins all faults, and the File holds the part
+// that could be read.
 func parse(data []byte) (contivconf.File, error) {
 	var file contivconf.File
 	if len(data) > maxSize {
@@ -74,7 +75,7 @@ func parse(data []byte) (contivconf.File, error) {
 	return file, errors.Join(d.errs...)
 }
 
-// document is the only document of the text. What comes after a line "---" would be ignored in silence otherwise.
+// document returns the only document of the text. Without this check, the text after a line "---" would be silently ignored.
 func document(data []byte) (doc yaml.Node, err error) {
 	stream := yaml.NewDecoder(bytes.NewReader(data))
 	if err := stream.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {

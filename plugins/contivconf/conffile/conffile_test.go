@@ -26,7 +26,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestEffectiveConfigurationIsAFile: the JSON of the effective configuration is a contiv.conf with the same meaning.
+// TestEffectiveConfigurationIsAFile checks that the JSON of the effective configuration is a contiv.conf with the same meaning.
 func TestEffectiveConfigurationIsAFile(t *testing.T) {
 	for _, conf := range []string{
 		"", "ipamConfig: {contivCIDR: 10.128.0.0/14}", "ipamConfig: {podSubnetCIDR: 'fd10:1::/48'}",
@@ -90,7 +90,7 @@ func TestSyntaxFaults(t *testing.T) {
 	}
 }
 
-// TestOtherSpellings: what contiv's documentation of ipnet has.
+// TestOtherSpellings checks the spellings in contiv's documentation of ipnet.
 func TestOtherSpellings(t *testing.T) {
 	c, err := Load([]byte("UseTAPInterfaces: True\nTAPInterfaceVersion: 2\n"), contivconf.Env{})
 	if err != nil {
@@ -139,7 +139,7 @@ func TestLoadFileNamesTheFile(t *testing.T) {
 	}
 }
 
-// FuzzLoad: whatever the file has, reading it ends in a configuration or in an error; a configuration makes sense.
+// FuzzLoad checks that reading any file results in a valid configuration or in an error.
 func FuzzLoad(f *testing.F) {
 	data, err := os.ReadFile(example)
 	if err != nil {
@@ -177,7 +177,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestOnlyFilesAreRead: nothing waits for what has no end.
+// TestOnlyFilesAreRead checks that the reader does not wait for files without an end.
 func TestOnlyFilesAreRead(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "contiv.conf")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

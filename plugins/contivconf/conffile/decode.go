@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// decoder fills structs of pointers from YAML nodes and remembers everything that does not fit.
+// decoder fills structs of pointers from YAML nodes and collects all faults.
 type decoder struct{ errs []error }
 
 func (d *decoder) add(n *yaml.Node, path, format string, args ...any) {
@@ -32,7 +32,7 @@ func (d *decoder) fill(into any, n *yaml.Node) {
 	d.object(reflect.ValueOf(into).Elem(), n, "")
 }
 
-// options maps the names of a struct's options to their fields, embedded structs included.
+// options maps the names of a struct's options to their fields, including those of embedded structs.
 func options(v reflect.Value) map[string]reflect.Value {
 	out := map[string]reflect.Value{}
 	for i := range v.NumField() {
@@ -49,7 +49,7 @@ func options(v reflect.Value) map[string]reflect.Value {
 	return out
 }
 
-// spellings are the other names that the documentation of contiv has for options, each with the option's own name.
+// spellings maps the alternative names of options in the documentation of contiv to the options' names.
 func spellings(t reflect.Type) map[string]string {
 	out := map[string]string{}
 	for i := range t.NumField() {

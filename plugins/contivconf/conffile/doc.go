@@ -1,4 +1,4 @@
-// Package conffile reads contiv.conf: YAML, of which JSON is a part. It is strict: an option that does not exist is an error
-// that suggests the one which was probably meant, since a misspelt option that is silently ignored costs its author a day.
-// What the values mean is contivconf's business.
+// Package conffile reads contiv.conf: YAML (JSON is a subset of it). It is strict: an unknown option is an error that suggests the option
+// with the closest name, because an operator would spend much time on a misspelt option that is silently ignored. Package contivconf
+// interprets the values.
 package conffile

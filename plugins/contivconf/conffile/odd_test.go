@@ -10,14 +10,14 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// TestOddConfigurations: any input leads to a configuration, or to an error that names the option, and never to a panic; what is taken can
-// be compared with any node.
+// TestOddConfigurations checks that any input results in a configuration, or in an error that names the option, and never in a panic. An
+// accepted configuration can be compared with any node.
 func TestOddConfigurations(t *testing.T) {
 	many := make([]string, 5000)
 	for i := range many {
 		many[i] = fmt.Sprintf("- {nodeName: n%d, mainVPPInterface: {ip: '10.%d.%d.%d/8'}}", i, 200+i/65536, i/256%256, i%256)
 	}
-	for _, tc := range []struct{ conf, want string }{ // want: the option; "" if it is taken
+	for _, tc := range []struct{ conf, want string }{ // want: the option; "" if the configuration is accepted
 		{"mainVPPInterface:", ""},
 		{"mainVPPInterface: []", "mainVPPInterface"},
 		{"mainVPPInterface: eth1", "mainVPPInterface"},
@@ -27,7 +27,7 @@ func TestOddConfigurations(t *testing.T) {
 		{"mainVPPInterface: {namePattern: 'eth['}", "mainVPPInterface.namePattern"},
 		{"mainVPPInterface: {namePattern: 'eth\\'}", "mainVPPInterface.namePattern"},
 		{"mainVPPInterface: {namePattern: ','}", "mainVPPInterface.namePattern"},
-		{"mainVPPInterface: {namePattern: 'сеть0'}", ""}, // the kernel takes such names
+		{"mainVPPInterface: {namePattern: 'сеть0'}", ""}, // the kernel accepts such names
 		{"mainVPPInterface: {namePattern: \"e\\u0000\"}", "mainVPPInterface.namePattern"},
 		{"mainVPPInterface: {namePattern: '" + strings.Repeat("x", 1<<20) + "'}", "mainVPPInterface.namePattern"},
 		{"mainVPPInterface: {network: 10.20.0.0/33}", "mainVPPInterface.network"},
@@ -54,14 +54,14 @@ func TestOddConfigurations(t *testing.T) {
 		{"ipamConfig: {contivCIDR: 'fd10::/48,10.128.0.0/14'}", ""},
 		{"ipamConfig: {contivCIDR: 10.128.0.1/14}", "ipamConfig.contivCIDR"},
 		{"ipamConfig: {nodeInterconnectCIDR: 192.168.16.0/32}", "ipamConfig.nodeInterconnectCIDR"},
-		{"nodeConfig:\n" + strings.Join(many, "\n"), "nodeConfig[0].mainVPPInterface.ip"}, // each covers the pods' network
+		{"nodeConfig:\n" + strings.Join(many, "\n"), "nodeConfig[0].mainVPPInterface.ip"}, // each overlaps with the pods' network
 		{"nodeConfig: [{nodeName: '\u200b'}]", ""},
 		{"nodeConfig: [{nodeName: ''}]", "nodeConfig[0].nodeName"},
 		{"nodeConfig: [{nodeName: a, mainVPPInterface: {interfaceName: 'host-'}}]", ""},
 		{"interfaceRxMode: Adaptive", "interfaceRxMode"},
 		{"mtuSize: 1e3", "mtuSize"},
 		{"mtuSize: 0x5aa", ""},
-		{"tcpChecksumOffloadDisabled: true\nenableGSO: true", ""}, // VPP refuses it, Linux does not care
+		{"tcpChecksumOffloadDisabled: true\nenableGSO: true", ""}, // VPP rejects it, it does not matter on Linux
 		{"tapv2RxRingSize: 65536", "tapv2RxRingSize"},
 	} {
 		c, err := Load([]byte(tc.conf), contivconf.Env{NodeName: "worker-1"})
@@ -80,7 +80,7 @@ func TestOddConfigurations(t *testing.T) {
 	}
 }
 
-// compare asks a configuration everything that it is asked about a node.
+// compare calls all methods that compare a configuration with a node.
 func compare(c *contivconf.Config) {
 	var host []contivconf.HostNetwork
 	for _, text := range []string{"0.0.0.0/0", "10.1.2.3/32", "::/0", "::1/128", "fd10:1::1/128", "255.255.255.255/32", "192.168.16.1/24"} {

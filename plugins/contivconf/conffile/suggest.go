@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// suggestion reports what an unknown option was probably meant to be: a similar name in the same section, else the place where the very
-// name (or one like it) belongs.
+// suggestion returns a hint for an unknown option: a similar name in the same section, else the section to which the same or a similar name
+// belongs.
 func suggestion(name string, here map[string]reflect.Value) string {
 	names := slices.Sorted(maps.Keys(here))
 	if best := didyoumean.Closest(name, names); best != "" {
@@ -29,7 +29,7 @@ func suggestion(name string, here map[string]reflect.Value) string {
 	return "; the options here are " + strings.Join(names, ", ")
 }
 
-// everywhere lists all options with the section they belong to.
+// everywhere lists all options with their sections.
 func everywhere(t reflect.Type, section string, into map[string]string) {
 	for t.Kind() != reflect.Struct {
 		t = t.Elem()

@@ -1,3 +1,3 @@
-// Package uplink picks the NIC that connects a node with the others, as contiv.conf's section mainVPPInterface says. The agent,
-// pre-flight and tests all pick by it.
+// Package uplink selects the NIC that connects a node with the others, according to contiv.conf's section mainVPPInterface. The agent,
+// pre-flight and tests use it.
 package uplink

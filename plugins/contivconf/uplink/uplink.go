@@ -15,24 +15,24 @@ import (
 type NIC struct {
 	Name         string
 	Up           bool
-	Part         bool // of a bridge or a bond: that is the NIC then
+	Part         bool // member of a bridge or a bond, which then counts as the NIC
 	DefaultRoute bool
 	MTU          int
 	Addresses    []netip.Prefix
 }
 
-// ErrSeveral: more than one NIC fits.
+// ErrSeveral means that more than one NIC fits.
 var ErrSeveral = errors.New("several NICs of this node fit")
 
-// Wanted is what is looked for.
+// Wanted holds the criteria for the NIC.
 type Wanted struct {
 	contivconf.Uplink
 	Others []string // the kernel's names of NICs that have another role
-	Before string   // the NIC that it was the last time: it stays as long as it fits
+	Before string   // the previously selected NIC, which is kept as long as it fits
 }
 
-// Select picks the one NIC that fits. Several that fit are an error, since which of them connects the nodes is not ours to
-// guess; but a NIC that is there does not stop being the uplink because another one appears.
+// Select returns the one NIC that fits. It returns an error if several fit, since the choice cannot be guessed; but a NIC that was selected
+// before remains selected when another one appears.
 func Select(w Wanted, nics []NIC) (NIC, error) {
 	var fit []NIC
 	for _, n := range nics {
@@ -63,7 +63,7 @@ func (w Wanted) fits(n NIC) bool {
 	return inNetwork && w.MatchesName(n.Name) && (n.DefaultRoute || !w.DefaultRoute)
 }
 
-// list describes NICs for messages, by name.
+// list describes NICs for messages, sorted by name.
 func list(nics []NIC) string {
 	const most = 12
 	nics = slices.SortedFunc(slices.Values(nics), func(a, b NIC) int { return cmp.Compare(a.Name, b.Name) })

@@ -16,7 +16,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// host has a management NIC with the default route, two NICs on the nodes' wire, a bond with a part, and one that is down.
+// host returns a management NIC with the default route, two NICs in the nodes' network, a bond with a member, and a NIC that is down.
 func host() []NIC {
 	return []NIC{
 		{Name: "eth0", Up: true, DefaultRoute: true, Addresses: prefixes("192.0.2.9/24", "2001:db8::9/64")},

@@ -2,7 +2,7 @@ package api
 
 import "fmt"
 
-// EventMethodType reports how much is recomputed when an event is handled.
+// EventMethodType selects how much is recomputed when an event is handled.
 type EventMethodType int
 
 const (
@@ -10,13 +10,13 @@ const (
 	FullResync EventMethodType = iota
 	// UpstreamResync recomputes the whole desired state but uses the scheduler's view of the dataplane (no dump).
 	UpstreamResync
-	// DownstreamResync calls no plugin: the dataplane is dumped and repaired towards the last desired state.
+	// DownstreamResync calls no plugin: it dumps the dataplane and repairs it towards the last desired state.
 	DownstreamResync
 	// Update is an incremental change.
 	Update
 )
 
-// String names the method as it appears in logs and in the event history.
+// String returns the method's name as it appears in logs and in the event history.
 func (m EventMethodType) String() string {
 	switch m {
 	case FullResync:
@@ -31,23 +31,23 @@ func (m EventMethodType) String() string {
 	return fmt.Sprintf("EventMethodType(%d)", int(m))
 }
 
-// IsResync is true for all methods but Update.
+// IsResync reports whether m is a resync, that is any method except Update.
 func (m EventMethodType) IsResync() bool { return m != Update }
 
 // UpdateTransactionType is the policy for an Update event's transaction when part of it fails.
 type UpdateTransactionType int
 
 const (
-	// BestEffort keeps what succeeded. Failed values are retried one by one; repeated failure leads to a healing resync.
+	// BestEffort keeps what succeeded. Failed values are retried one by one; repeated failures lead to a healing resync.
 	BestEffort UpdateTransactionType = iota
 	// BestEffortIgnoreErrors keeps what succeeded and needs no healing (for deletions of objects that may not exist). Failed values are
-	// retried one by one; when that does not help, the dataplane is repaired later without calling the plugins.
+	// retried one by one; if the retries fail too, the dataplane is repaired later without calling the plugins.
 	BestEffortIgnoreErrors
 	// RevertOnFailure undoes everything, in handlers and in the dataplane, and reports the first error.
 	RevertOnFailure
 )
 
-// String names the transaction type.
+// String returns the name of the transaction type.
 func (t UpdateTransactionType) String() string {
 	switch t {
 	case BestEffort:
@@ -60,7 +60,7 @@ func (t UpdateTransactionType) String() string {
 	return fmt.Sprintf("UpdateTransactionType(%d)", int(t))
 }
 
-// UpdateDirectionType is the order in which handlers see an Update event.
+// UpdateDirectionType is the order in which handlers receive an Update event.
 type UpdateDirectionType int
 
 const (
@@ -70,7 +70,7 @@ const (
 	Reverse
 )
 
-// String names the direction.
+// String returns the name of the direction.
 func (d UpdateDirectionType) String() string {
 	if d == Reverse {
 		return "Reverse"
@@ -78,21 +78,21 @@ func (d UpdateDirectionType) String() string {
 	return "Forward"
 }
 
-// Event is something that happened and that plugins may have to react to.
+// Event is a change or a request that plugins may have to react to.
 type Event interface {
-	// GetName is the short name of the kind of event, e.g. "Add Pod".
+	// GetName returns the short name of the kind of event, e.g. "Add Pod".
 	GetName() string
-	// String describes this very event in one line.
+	// String describes this individual event in one line.
 	String() string
-	// Method reports whether the event is an update or which kind of resync.
+	// Method returns Update or the kind of resync.
 	Method() EventMethodType
-	// IsBlocking is true when a caller waits for Done.
+	// IsBlocking reports whether a caller waits for Done.
 	IsBlocking() bool
-	// Done is called exactly once, from the event loop, when the event has been handled (nil) or has failed.
+	// Done is called exactly once, from the event loop: with nil when the event has been handled, with the error when it has failed.
 	Done(error)
 }
 
-// UpdateEvent is implemented in addition by events with Method() == Update.
+// UpdateEvent is implemented by events with Method() == Update, in addition to Event.
 type UpdateEvent interface {
 	Event
 	TransactionType() UpdateTransactionType

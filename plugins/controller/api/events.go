@@ -8,12 +8,12 @@ import (
 
 // DBResync carries a complete snapshot of the cluster's state. The first one is the start-up resync.
 type DBResync struct {
-	// Local is true when the snapshot comes from the node's own copy because the cluster database is unreachable.
+	// Local is true when the snapshot comes from the node's local copy because the cluster database is unreachable.
 	Local     bool
 	KubeState KubeStateData
 }
 
-// NewDBResync is a DBResync with an empty snapshot.
+// NewDBResync returns a DBResync with an empty snapshot.
 func NewDBResync() *DBResync { return &DBResync{KubeState: KubeStateData{}} }
 
 // GetName implements Event.
@@ -32,10 +32,10 @@ func (ev *DBResync) String() string {
 	return fmt.Sprintf("%s (%s, %d values)", ev.GetName(), source, n)
 }
 
-// Method is FullResync.
+// Method returns FullResync.
 func (ev *DBResync) Method() EventMethodType { return FullResync }
 
-// IsBlocking is false.
+// IsBlocking returns false.
 func (ev *DBResync) IsBlocking() bool { return false }
 
 // Done does nothing.
@@ -66,13 +66,13 @@ func (ev *KubeStateChange) String() string {
 	return fmt.Sprintf("%s: %s %s", ev.GetName(), ev.Key, what)
 }
 
-// Method is Update.
+// Method returns Update.
 func (ev *KubeStateChange) Method() EventMethodType { return Update }
 
-// TransactionType is BestEffort.
+// TransactionType returns BestEffort.
 func (ev *KubeStateChange) TransactionType() UpdateTransactionType { return BestEffort }
 
-// Direction is Reverse for deletions, else Forward.
+// Direction returns Reverse for deletions, else Forward.
 func (ev *KubeStateChange) Direction() UpdateDirectionType {
 	if ev.NewValue == nil {
 		return Reverse
@@ -80,7 +80,7 @@ func (ev *KubeStateChange) Direction() UpdateDirectionType {
 	return Forward
 }
 
-// IsBlocking is false.
+// IsBlocking returns false.
 func (ev *KubeStateChange) IsBlocking() bool { return false }
 
 // Done does nothing.

@@ -19,7 +19,7 @@ import (
 // maxSize is far above any real controller.conf.
 const maxSize = 1 << 20
 
-// LoadFile reads the file at path over the defaults, and checks the result.
+// LoadFile reads the file at path, applies its options over the defaults, and validates the result.
 func LoadFile(path string) (controller.Config, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func LoadFile(path string) (controller.Config, error) {
 	return c, nil
 }
 
-// readFile reads no file that may have no end or be waited for.
+// readFile reads path only if it is a regular file of at most maxSize: other files may be endless, or may block the reader.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -46,7 +46,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// Load reads controller.conf over the defaults, and checks the result. The error joins all faults.
+// Load reads controller.conf, applies its options over the defaults, and validates the result. The error joins all faults.
 func Load(data []byte) (controller.Config, error) {
 	cfg := controller.DefaultConfig()
 	stream := yaml.NewDecoder(bytes.NewReader(data))
@@ -66,7 +66,7 @@ func Load(data []byte) (controller.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// fill decodes option by option, so that each fault has the option's name.
+// fill decodes option by option, so that each error names its option.
 func fill(cfg *controller.Config, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil
@@ -86,7 +86,7 @@ func fill(cfg *controller.Config, n *yaml.Node) error {
 		case twice:
 			errs = append(errs, fmt.Errorf("%s: is set twice, first in line %d; remove one of the two (line %d)", name, first,
 				n.Content[i].Line))
-		case value.Kind == yaml.ScalarNode && value.Tag == "!!null": // as if it were not there
+		case value.Kind == yaml.ScalarNode && value.Tag == "!!null": // same as an absent option
 		default:
 			if err := value.Decode(field.Addr().Interface()); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %q: %w (line %d)", name, value.Value, err, value.Line))
@@ -97,7 +97,7 @@ func fill(cfg *controller.Config, n *yaml.Node) error {
 	return errors.Join(errs...)
 }
 
-// fields maps the names of options to their fields, embedded structs included.
+// fields maps the names of options to their fields, including those of embedded structs.
 func fields(v reflect.Value) map[string]reflect.Value {
 	out := map[string]reflect.Value{}
 	for i := range v.NumField() {
@@ -114,7 +114,7 @@ func fields(v reflect.Value) map[string]reflect.Value {
 	return out
 }
 
-// options are the names of all options, sorted.
+// options returns the names of all options, sorted.
 func options() []string {
 	var names []string
 	for name := range fields(reflect.ValueOf(new(controller.Config)).Elem()) {

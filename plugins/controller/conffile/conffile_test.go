@@ -64,7 +64,7 @@ func TestLoadFile(t *testing.T) {
 	}
 }
 
-// FuzzLoad: reading any file returns a valid configuration or an error.
+// FuzzLoad checks that reading any file returns a valid configuration or an error.
 func FuzzLoad(f *testing.F) {
 	for _, s := range []string{"", "a: &a [*a]", "delayRetry: 1s", "<<: {enableRetry: false}", "? [a]\n: b", "enableRetry: !!binary x", "- 1"} {
 		f.Add([]byte(s))
@@ -76,7 +76,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestReadme: the README has every option.
+// TestReadme checks that the README contains every option.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package conffile reads controller.conf: YAML (JSON is a subset of it) with contiv's options. It is strict: an option that does not exist
-// is an error that suggests the one which was probably meant.
+// Package conffile reads controller.conf: YAML (JSON is a subset of it) with contiv's options. It is strict: an unknown option is an error
+// that suggests the option with the closest name.
 package conffile

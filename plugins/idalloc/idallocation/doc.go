@@ -1,2 +1,2 @@
-// Package idallocation is the stored form of pools and allocations (package idalloc), generated from idallocation.proto.
+// Package idallocation contains the stored form of pools and allocations (package idalloc), generated from idallocation.proto.
 package idallocation

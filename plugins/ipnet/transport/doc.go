@@ -1,5 +1,5 @@
-// Package transport says what a way of connecting nodes has to answer. There is one package for each way (vxlan, nooverlay), which renders
-// it for each kind of dataplane; ipnet picks one by nodeToNodeTransport and treats them alike.
+// Package transport defines the interface of a way to connect nodes. There is one package for each way (vxlan, nooverlay), which renders it
+// for each kind of dataplane. ipnet selects one by nodeToNodeTransport and uses all in the same way.
 //
-// Rendering is pure: what a node needs follows from what is known of it and of its peers.
+// Rendering is pure: the values of a node follow from its own data and the data of its peers.
 package transport

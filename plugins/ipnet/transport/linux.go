@@ -6,14 +6,14 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// OwnBlock is a prefix of this node's own pods: what none of them has must not leave the node.
+// OwnBlock returns the route for a prefix of this node's own pods: packets to unused addresses of the prefix must not leave the node.
 func OwnBlock(l *Local, dst netip.Prefix, pool proto.IPPoolType) *proto.RouteUpdate {
 	return &proto.RouteUpdate{
 		Types: proto.RouteUpdate_TYPES_LOCAL_WORKLOAD, IpPoolType: pool, Dst: dst.String(), DstNodeName: l.Name,
 	}
 }
 
-// PeerBlock is a prefix that a peer has, reached via its address of the same family, or of the other one if need be.
+// PeerBlock returns the route for a prefix of a peer, via the peer's address of the same family, or of the other family if there is none.
 func PeerBlock(p *Node, dst netip.Prefix, pool proto.IPPoolType) *proto.RouteUpdate {
 	via := SameFamily(p.IPs, dst)
 	if !via.IsValid() && len(p.IPs) > 0 {
@@ -28,7 +28,7 @@ func PeerBlock(p *Node, dst netip.Prefix, pool proto.IPPoolType) *proto.RouteUpd
 	return r
 }
 
-// HostMetadata informs the driver that a node belongs to the cluster.
+// HostMetadata returns the value that informs the driver that a node belongs to the cluster.
 func HostMetadata(n *Node) *proto.HostMetadataUpdate {
 	m := &proto.HostMetadataUpdate{Hostname: n.Name}
 	for _, p := range n.IPs {

@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Node is what is known of a node, of this one or of another. Lists of networks have one element per family in use.
+// Node holds the data of a node, either this one or another. Lists of networks have one element per family in use.
 type Node struct {
 	ID      uint32
 	Name    string
 	IPs     []netip.Prefix // of its main interface, in the network that connects nodes
-	MgmtIPs []netip.Addr   // other addresses of the host, which Kubernetes has for it
+	MgmtIPs []netip.Addr   // other addresses of the host, as reported by Kubernetes
 	Pods    []netip.Prefix // its slice of the pod network
 	Hosts   []netip.Prefix // its VPP–host link
 	Overlay []netip.Prefix // its address in the overlay, with the overlay's network
@@ -32,22 +32,23 @@ type Local struct {
 
 // Transport renders one way of connecting nodes for one kind of dataplane. The values go into the node's transaction.
 type Transport interface {
-	// Node renders what this node needs, whatever peers there are.
+	// Node renders the values of this node that do not depend on peers.
 	Node(l *Local) []proto.Message
-	// Peer renders what it needs to reach one peer; nothing while the peer's address is not known.
+	// Peer renders the values by which this node reaches one peer; none while the peer's address is not known.
 	Peer(l *Local, p *Node) []proto.Message
-	// Mesh renders the values that all peers share. before is the previous rendering, nil for none; the peers in left have gone since,
-	// those in came are new (a changed one is in both). The cost is that of the change, except for copying lists.
+	// Mesh renders the values that all peers share. before is the previous rendering, nil if there is none; the peers in left have been
+	// removed since then, those in came have been added (a changed peer is in both). The cost is proportional to the change, except for
+	// copying lists.
 	Mesh(l *Local, before []proto.Message, left, came []*Node) []proto.Message
-	// ViaVPP are the networks that this node's host stack reaches through VPP.
+	// ViaVPP returns the networks that this node's host stack reaches through VPP.
 	ViaVPP(l *Local) []netip.Prefix
-	// BVI is the logical name of the interface that faces the other nodes' overlay addresses; empty without an overlay.
+	// BVI returns the logical name of the interface that faces the other nodes' overlay addresses; it is empty without an overlay.
 	BVI() string
-	// Overhead is by how many bytes the way between nodes makes packets longer.
+	// Overhead returns the number of bytes that the transport adds to a packet.
 	Overhead(l *Local) int
 }
 
-// SameFamily picks the first prefix of p's family; the zero Prefix when there is none.
+// SameFamily returns the first prefix of p's family, or the zero Prefix if there is none.
 func SameFamily(list []netip.Prefix, p netip.Prefix) netip.Prefix {
 	for _, q := range list {
 		if q.Addr().Is4() == p.Addr().Is4() {
@@ -57,8 +58,8 @@ func SameFamily(list []netip.Prefix, p netip.Prefix) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// Underlay picks the pair of addresses by which two nodes reach each other: IPv4 before IPv6. ok is false when they have no
-// family in common, or when one of them has no address yet.
+// Underlay returns the pair of addresses by which two nodes reach each other: IPv4 before IPv6. ok is false if they have no family in
+// common, or if one of them has no address yet.
 func Underlay(l *Local, p *Node) (local, remote netip.Addr, ok bool) {
 	for _, want4 := range []bool{true, false} {
 		for _, mine := range l.IPs {
@@ -73,8 +74,8 @@ func Underlay(l *Local, p *Node) (local, remote netip.Addr, ok bool) {
 	return netip.Addr{}, netip.Addr{}, false
 }
 
-// MgmtOf are the peer's host addresses that are not addresses of its main interface: those are reached without any tunnel,
-// which would otherwise carry its own packets.
+// MgmtOf returns the peer's host addresses that are not addresses of its main interface. The addresses of the main interface are reached
+// without a tunnel: otherwise the tunnel would carry its own packets.
 func MgmtOf(p *Node) []netip.Addr {
 	var out []netip.Addr
 next:
@@ -89,10 +90,10 @@ next:
 	return out
 }
 
-// HostPrefix is the /32 or /128 of addr.
+// HostPrefix returns the /32 or /128 of addr.
 func HostPrefix(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
 
-// NodeMAC is a deterministic MAC address: two bytes that say what it is for, and the node ID, big-endian.
+// NodeMAC returns a deterministic MAC address: two bytes for its purpose, and the node ID, big-endian.
 func NodeMAC(kind [2]byte, nodeID uint32) net.HardwareAddr {
 	mac := make(net.HardwareAddr, 6)
 	copy(mac, kind[:])

@@ -10,19 +10,20 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// Compiler holds the objects and what has been made of them. It is used by one goroutine. Objects that it is given must not be
-// changed afterwards.
+// Compiler holds the objects and the output that was compiled from them. Only one goroutine may use it. Objects that are passed to it must
+// not be changed afterwards.
 type Compiler struct {
 	pods      map[model.EndpointID]*pod
 	claims    claims
 	endpoints map[model.EndpointID]*endpoint
 	policies  map[model.PolicyID]*policy
 	sets      map[model.SetID]*set
-	// peers relates all pods that have their own addresses to selectors of peers, locals the endpoints to selectors of policies.
+	// peers relates all pods that have their own addresses to the selectors of peers, locals relates the endpoints to the selectors of
+	// policies.
 	peers, locals *selection
 	nodes         nodes
 	large         sizes
-	all           bool // policies that select no endpoint count, too
+	all           bool // policies that select no endpoint are compiled, too
 
 	dirtySets      map[*set]struct{}
 	dirtyPolicies  map[*policy]struct{}
@@ -40,13 +41,13 @@ type endpoint struct {
 // Local is a pod that this node has connected.
 type Local struct {
 	ID model.EndpointID
-	// UID is that of the pod; empty if it is not known. The object of a pod with another UID is not this pod's.
+	// UID is the UID of the pod; empty if it is not known. A pod object with another UID belongs to another pod.
 	UID string
-	// Addresses are those that the pod has. They are true before the pod's object says them.
+	// Addresses are the addresses of the pod. They are valid before the pod object has them.
 	Addresses []netip.Addr
 }
 
-// New is a compiler without objects.
+// New returns a compiler without objects.
 func New() *Compiler {
 	c := &Compiler{
 		pods: map[model.EndpointID]*pod{}, claims: newClaims(), endpoints: map[model.EndpointID]*endpoint{},
@@ -87,13 +88,13 @@ func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 	}
 }
 
-// SetNamespace takes a namespace; nil removes it.
+// SetNamespace adds or changes a namespace; nil removes it.
 func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
 	c.peers.setNamespace(name, obj.GetLabels(), obj != nil)
 	c.locals.setNamespace(name, obj.GetLabels(), obj != nil)
 }
 
-// SetPod takes a pod; nil removes it.
+// SetPod adds or changes a pod; nil removes it.
 func (c *Compiler) SetPod(id model.EndpointID, obj *kube.Pod) {
 	p := c.pods[id]
 	if p == nil {
@@ -109,7 +110,7 @@ func (c *Compiler) SetPod(id model.EndpointID, obj *kube.Pod) {
 	}
 }
 
-// SetEndpoint takes a pod of this node.
+// SetEndpoint adds or changes a pod of this node.
 func (c *Compiler) SetEndpoint(l Local) {
 	e := c.endpoints[l.ID]
 	if e == nil {
@@ -120,7 +121,7 @@ func (c *Compiler) SetEndpoint(l Local) {
 	c.endpointChanged(e)
 }
 
-// DeleteEndpoint forgets a pod of this node. Its object stays.
+// DeleteEndpoint removes a pod of this node. Its object stays.
 func (c *Compiler) DeleteEndpoint(id model.EndpointID) {
 	if e := c.endpoints[id]; e != nil {
 		e.gone = true
@@ -135,7 +136,7 @@ func (c *Compiler) endpointChanged(e *endpoint) {
 	}
 }
 
-// localOf returns the endpoint of a pod if it has one and the object is that pod's.
+// localOf returns the endpoint of a pod, if the pod has one and the object belongs to the same pod.
 func (c *Compiler) localOf(id model.EndpointID, obj *kube.Pod) *endpoint {
 	e := c.endpoints[id]
 	if e == nil || e.gone || obj == nil || obj.GetHostNetwork() || !isOf(obj, e.UID) {
@@ -144,7 +145,7 @@ func (c *Compiler) localOf(id model.EndpointID, obj *kube.Pod) *endpoint {
 	return e
 }
 
-// isOf reports whether an object is that of the pod with a UID. Where one of the two is not known, the name decides.
+// isOf reports whether an object belongs to the pod with a UID. If one of the two UIDs is not known, only the name counts.
 func isOf(obj *kube.Pod, uid string) bool {
 	return uid == "" || obj.GetUid() == "" || uid == obj.GetUid() || uid == obj.GetStaticUid()
 }
@@ -155,7 +156,7 @@ func (c *Compiler) Knows(id model.EndpointID, uid string) bool {
 	return p != nil && isOf(p.obj, uid)
 }
 
-// Addresses are those that a pod alone has.
+// Addresses returns the addresses that only this pod has.
 func (c *Compiler) Addresses(id model.EndpointID) []netip.Addr {
 	if p := c.pods[id]; p != nil {
 		return slices.Clone(p.addrs)
@@ -163,7 +164,7 @@ func (c *Compiler) Addresses(id model.EndpointID) []netip.Addr {
 	return nil
 }
 
-// Owner returns the pod that alone has an address.
+// Owner returns the pod that has an address, if it is the only one.
 func (c *Compiler) Owner(a netip.Addr) (id model.EndpointID, has bool) {
 	p := c.claims.one[a]
 	if p == nil {
@@ -172,7 +173,7 @@ func (c *Compiler) Owner(a netip.Addr) (id model.EndpointID, has bool) {
 	return p.id, true
 }
 
-// Members are the members of a set, sorted.
+// Members returns the members of a set, sorted.
 func (c *Compiler) Members(id model.SetID) []model.Member {
 	var list []model.Member
 	if s := c.sets[id]; s != nil {
@@ -203,7 +204,7 @@ func (c *Compiler) Contains(id model.SetID, m model.Member) bool {
 	return found
 }
 
-// change gives a pod a new object, or nil, and brings everything in line with it and with the endpoint.
+// change gives a pod a new object, or nil, and updates all selections and sets according to the object and to the endpoint.
 func (c *Compiler) change(p *pod, obj *kube.Pod) {
 	c.hide(p)
 	local := c.localOf(p.id, obj)
@@ -227,7 +228,7 @@ func (c *Compiler) change(p *pod, obj *kube.Pod) {
 	}
 }
 
-// follow brings a selection in line with a pod's new labels. is reports whether the pod belongs to it now.
+// follow updates a selection after a change of a pod's labels. is reports whether the pod belongs to the selection now.
 func follow(s *selection, p *pod, in *bool, is bool, before, now map[string]string) {
 	switch {
 	case *in && !is:
@@ -240,7 +241,7 @@ func follow(s *selection, p *pod, in *bool, is bool, before, now map[string]stri
 	*in = is
 }
 
-// claim changes the addresses of a pod, and returns other pods whose addresses have changed by that.
+// claim changes the addresses of a pod, and returns the other pods whose addresses have changed because of that.
 func (c *Compiler) claim(p *pod, ips []netip.Addr) (others []*pod) {
 	note := func(q *pod) {
 		if q != nil && q != p && !slices.Contains(others, q) {
@@ -262,7 +263,7 @@ func (c *Compiler) claim(p *pod, ips []netip.Addr) (others []*pod) {
 	return others
 }
 
-// hide takes a pod out of all sets, show puts it back with what has changed.
+// hide removes a pod from all sets, show adds it again with its changes.
 func (c *Compiler) hide(p *pod) {
 	c.inAllSets(p, -1)
 	p.hidden = true
@@ -282,7 +283,7 @@ func (c *Compiler) inAllSets(p *pod, by int) {
 	}
 }
 
-// Flush returns the difference between the output now and at the last Flush.
+// Flush returns the difference between the current output and the output at the last Flush.
 func (c *Compiler) Flush() model.Change {
 	var out model.Change
 	for p := range c.dirtyPolicies {

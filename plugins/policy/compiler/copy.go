@@ -10,12 +10,12 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// Copy is a new compiler with the same pods, namespaces, nodes and endpoints, and without policies. It shares nothing that changes, so it may be
-// used elsewhere.
+// Copy returns a new compiler with the same pods, namespaces, nodes and endpoints, and without policies. It shares no mutable data, so
+// another goroutine may use it.
 func (c *Compiler) Copy() *Compiler {
 	n := New()
 	n.large.limit = c.large.limit
-	maps.Copy(n.nodes.byName, c.nodes.byName) // a node that changes is another one
+	maps.Copy(n.nodes.byName, c.nodes.byName) // a changed node is a new object
 	for name, ns := range c.peers.namespaces {
 		if ns.known {
 			n.SetNamespace(name, &kube.Namespace{Name: name, Labels: ns.labels})
@@ -32,14 +32,14 @@ func (c *Compiler) Copy() *Compiler {
 	return n
 }
 
-// Peer is what pods talk to, with its addresses.
+// Peer is a possible peer of pods, with its addresses.
 type Peer struct {
 	Name      string
-	Pod       model.EndpointID // zero: it is a node
+	Pod       model.EndpointID // zero for a node
 	Addresses []netip.Addr
 }
 
-// Peers are all pods that have addresses of their own, and all nodes, by name.
+// Peers returns all pods that have addresses of their own, and all nodes, sorted by name.
 func (c *Compiler) Peers() []Peer {
 	var list []Peer
 	for id, p := range c.pods {
@@ -54,7 +54,7 @@ func (c *Compiler) Peers() []Peer {
 	return list
 }
 
-// Networks are the members of a set that are written in policies; false: its members are pods or nodes.
+// Networks returns the members of a set whose networks are written in policies; is is false if the members are pods or nodes.
 func (c *Compiler) Networks(id model.SetID) (nets []netip.Prefix, is bool) {
 	s := c.sets[id]
 	if s == nil || s.choice != nil || s.nodes != nil {

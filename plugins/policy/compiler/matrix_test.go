@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// matrixCluster has the pods that the matrix speaks of. All are endpoints of this node but far.
+// matrixCluster returns the pods to which the matrix refers. All are endpoints of this node except far.
 //
 //	a/web   app=web   10.0.0.1 fd00::1   ports http TCP 80, dns UDP 53, sig SCTP 7
 //	a/api   app=api   10.0.0.2 fd00::2   port http TCP 8080
@@ -68,7 +68,7 @@ func endpointID(name string) model.EndpointID {
 	return model.EndpointID{Namespace: ns, Name: pod}
 }
 
-// probe reads "+ a/api a/web tcp 80": the connection is allowed; "-": it is not. Names may end in "6" for the IPv6 address.
+// probe parses "+ a/api a/web tcp 80" and checks the connection: "+" means allowed, "-" denied. Names may end in "6" for the IPv6 address.
 func (c *cluster) probe(t *testing.T, s *verdict.State, line string) {
 	t.Helper()
 	f := strings.Fields(line)
@@ -110,14 +110,14 @@ func (c *cluster) place(t *testing.T, name string) (model.EndpointID, netip.Addr
 	return id, netip.Addr{}
 }
 
-// cell is one cell of the semantics matrix in plugins/policy/README.md, which has the same names.
+// cell is one cell of the semantics matrix in plugins/policy/README.md, which uses the same names.
 type cell struct {
 	name   string
 	spec   string // of a policy in namespace a, as YAML; several are separated by "---"
 	probes string
 }
 
-// TestMatrix is the semantics matrix.
+// TestMatrix checks the semantics matrix.
 func TestMatrix(t *testing.T) {
 	for _, test := range slices.Concat(matrix, clusterMatrix) {
 		t.Run(strings.ReplaceAll(test.name, " ", "_"), func(t *testing.T) {
@@ -239,7 +239,7 @@ var matrix = []cell{
 	{"a pod reaches itself", `{podSelector: {}, policyTypes: [Ingress, Egress]}`, "+ a/web a/web tcp 80\n+ a/web6 a/web6 udp 1"},
 }
 
-// TestAddressOfTwo: an address that two pods claim belongs to neither, until one of them releases it.
+// TestAddressOfTwo checks that an address that two pods claim belongs to neither, until one of them releases it.
 func TestAddressOfTwo(t *testing.T) {
 	c := matrixCluster()
 	c.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "a", Name: "p"}] = &kubemodel.Policy{Namespace: "a", Name: "p",
@@ -259,7 +259,7 @@ func TestAddressOfTwo(t *testing.T) {
 	check("+")
 }
 
-// TestUnknownPod: a pod without an object, or with another pod's, is closed.
+// TestUnknownPod checks that a pod without an object, or with the object of another pod, is closed.
 func TestUnknownPod(t *testing.T) {
 	k, s := New(), verdict.NewState()
 	id := model.EndpointID{Namespace: "a", Name: "web"}
@@ -283,7 +283,8 @@ func TestUnknownPod(t *testing.T) {
 	apply(true)
 }
 
-// TestOnlyWhatTheNodeNeeds: policies that select no endpoint, and named ports of other nodes' pods in ingress, are not there.
+// TestOnlyWhatTheNodeNeeds checks that policies that select no endpoint, and named ports of other nodes' pods in ingress, are not in the
+// output.
 func TestOnlyWhatTheNodeNeeds(t *testing.T) {
 	c := matrixCluster()
 	c.pod("a/other", "app=web", "10.0.1.9").Ports = []*kubemodel.ContainerPort{{Name: "http", ContainerPort: 80}}
@@ -308,7 +309,7 @@ func TestOnlyWhatTheNodeNeeds(t *testing.T) {
 	}
 }
 
-// TestREADME: the README's matrices are the tests'. CONTIV_UPDATE=1 writes them.
+// TestREADME checks that the README's matrices are those of the tests. CONTIV_UPDATE=1 writes them.
 func TestREADME(t *testing.T) {
 	matrixInREADME(t, "<!-- matrix -->\n", matrix)
 	matrixInREADME(t, "<!-- cluster matrix -->\n", clusterMatrix)

@@ -20,10 +20,10 @@ type node struct {
 	addrs  []netip.Addr
 }
 
-// nodeChoice is the nodes that a selector selects.
+// nodeChoice holds the nodes that a selector selects.
 type nodeChoice struct {
 	selector *selector
-	addrs    map[netip.Addr]int // with the number of nodes that have them
+	addrs    map[netip.Addr]int // the number of nodes that have an address, by address
 	set      *set
 }
 
@@ -43,7 +43,7 @@ func (n *nodes) choose(sel *selector) *nodeChoice {
 
 func (n *nodes) release(c *nodeChoice) { delete(n.choices, c.selector.text) }
 
-// chosen are the addresses that a node, which may be nil, contributes to a choice.
+// chosen returns the addresses that a node, which may be nil, adds to a choice.
 func (n *node) chosen(c *nodeChoice) []netip.Addr {
 	if n == nil || !c.selector.matches(n.labels) {
 		return nil
@@ -51,7 +51,7 @@ func (n *node) chosen(c *nodeChoice) []netip.Addr {
 	return n.addrs
 }
 
-// SetNode takes a node; nil removes it.
+// SetNode adds or changes a node; nil removes it.
 func (c *Compiler) SetNode(name string, obj *kube.Node) {
 	before := c.nodes.byName[name]
 	var now *node
@@ -74,7 +74,7 @@ func (c *Compiler) SetNode(name string, obj *kube.Node) {
 	}
 }
 
-// inNodes counts one node more or less that has an address.
+// inNodes changes the number of nodes that have an address by by.
 func (c *Compiler) inNodes(choice *nodeChoice, a netip.Addr, by int) {
 	was := choice.addrs[a] > 0
 	if choice.addrs[a] += by; choice.addrs[a] == 0 {
@@ -86,7 +86,7 @@ func (c *Compiler) inNodes(choice *nodeChoice, a netip.Addr, by int) {
 	}
 }
 
-// parseAddrs returns the addresses among texts, each once.
+// parseAddrs returns the valid addresses in texts, without duplicates.
 func parseAddrs(texts []string) []netip.Addr {
 	var list []netip.Addr
 	for _, text := range texts {

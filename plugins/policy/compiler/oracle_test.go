@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// cluster is a set of objects, and the oracle: allowed reads the definitions of NetworkPolicy and ClusterNetworkPolicy literally, with loops
-// over everything. It shares no code with the compiler.
+// cluster is a set of objects, and the oracle: allowed implements the definitions of NetworkPolicy and ClusterNetworkPolicy literally, with
+// loops over all objects. It shares no code with the compiler.
 type cluster struct {
 	namespaces  map[string]*kube.Namespace
 	nodes       map[string]*kube.Node
@@ -28,7 +28,7 @@ func newCluster() *cluster {
 		map[model.PolicyID]*kube.Policy{}, map[string]*kube.ClusterPolicy{}, map[model.EndpointID]Local{}}
 }
 
-// compile is a new compiler's output.
+// compile returns the output of a new compiler.
 func (c *cluster) compile() (*verdict.State, error) {
 	k := New()
 	for name, n := range c.namespaces {
@@ -104,7 +104,7 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 	return !isolated && c.clusterTier(kube.ClusterPolicy_BASELINE, own, p, ingress) != model.Deny
 }
 
-// clusterTier is what the ClusterNetworkPolicies of a tier say.
+// clusterTier returns the action of the ClusterNetworkPolicies of a tier.
 func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p verdict.Packet, ingress bool) model.Action {
 	names := slices.SortedFunc(maps.Keys(c.clusterwide), func(a, b string) int {
 		return cmp.Or(int(c.clusterwide[a].Priority)-int(c.clusterwide[b].Priority), strings.Compare(a, b))
@@ -134,7 +134,7 @@ func (c *cluster) namespaceSelected(s *kube.LabelSelector, namespace string) boo
 	return everything || ns != nil && selects(s, ns.Labels)
 }
 
-// podAt is the pod that has an address; nil if no pod has it, or more than one.
+// podAt returns the pod that has an address; nil if no pod has it, or more than one.
 func (c *cluster) podAt(a netip.Addr) *kube.Pod {
 	var found []*kube.Pod
 	for id, pod := range c.pods {

@@ -12,13 +12,13 @@ import (
 type pod struct {
 	id  model.EndpointID
 	obj *kube.Pod
-	// ips are the addresses that it claims; addrs are those of them that no other pod claims.
+	// ips are the addresses that the pod claims; addrs are those of them that no other pod claims.
 	ips, addrs []netip.Addr
 	peer       bool      // is in Compiler.peers
 	local      bool      // is in Compiler.locals
 	peers      []*choice // of Compiler.peers
 	locals     []*choice // of Compiler.locals
-	hidden     bool      // is being changed: it is in no set for the moment
+	hidden     bool      // the pod is being changed and is in no set meanwhile
 }
 
 func (p *pod) labels() map[string]string { return p.obj.GetLabels() }
@@ -26,7 +26,7 @@ func (p *pod) labels() map[string]string { return p.obj.GetLabels() }
 func peersOf(p *pod) *[]*choice  { return &p.peers }
 func localsOf(p *pod) *[]*choice { return &p.locals }
 
-// members calls yield for what the pod contributes to a set.
+// members calls yield for each member that the pod adds to a set.
 func (p *pod) members(s *set, yield func(model.Member)) {
 	if p.hidden {
 		return
@@ -69,7 +69,7 @@ func protocolOf(p kube.Protocol) model.Protocol {
 	return model.TCP
 }
 
-// claims has the pods that claim an address. Nearly always it is one.
+// claims maps addresses to the pods that claim them, nearly always one pod.
 type claims struct {
 	one  map[netip.Addr]*pod
 	many map[netip.Addr][]*pod
@@ -79,7 +79,7 @@ func newClaims() claims {
 	return claims{one: map[netip.Addr]*pod{}, many: map[netip.Addr][]*pod{}}
 }
 
-// add notes that p claims an address, and returns the pod that has lost it by that.
+// add records that p claims an address, and returns the pod that has lost the address because of that.
 func (c *claims) add(a netip.Addr, p *pod) (loser *pod) {
 	if list := c.many[a]; list != nil {
 		c.many[a] = append(list, p)
@@ -94,7 +94,7 @@ func (c *claims) add(a netip.Addr, p *pod) (loser *pod) {
 	return nil
 }
 
-// remove notes that p does not claim an address any more, and returns the pod that has got it by that.
+// remove records that p no longer claims an address, and returns the pod that has gained the address because of that.
 func (c *claims) remove(a netip.Addr, p *pod) (winner *pod) {
 	if c.one[a] == p {
 		delete(c.one, a)
@@ -125,7 +125,7 @@ func (c *claims) owned(p *pod) []netip.Addr {
 	return owned
 }
 
-// parseIPs returns the addresses of a pod. A pod in the network of its node has none of its own.
+// parseIPs returns the addresses of a pod. A pod in the network of its node has no addresses of its own.
 func parseIPs(obj *kube.Pod) []netip.Addr {
 	if obj == nil || obj.GetHostNetwork() {
 		return nil

@@ -2,7 +2,7 @@ package compiler
 
 import "iter"
 
-// podSet is a set of pods. Most have few members: up to smallSet of them are a list.
+// podSet is a set of pods. Most sets have few members: up to smallSet members are stored in a list.
 type podSet struct {
 	list []*pod
 	more map[*pod]struct{} // nil while list is in use
@@ -61,7 +61,7 @@ func (s *podSet) has(p *pod) bool {
 	return false
 }
 
-// all yields the pods in no order. The set must not change meanwhile.
+// all yields the pods in no order. The set must not change during the iteration.
 func (s *podSet) all() iter.Seq[*pod] {
 	return func(yield func(*pod) bool) {
 		for _, p := range s.list {

@@ -14,27 +14,27 @@ type policy struct {
 	id      model.PolicyID
 	def     *definition // nil: deleted
 	subject *choice     // the endpoints that it selects
-	always  bool        // its sets are made whether or not it selects endpoints
-	stale   bool        // made is not what def says
-	changed bool        // out may not be what made says
+	always  bool        // its sets are compiled even if it selects no endpoint
+	stale   bool        // made was not compiled from def
+	changed bool        // out may differ from made
 	told    bool
-	made    model.Policy // whatever the size of its sets
+	made    model.Policy // with all rules, whatever the size of its sets
 	out     model.Policy
 	sets    []*set
-	large   []string // what those of its sets mean that are over their limit
+	large   []string // the meanings of those of its sets that are over their limit
 }
 
-// definition is what an object says, whatever its kind.
+// definition is the content of a policy object of either kind.
 type definition struct {
-	// The selector of the pods, and that of their namespaces; nil: the namespace of the policy.
+	// The selector of the pods, and that of their namespaces; nil means the namespace of the policy.
 	pods, namespaces *selector
-	// Whether the policy is asked about a direction at all.
+	// Whether the policy applies to a direction at all.
 	ingress, egress           bool
 	ingressRules, egressRules []*kube.PolicyRule
-	priority                  uint32 // within its tier; the lower one comes first
+	priority                  uint32 // within its tier; the lower number comes first
 }
 
-// SetPolicy takes a NetworkPolicy; nil removes it.
+// SetPolicy adds or changes a NetworkPolicy; nil removes it.
 func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
 	id := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}
 	if obj == nil {
@@ -47,7 +47,7 @@ func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
 	})
 }
 
-// SetClusterPolicy takes a ClusterNetworkPolicy; nil removes it. In another tier it is another policy.
+// SetClusterPolicy adds or changes a ClusterNetworkPolicy; nil removes it. When an object changes its tier, it becomes another policy.
 func (c *Compiler) SetClusterPolicy(name string, obj *kube.ClusterPolicy) {
 	for tier, kind := range map[kube.ClusterPolicy_Tier]string{
 		kube.ClusterPolicy_ADMIN: model.KindAdminPolicy, kube.ClusterPolicy_BASELINE: model.KindBaselinePolicy,
@@ -102,7 +102,7 @@ func (c *Compiler) touchSubject(p *policy) {
 	}
 }
 
-// direction is what applies to a pod: the policies that select it and are asked about this direction.
+// direction returns the policies that select a pod and apply to a direction; asked reports whether a policy applies to the direction.
 func direction(p *pod, asked func(*definition) bool) model.Direction {
 	var list []*policy
 	for _, ch := range p.locals {
@@ -159,10 +159,10 @@ func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
 	c.reportLarge(p)
 }
 
-// renders: some pod of this node is selected, or that does not matter.
+// renders reports whether the policy is in the output: it selects a pod of this node, or all policies are compiled.
 func (p *policy) renders() bool { return p.def != nil && (p.always || p.subject.pods.len() > 0) }
 
-// rebuild makes the rules of a policy, and the sets that they refer to.
+// rebuild compiles the rules of a policy and the sets to which they refer.
 func (c *Compiler) rebuild(p *policy) {
 	before := p.sets
 	switch {

@@ -124,7 +124,7 @@ func drawPolicy(t *rapid.T, id model.PolicyID) *kube.Policy {
 	return p
 }
 
-// drawClusterPolicy: a rule may also be for everything, as one is that was not understood.
+// drawClusterPolicy draws a policy. A rule may also match everything, like one that was not understood.
 func drawClusterPolicy(t *rapid.T, name string) *kube.ClusterPolicy {
 	p := &kube.ClusterPolicy{Name: name, Tier: kube.ClusterPolicy_Tier(rapid.IntRange(0, 1).Draw(t, "tier")),
 		Priority: uint32(rapid.IntRange(0, 2).Draw(t, "priority")), Namespaces: drawSelector(t), Pods: drawSelector(t)}
@@ -206,8 +206,8 @@ func put[K comparable, V any](m map[K]*V, key K, value *V) {
 	}
 }
 
-// TestAnyOrder: whatever happens in whatever order, the output is that of a new compiler, each change fits what was before, and the
-// oracle agrees with every verdict.
+// TestAnyOrder checks that, for any changes in any order, the output is that of a new compiler, each change fits the previous state, and
+// the oracle agrees with every verdict.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, k, state := newCluster(), New(), verdict.NewState()
@@ -233,7 +233,7 @@ func TestAnyOrder(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft: without objects the compiler holds nothing.
+// TestNothingIsLeft checks that the compiler holds no data when there are no objects.
 func TestNothingIsLeft(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, k, state := newCluster(), New(), verdict.NewState()
@@ -281,7 +281,7 @@ func (c *Compiler) sizes() []int {
 		len(c.nodes.choices)}
 }
 
-// compare asks oracle and state about packets between all addresses.
+// compare compares the oracle and the state for packets between all addresses.
 func (c *cluster) compare(t *rapid.T, state *verdict.State) {
 	at := map[netip.Addr][]model.EndpointID{}
 	for id := range c.locals {

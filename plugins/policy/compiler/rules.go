@@ -10,12 +10,12 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// builder makes the rules of one policy.
+// builder compiles the rules of one policy.
 type builder struct {
 	*Compiler
 	namespace string // of the policy; empty: none
 	subject   *definition
-	sets      []*set // that the rules refer to, with a reference each
+	sets      []*set // to which the rules refer, each with one reference
 }
 
 func (b *builder) hold(s *set) model.SetID {
@@ -23,7 +23,7 @@ func (b *builder) hold(s *set) model.SetID {
 	return s.ID
 }
 
-// policy makes the rules of a policy.
+// policy compiles the rules of a policy.
 func (b *builder) policy(id model.PolicyID) model.Policy {
 	out := model.Policy{ID: id}
 	for _, r := range b.subject.ingressRules {
@@ -43,10 +43,10 @@ func origin(side string, r *kube.PolicyRule) string {
 	return text
 }
 
-// peer is one of the peers of a rule. The zero value is everything.
+// peer is one of the peers of a rule. The zero value stands for all peers.
 type peer struct {
 	address model.SetID
-	// The pods, to find their named ports. Blocks and nodes have none: ports are looked for among all pods.
+	// The pods whose named ports are used. Blocks and nodes have none: their named ports are searched among all pods.
 	namespaces, pods *selector
 }
 
@@ -76,7 +76,7 @@ func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, orig
 	return out
 }
 
-// actionOf: what is not known denies.
+// actionOf returns the action of a rule; unknown actions deny.
 func actionOf(a kube.PolicyRule_Action) model.Action {
 	switch a {
 	case kube.PolicyRule_ALLOW:
@@ -87,7 +87,7 @@ func actionOf(a kube.PolicyRule_Action) model.Action {
 	return model.Deny
 }
 
-// named is the set of a named port. The pods that receive are looked at: in ingress those of this node that the policy selects.
+// named returns the set of a named port. It depends on the receiving pods: for ingress those of this node that the policy selects.
 func (b *builder) named(p peer, ingress bool, n namedPort) model.SetID {
 	everything := newSelector(nil)
 	switch {
@@ -99,7 +99,7 @@ func (b *builder) named(p peer, ingress bool, n namedPort) model.SetID {
 	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol))
 }
 
-// peers makes the sets of a rule's peers. All blocks are one set. No peers are everything.
+// peers returns the peers of a rule with their sets. All blocks are in one set. An empty list stands for all peers.
 func (b *builder) peers(list []*kube.PolicyPeer) []peer {
 	if len(list) == 0 {
 		return []peer{{}}
@@ -130,7 +130,7 @@ func (b *builder) peers(list []*kube.PolicyPeer) []peer {
 	return out
 }
 
-// networksOf is a block without its exceptions. What cannot be parsed makes it empty.
+// networksOf returns a block without its exceptions. If it cannot be parsed, the result is empty.
 func networksOf(b *kube.IPBlock) []netip.Prefix {
 	whole, err := netip.ParsePrefix(b.GetCidr())
 	if err != nil {
@@ -151,7 +151,7 @@ func networksOf(b *kube.IPBlock) []netip.Prefix {
 	return list
 }
 
-// subtract appends what remains of p without q.
+// subtract appends the parts of p that are not in q.
 func subtract(out []netip.Prefix, p, q netip.Prefix) []netip.Prefix {
 	switch {
 	case !p.Overlaps(q):
@@ -170,7 +170,7 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(upper, p.Bits()+1)
 }
 
-// disjoint sorts networks and leaves out those that are inside others.
+// disjoint sorts networks and removes those that are inside others.
 func disjoint(list []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(list, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
@@ -184,7 +184,7 @@ func disjoint(list []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-// rulePorts are the ports of a rule.
+// rulePorts holds the ports of a rule.
 type rulePorts struct {
 	numbers []numberedPorts
 	names   []namedPort
@@ -227,7 +227,7 @@ func portsOf(list []*kube.PolicyPort) (out rulePorts) {
 	return out
 }
 
-// merge sorts ranges and joins those that touch.
+// merge sorts ranges and joins adjacent and overlapping ones.
 func merge(list []model.PortRange) []model.PortRange {
 	slices.SortFunc(list, func(a, b model.PortRange) int { return cmp.Compare(a.First, b.First) })
 	out := list[:1]

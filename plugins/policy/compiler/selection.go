@@ -2,17 +2,17 @@ package compiler
 
 import "slices"
 
-// selection relates pods to selectors, and keeps the relation while both change.
+// selection relates pods to selectors, and updates the relation when pods or selectors change.
 type selection struct {
 	namespaces map[string]*namespace
 	scopes     map[string]*scope
-	// choices is where a pod keeps the choices of this selection that it belongs to.
+	// choices returns the place where a pod stores its choices of this selection.
 	choices func(p *pod) *[]*choice
-	// changed is called when a choice gets or loses a pod.
+	// changed is called when a pod joins or leaves a choice.
 	changed func(c *choice, p *pod, joined bool)
 }
 
-// namespace is a namespace with its pods. It is there while it has an object, pods, or its own scope.
+// namespace is a namespace with its pods. It exists while it has an object, pods, or its own scope.
 type namespace struct {
 	name    string
 	labels  map[string]string
@@ -22,7 +22,7 @@ type namespace struct {
 	scopes  []*scope // those that apply to it
 }
 
-// scope is the namespaces that choices apply to: one by name, or those that a selector selects.
+// scope is the set of namespaces to which choices apply: one by name, or those that a selector selects.
 type scope struct {
 	text       string
 	name       string    // of the one namespace, if selector is nil
@@ -33,16 +33,16 @@ type scope struct {
 	others     []*choice // those without anchors
 }
 
-// choice is the pods that a selector selects in a scope.
+// choice holds the pods that a selector selects in a scope.
 type choice struct {
 	scope    *scope
 	selector *selector
 	pods     podSet
-	sets     []*set    // that are made of it
+	sets     []*set    // that are compiled from it
 	policies []*policy // that apply to it
 }
 
-// text identifies a choice, and says in words what it is.
+// text identifies a choice and describes it in words.
 func (c *choice) text() string {
 	if c.selector.text == "" {
 		return "pods of " + c.scope.text
@@ -54,8 +54,8 @@ func newSelection(choices func(p *pod) *[]*choice, changed func(c *choice, p *po
 	return &selection{namespaces: map[string]*namespace{}, scopes: map[string]*scope{}, choices: choices, changed: changed}
 }
 
-// choose returns the choice of a selector in the namespace name, or if namespaces is not nil in those that it selects. The caller adds
-// itself to sets or policies, and calls release when it has left.
+// choose returns the choice of a selector in the namespace name, or, if namespaces is not nil, in the namespaces that it selects. The
+// caller adds itself to sets or policies, and calls release after it has removed itself.
 func (s *selection) choose(name string, namespaces, pods *selector) *choice {
 	sc := s.scope(name, namespaces)
 	if c := sc.choices[pods.text]; c != nil {
@@ -79,7 +79,7 @@ func (s *selection) choose(name string, namespaces, pods *selector) *choice {
 	return c
 }
 
-// release forgets a choice that is not in use.
+// release deletes a choice that is not in use.
 func (s *selection) release(c *choice) {
 	if len(c.sets)+len(c.policies) > 0 {
 		return
@@ -112,7 +112,7 @@ func without[T comparable](list []T, gone T) []T {
 	return list
 }
 
-// allNamespaces is the text of the scope that has all of them.
+// allNamespaces is the text of the scope that contains all namespaces.
 const allNamespaces = "all namespaces"
 
 func (s *selection) scope(name string, namespaces *selector) *scope {
@@ -142,7 +142,7 @@ func (s *selection) scope(name string, namespaces *selector) *scope {
 }
 
 // appliesTo reports whether the namespace is in the scope. The labels of a namespace without an object are not known: no selector selects
-// it, except for the one that selects everything.
+// it, except for the empty selector.
 func (sc *scope) appliesTo(ns *namespace) bool {
 	if sc.selector == nil {
 		return ns.name == sc.name
@@ -167,7 +167,7 @@ func (s *selection) namespace(name string) *namespace {
 	return ns
 }
 
-// forget removes a namespace that nothing needs.
+// forget deletes a namespace that is no longer needed.
 func (s *selection) forget(ns *namespace) {
 	if ns.known || ns.pods.len() > 0 {
 		return
@@ -183,7 +183,7 @@ func (s *selection) forget(ns *namespace) {
 	delete(s.namespaces, ns.name)
 }
 
-// setNamespace takes the labels of a namespace; known is false if it has no object.
+// setNamespace sets the labels of a namespace; known is false if it has no object.
 func (s *selection) setNamespace(name string, labels map[string]string, known bool) {
 	ns := s.namespace(name)
 	ns.labels, ns.known = labels, known
@@ -231,7 +231,7 @@ func (ns *namespace) candidates(sel *selector, yield func(p *pod)) {
 	}
 }
 
-// add takes a pod with its labels.
+// add adds a pod with its labels.
 func (s *selection) add(p *pod, labels map[string]string) {
 	ns := s.namespace(p.id.Namespace)
 	ns.pods.add(p)
@@ -241,7 +241,7 @@ func (s *selection) add(p *pod, labels map[string]string) {
 	s.compare(ns, p, labels)
 }
 
-// remove forgets a pod that has these labels.
+// remove removes a pod that has these labels.
 func (s *selection) remove(p *pod, labels map[string]string) {
 	ns := s.namespace(p.id.Namespace)
 	for _, c := range slices.Clone(*s.choices(p)) {
@@ -254,7 +254,7 @@ func (s *selection) remove(p *pod, labels map[string]string) {
 	s.forget(ns)
 }
 
-// relabel follows a change of a pod's labels.
+// relabel updates the selection after a change of a pod's labels.
 func (s *selection) relabel(p *pod, before, now map[string]string) {
 	ns := s.namespace(p.id.Namespace)
 	for k, v := range before {
@@ -292,7 +292,7 @@ func (ns *namespace) unindex(l pair, p *pod) {
 	}
 }
 
-// compare brings a pod into the choices that select it.
+// compare adds a pod to the choices that select it.
 func (s *selection) compare(ns *namespace, p *pod, labels map[string]string) {
 	for _, sc := range ns.scopes {
 		for _, c := range sc.others {

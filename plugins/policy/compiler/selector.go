@@ -12,12 +12,12 @@ import (
 // pair is a label.
 type pair struct{ key, value string }
 
-// selector is a compiled label selector. text identifies it: selectors with the same text select the same.
+// selector is a compiled label selector. text identifies it: selectors with the same text select the same objects.
 type selector struct {
 	text  string
-	pairs []pair // must be there
+	pairs []pair // labels that an object must have
 	exprs []expression
-	// anchors are labels one of which every object has that is selected. None: there is no such list.
+	// anchors are labels of which every selected object has at least one. nil: the selector has no such list.
 	anchors []pair
 }
 
@@ -27,7 +27,7 @@ type expression struct {
 	values []string // sorted
 }
 
-// newSelector compiles a selector. nil selects everything, as the empty one does.
+// newSelector compiles a selector. nil selects everything, like the empty selector.
 func newSelector(s *kube.LabelSelector) *selector {
 	out := &selector{}
 	for _, k := range slices.Sorted(maps.Keys(s.GetMatchLabels())) {
@@ -91,8 +91,8 @@ func (e *expression) matches(labels map[string]string) bool {
 	return false
 }
 
-// describe is the selector as kubectl writes it. Texts that are not plain label text are quoted, so that two selectors with one text
-// are the same selector.
+// describe returns the selector in the notation of kubectl. Texts that are not plain label text are quoted, so that two selectors with the
+// same text are the same selector.
 func (s *selector) describe() string {
 	var parts []string
 	for _, p := range s.pairs {

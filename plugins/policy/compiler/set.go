@@ -10,24 +10,24 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// set is a set that rules refer to.
+// set is a set to which rules refer.
 type set struct {
 	model.Set
 	from     *selection // of choice
-	choice   *choice    // whose pods are the members; nil: nodes or nets are
+	choice   *choice    // the choice whose pods are the members; nil: the members are nodes or nets
 	nodes    *nodeChoice
 	nets     []netip.Prefix
 	port     string // kind Ports
 	protocol model.Protocol
 	refs     int
 	told     bool
-	count    int  // of its members
-	over     bool // it has more members than it may have, and is not in the output
-	// pending is the difference between the members and what has been reported: 1 is added, -1 is removed.
+	count    int  // the number of members
+	over     bool // it has more members than the limit, and is not in the output
+	// pending is the difference between the members and the reported members: 1 is added, -1 is removed.
 	pending map[model.Member]int
 }
 
-// note takes a member more or less.
+// note records that a member was added (1) or removed (-1).
 func (s *set) note(m model.Member, by int) {
 	s.count += by
 	if !s.over {
@@ -66,7 +66,7 @@ func (s *set) each(yield func(model.Member)) {
 
 func (s *set) take(p *pod, by int) { p.members(s, func(m model.Member) { s.note(m, by) }) }
 
-// difference takes what is pending, sorted.
+// difference returns the pending changes, sorted, and clears them.
 func (s *set) difference() model.Members {
 	d := model.Members{Set: s.ID}
 	for m, n := range s.pending {
@@ -82,7 +82,7 @@ func (s *set) difference() model.Members {
 	return d
 }
 
-// setID is the name of a set: a hash of what it means.
+// setID returns the name of a set: a hash of its meaning.
 func setID(kind model.SetKind, meaning string) model.SetID {
 	prefix := map[model.SetKind]string{model.Networks: "n-", model.Addresses: "a-", model.Ports: "p-"}[kind]
 	sum := sha256.Sum256([]byte(prefix + meaning))
@@ -98,7 +98,7 @@ func (c *Compiler) networks(nets []netip.Prefix) *set {
 	return c.intern(model.Networks, "networks "+strings.Join(texts, ", "), func(s *set) { s.nets = nets })
 }
 
-// addresses returns the set of the addresses of the pods that are chosen.
+// addresses returns the set of the addresses of the selected pods.
 func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
@@ -117,7 +117,7 @@ func (c *Compiler) nodesWith(sel *selector) *set {
 	})
 }
 
-// ports returns the set of a named port of the pods that are chosen.
+// ports returns the set of a named port of the selected pods.
 func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
@@ -136,7 +136,7 @@ func (s *set) join(from *selection, ch *choice) {
 	ch.sets = append(ch.sets, s)
 }
 
-// intern returns the set of a meaning with one reference more. A new one is filled first.
+// intern returns the set with a meaning and adds a reference to it. A new set is filled first.
 func (c *Compiler) intern(kind model.SetKind, meaning string, fill func(s *set)) *set {
 	id := setID(kind, meaning)
 	s := c.sets[id]
@@ -151,7 +151,7 @@ func (c *Compiler) intern(kind model.SetKind, meaning string, fill func(s *set))
 	return s
 }
 
-// drop takes a reference back. What becomes of a set without any is seen at Flush.
+// drop releases a reference. Flush handles a set without references.
 func (c *Compiler) drop(s *set) {
 	s.refs--
 	c.dirtySets[s] = struct{}{}

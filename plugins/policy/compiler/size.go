@@ -7,32 +7,34 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// A set over its limit is in no dataplane: a rule that allows by it matches nothing, and one that denies or passes by it denies whatever meets its
-// other conditions. Its members are still counted, so that it comes back when it has become small enough.
+// A set over its limit is in no dataplane: a rule that refers to it matches nothing if it allows, and if it denies or passes, it denies all
+// packets that meet its other conditions. The members of the set are still counted, so that it is used again when it has become small
+// enough.
 
-// sizes is what the compiler does about large sets.
+// sizes is the state of the handling of large sets.
 type sizes struct {
 	limit   int
-	version int // changes with what Large returns
+	version int // changes when the result of Large changes
 }
 
-// room is how far below its limit a set comes back, so that one whose size is about its limit is not written again and again.
+// room determines how far below its limit a set must be to be used again, so that a set whose size is near the limit is not written
+// repeatedly.
 const room = 16
 
-// SetLimit changes how many members a set may have. It is for a compiler without policies.
+// SetLimit sets the maximum number of members of a set. It must be called before policies are added.
 func (c *Compiler) SetLimit(n int) {
 	if n > 0 {
 		c.large.limit = n
 	}
 }
 
-// judgeSize decides whether a set is over its limit, and marks the policies whose rules change by that.
+// judgeSize decides whether a set is over its limit, and marks the policies whose rules change because of that.
 func (c *Compiler) judgeSize(s *set) {
 	over := s.count > c.large.limit || s.over && s.count > Room(c.large.limit)
 	if s.refs == 0 || over == s.over {
 		return
 	}
-	if over { // what remains pending is the removal of what has been reported
+	if over { // the remaining pending changes are the removals of the reported members
 		s.each(func(m model.Member) { s.report(m, -1) })
 	} else {
 		s.each(func(m model.Member) { s.report(m, 1) })
@@ -46,7 +48,7 @@ func (c *Compiler) judgeSize(s *set) {
 	}
 }
 
-// closeLarge is the policy as dataplanes get it.
+// closeLarge returns the policy for dataplanes, without sets over the limit.
 func closeLarge(p *policy) model.Policy {
 	large := map[model.SetID]bool{}
 	for _, s := range p.sets {
@@ -79,7 +81,7 @@ func closeRules(rules []model.Rule, large map[model.SetID]bool) (out []model.Rul
 	return out
 }
 
-// reportLarge notes which sets of a policy are over their limit.
+// reportLarge records which sets of a policy are over their limit.
 func (c *Compiler) reportLarge(p *policy) {
 	var large []string
 	for _, s := range p.sets {
@@ -94,7 +96,8 @@ func (c *Compiler) reportLarge(p *policy) {
 	}
 }
 
-// Large is what those sets of policies mean that are over their limit, as of the last Flush. It is another one when the version is.
+// Large returns the meanings of the sets that are over their limit, by policy, as of the last Flush. The result has changed if the version
+// has.
 func (c *Compiler) Large() (byPolicy map[model.PolicyID][]string, version int) {
 	byPolicy = map[model.PolicyID][]string{}
 	for id, p := range c.policies {
@@ -105,10 +108,10 @@ func (c *Compiler) Large() (byPolicy map[model.PolicyID][]string, version int) {
 	return byPolicy, c.large.version
 }
 
-// LargeVersion is the version of Large.
+// LargeVersion returns the version of Large.
 func (c *Compiler) LargeVersion() int { return c.large.version }
 
-// Larger is what those sets mean, by policy, that have more than n members, as of the last Flush.
+// Larger returns the meanings of the sets that have more than n members, by policy, as of the last Flush.
 func (c *Compiler) Larger(n int) map[model.PolicyID][]string {
 	byPolicy := map[model.PolicyID][]string{}
 	for id, p := range c.policies {
@@ -125,21 +128,24 @@ func (c *Compiler) Larger(n int) map[model.PolicyID][]string {
 	return byPolicy
 }
 
-// NewForAll is a compiler without objects that makes the sets of all policies, those that select no pod of this node as well, whatever the size of the sets.
+// NewForAll returns a compiler without objects that compiles the sets of all policies, also of those that select no pod of this node,
+// whatever the size of the sets.
 func NewForAll() *Compiler {
 	c := New()
 	c.large.limit, c.all = math.MaxInt, true
 	return c
 }
 
-// CopyForAll is a Copy that makes the sets of all policies, those that select no pod of this node as well, whatever the size of the sets.
+// CopyForAll returns a Copy that compiles the sets of all policies, also of those that select no pod of this node, whatever the size of the
+// sets.
 func (c *Compiler) CopyForAll() *Compiler {
 	n := c.Copy()
 	n.large.limit, n.all = math.MaxInt, true
 	return n
 }
 
-// MayExceed is false if no set can have more than n members: there are not as many addresses of pods and nodes, and networks in policies.
+// MayExceed returns false if no set can have more than n members, because the addresses of pods and nodes and the networks in policies are
+// not that many.
 func (c *Compiler) MayExceed(n, networks int) bool {
 	count := networks
 	for _, p := range c.pods {
@@ -151,5 +157,5 @@ func (c *Compiler) MayExceed(n, networks int) bool {
 	return count > n
 }
 
-// Room is below which size a set that was over its limit n comes back.
+// Room returns the size up to which a set that was over its limit n is used again.
 func Room(n int) int { return n - n/room }

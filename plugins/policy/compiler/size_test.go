@@ -15,7 +15,8 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// limited is a cluster with pods x/a1 to x/a3 (app=a), x/b (app=b), and a policy of each kind of rule that refers to the set of the a pods.
+// limited returns a cluster with pods x/a1 to x/a3 (app=a), x/b (app=b), and a policy of each kind of rule that refers to the set of the a
+// pods.
 func limited() *cluster {
 	c := newCluster()
 	c.namespaces["x"] = &kube.Namespace{Name: "x"}
@@ -32,8 +33,8 @@ func peersWith(value string) []*kube.PolicyPeer {
 	return []*kube.PolicyPeer{{Pods: &kube.LabelSelector{MatchLabels: map[string]string{"app": value}}, Namespaces: &kube.LabelSelector{}}}
 }
 
-// TestLargeSet: a set over its limit matches nothing that allows and everything that denies or passes, as long as it is over it. Its members are not
-// in the output, and the policy's report names it.
+// TestLargeSet checks that a set over its limit matches nothing in rules that allow and everything in rules that deny or pass, as long as
+// it is over the limit. Its members are not in the output, and the policy's report names it.
 func TestLargeSet(t *testing.T) {
 	tcp := []*kube.PolicyPort{{Protocol: kube.Protocol_TCP, Port: 80}}
 	for name, test := range map[string]struct {
@@ -50,7 +51,7 @@ func TestLargeSet(t *testing.T) {
 			c.put(k)
 			all := &kube.LabelSelector{}
 			p := &kube.ClusterPolicy{Name: "p", Namespaces: all, Pods: &kube.LabelSelector{MatchLabels: map[string]string{"app": "b"}}, IngressRules: []*kube.PolicyRule{test.rule}}
-			switch name { // what is left denies
+			switch name { // the remaining rules deny
 			case "allow", "pass":
 				p.IngressRules = append(p.IngressRules, &kube.PolicyRule{Action: kube.PolicyRule_DENY})
 			}
@@ -108,7 +109,7 @@ func TestLargeSet(t *testing.T) {
 	}
 }
 
-// put gives a compiler all objects of the cluster.
+// put passes all objects of the cluster to a compiler.
 func (c *cluster) put(k *Compiler) {
 	for name, ns := range c.namespaces {
 		k.SetNamespace(name, ns)
@@ -121,7 +122,8 @@ func (c *cluster) put(k *Compiler) {
 	}
 }
 
-// TestAnyOrderWithLimit: with a limit, too, the order does not matter, and nothing passes that does not pass without it.
+// TestAnyOrderWithLimit checks that also with a limit the order does not matter, and that no packet passes that does not pass without the
+// limit.
 func TestAnyOrderWithLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, k, state := newCluster(), New(), verdict.NewState()

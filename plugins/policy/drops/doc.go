@@ -1,3 +1,3 @@
-// Package drops remembers which connections network policy has denied, newest first, for operators. It is bounded in memory and in what it
-// does for a packet, whatever pods send: a pod's flows have a limited number of places, and those of one peer a part of these.
+// Package drops stores which connections network policy has denied, newest first, for operators. Its memory and its work per packet are
+// bounded, whatever pods send: the number of flows of a pod is limited, and also the number of its flows with one peer.
 package drops

@@ -11,23 +11,23 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// Bounds of what is remembered.
+// Limits of the stored flows.
 const (
 	perPeer  = 8    // flows of a pod, in one direction, with one peer
 	perPod   = 64   // flows of a pod in one direction
 	allFlows = 4096 // of all pods
-	// forgotten is how long a flow is remembered after its newest packet.
+	// forgotten is how long a flow is stored after its newest packet.
 	forgotten = time.Hour
 )
 
-// Verdict is what denied a flow.
+// Verdict describes what denied a flow.
 type Verdict struct {
-	Pod                   model.EndpointID // whose policy denied it; zero: no pod of this node
+	Pod                   model.EndpointID // the pod whose policy denied it; zero: no pod of this node
 	SourcePod, DestPod    string           // namespace/name; empty: not a pod
-	Policy, Rule, Because string           // Policy and Rule are empty if no rule denied it, but that no rule allowed it
+	Policy, Rule, Because string           // Policy and Rule are empty if the flow was denied because no rule allowed it
 }
 
-// Flow is a flow that was denied. Source ports do not tell flows apart.
+// Flow is a flow that was denied. Packets with different source ports belong to the same flow.
 type Flow struct {
 	denied.Flow // the newest packet
 	Verdict
@@ -35,7 +35,7 @@ type Flow struct {
 	Count uint64 // packets that the dataplane has reported; it limits reports
 }
 
-// key distinguishes flows apart.
+// key identifies a flow.
 type key struct {
 	place    place
 	protocol uint8
@@ -45,7 +45,7 @@ type key struct {
 	near     netip.Addr
 }
 
-// place is what has a limited number of flows.
+// place identifies a pod and a direction, for which the number of flows is limited.
 type place struct {
 	pod     model.EndpointID
 	ingress bool
@@ -59,19 +59,19 @@ func keyOf(f denied.Flow, pod model.EndpointID) key {
 	return k
 }
 
-// Label is what a counter counts. Policy is the one that denied, or those that isolate the pod.
+// Label identifies a counter. Policy is the policy that denied, or those that isolate the pod.
 type Label struct {
 	Policy  string
 	Ingress bool
 }
 
-// maxLabels bounds the counters; what is more counts as Others.
+// maxLabels limits the number of counters; further labels are counted as Others.
 const maxLabels = 1000
 
-// Others is the policy of counters beyond the bound.
+// Others is the policy of the counter for labels beyond the limit.
 const Others = "others"
 
-// Store is safe for concurrent use.
+// Store stores denied flows. It is safe for concurrent use.
 type Store struct {
 	mu     sync.Mutex
 	flows  map[key]*Flow
@@ -79,12 +79,12 @@ type Store struct {
 	counts map[Label]uint64
 }
 
-// New is a store without flows.
+// New returns a store without flows.
 func New() *Store {
 	return &Store{flows: map[key]*Flow{}, places: map[place]map[key]*Flow{}, counts: map[Label]uint64{}}
 }
 
-// Note remembers a packet. New reports whether it begins a flow that was not known.
+// Note records a packet. isNew reports whether it begins a new flow.
 func (s *Store) Note(f denied.Flow, v Verdict, label string) (isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Store) count(l Label) {
 	s.counts[l]++
 }
 
-// makeRoom removes the oldest flow of the same peer, of the same pod or of all, whichever has too many.
+// makeRoom removes the oldest flow of the same peer, of the same pod or of all flows, depending on which limit is reached.
 func (s *Store) makeRoom(n key, now time.Time) {
 	var peers int
 	var ofPeer, ofPod *Flow
@@ -138,7 +138,7 @@ func (s *Store) makeRoom(n key, now time.Time) {
 	}
 }
 
-// forget removes what is old, or if there is no such flow the oldest one.
+// forget removes old flows, or the oldest flow if none is old.
 func (s *Store) forget(now time.Time) {
 	var oldest key
 	var at *Flow
@@ -162,7 +162,7 @@ func (s *Store) remove(k key) {
 	}
 }
 
-// Flows are the flows whose newest packet came after a time, the newest first.
+// Flows returns the flows whose newest packet arrived after a time, the newest first.
 func (s *Store) Flows(after time.Time) []Flow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Store) Flows(after time.Time) []Flow {
 	return out
 }
 
-// Counts are the packets that were reported, by policy and direction, since the agent's start.
+// Counts returns the number of reported packets, by policy and direction, since the agent's start.
 func (s *Store) Counts() map[Label]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ func of(pod string) Verdict {
 	return Verdict{Pod: model.EndpointID{Namespace: "ns", Name: pod}}
 }
 
-// TestFlows: packets of a flow are counted together, whatever their source port, and the newest flow comes first.
+// TestFlows checks that packets of a flow are counted together, for any source port, and that the newest flow comes first.
 func TestFlows(t *testing.T) {
 	s := New()
 	if !s.Note(packet(1, "10.0.0.9", "10.0.0.1", 80), of("web"), "ns/p") || s.Note(packet(2, "10.0.0.9", "10.0.0.1", 80), of("web"), "ns/p") ||
@@ -41,7 +41,8 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// TestFlood: a pod that sends to all ports, and one that is sent to from many addresses, leave the flows of others where they are. Memory is bounded.
+// TestFlood checks that a pod that sends to all ports, and one that receives from many addresses, do not remove the flows of others, and
+// that memory is bounded.
 func TestFlood(t *testing.T) {
 	s := New()
 	s.Note(packet(0, "10.0.0.9", "10.0.0.1", 80), of("web"), "p")

@@ -1,3 +1,3 @@
-// Package large finds ClusterNetworkPolicies that have sets over the limit, for the conditions of the policies: for the node that writes them, and for
-// contiv-ksr.
+// Package large finds ClusterNetworkPolicies that have sets over the limit, for the conditions of the policies. It is used by the node that
+// writes the conditions, and by contiv-ksr.
 package large

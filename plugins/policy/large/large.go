@@ -13,10 +13,10 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// Flag is the flag that has the limit.
+// Flag is the name of the flag that sets the limit.
 const Flag = "policy-set-limit"
 
-// CheckLimit says what is wrong with a value of the flag.
+// CheckLimit returns an error if a value of the flag is invalid.
 func CheckLimit(limit int) error {
 	if limit < 0 || limit > model.MaxMembers {
 		return fmt.Errorf("--%s: %d is not between 0 and %d", Flag, limit, model.MaxMembers)
@@ -24,20 +24,20 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// Message says what happens to a policy with a set that is over the limit, and what to do.
+// Message describes the effect on a policy with a set that is over the limit, and the fix.
 func Message(limit int, meaning string) string {
 	return fmt.Sprintf("a set has more than %d members: %s. Rules that allow by it match nothing, and rules that deny or pass by it deny everything; "+
 		"select less, or raise --%s", limit, meaning, Flag)
 }
 
-// Finder finds such policies. A set that was too large is small again at a sixteenth below the limit, as in the dataplane.
+// Finder finds such policies. A set that was too large counts as small again at a sixteenth below the limit, as in the dataplane.
 type Finder struct {
 	mu       sync.Mutex
-	reported map[string]string // guarded by mu; what Find returned last
+	reported map[string]string // guarded by mu; the last result of Find
 }
 
-// Find is what is wrong with policies, by name. all makes a compiler that makes the sets of all policies, and has none; nil: no set can be over the
-// limit. A limit of zero stands for the most that fit.
+// Find returns the problems of policies, by name. all returns a compiler without policies that compiles the sets of all policies; nil means
+// that no set can be over the limit. A limit of zero means the maximum.
 func (f *Finder) Find(limit int, policies map[string]*kube.ClusterPolicy, all func() *compiler.Compiler) map[string]string {
 	limit = cmp.Or(limit, model.MaxMembers)
 	f.mu.Lock()
@@ -69,7 +69,7 @@ func (f *Finder) Find(limit int, policies map[string]*kube.ClusterPolicy, all fu
 	return f.reported
 }
 
-// Networks is how many networks policies name.
+// Networks returns the number of networks in policies.
 func Networks(policies map[string]*kube.ClusterPolicy) (n int) {
 	for _, p := range policies {
 		for _, r := range slices.Concat(p.GetIngressRules(), p.GetEgressRules()) {
@@ -79,15 +79,16 @@ func Networks(policies map[string]*kube.ClusterPolicy) (n int) {
 	return n
 }
 
-// State is where the state of Kubernetes can be read.
+// State gives access to the state of Kubernetes.
 type State interface {
-	// Count is how many objects of a resource there are.
+	// Count returns the number of objects of a resource.
 	Count(keyword string) int
-	// Objects are those of resources.
+	// Objects returns the objects of resources.
 	Objects(keywords ...string) api.KubeStateData
 }
 
-// FindIn is Find for what has the state of Kubernetes in another form: it reads no more of it than it needs, and keeps nothing.
+// FindIn is Find for callers that have the state of Kubernetes in another form: it reads only the part of the state that it needs, and
+// keeps nothing.
 func (f *Finder) FindIn(s State, limit int) map[string]string {
 	if s.Count(kube.ClusterPolicyKeyword) == 0 {
 		return f.Find(limit, nil, nil)
@@ -116,5 +117,5 @@ func (f *Finder) FindIn(s State, limit int) map[string]string {
 	})
 }
 
-// addressesOfPod is how many a pod has at most: one of each family.
+// addressesOfPod is the maximum number of addresses of a pod: one of each family.
 const addressesOfPod = 2

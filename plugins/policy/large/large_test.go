@@ -50,8 +50,8 @@ func (s *state) policy(name, namespace string) {
 			Namespaces: &kube.LabelSelector{MatchLabels: map[string]string{"of": namespace}}}}}}})
 }
 
-// TestFindIn: a policy with a set over the limit is found, one with a smaller set is not; a set that was too large is small again at a sixteenth below
-// the limit. Pods are not read where no set can be so large.
+// TestFindIn checks that a policy with a set over the limit is found, and one with a smaller set is not; a set that was too large counts as
+// small again at a sixteenth below the limit. Pods are not read if no set can be that large.
 func TestFindIn(t *testing.T) {
 	s, find := &state{data: api.KubeStateData{}}, &large.Finder{}
 	want := func(names string) {
@@ -102,7 +102,7 @@ func TestFindIn(t *testing.T) {
 	}
 }
 
-// TestCheckLimit: the flag is between zero and what fits.
+// TestCheckLimit checks that the flag must be between zero and the maximum.
 func TestCheckLimit(t *testing.T) {
 	for limit, good := range map[int]bool{-1: false, 0: true, model.MaxMembers: true, model.MaxMembers + 1: false} {
 		if err := large.CheckLimit(limit); (err == nil) != good {

@@ -11,7 +11,7 @@ import (
 // (Addresses) or "p-" (Ports). The empty ID in a Rule means that the rule has no such condition.
 type SetID string
 
-// SetKind is what the members of a set are.
+// SetKind is the kind of a set's members.
 type SetKind uint8
 
 const (
@@ -27,14 +27,14 @@ const (
 type Set struct {
 	ID   SetID
 	Kind SetKind
-	// Meaning is what the set contains, in words. It is for people.
+	// Meaning describes the content of the set in words, for users.
 	Meaning string
 }
 
-// MaxMembers is how many members a set may have in every dataplane.
+// MaxMembers is the maximum number of members of a set in every dataplane.
 const MaxMembers = 1 << 20
 
-// Member is a member of a set. It is comparable, and is the key of the item.
+// Member is a member of a set. It is comparable, and is its own key.
 type Member struct {
 	Net      netip.Prefix // masked, of either family; IPv4 is never mapped into IPv6
 	Protocol Protocol     // kind Ports only
@@ -50,7 +50,7 @@ func (m Member) Compare(o Member) int {
 // Protocol is an IP protocol number. AnyProtocol in a rule matches all of them.
 type Protocol uint8
 
-// The protocols that policies name.
+// The protocols that policies can name.
 const (
 	AnyProtocol Protocol = 0
 	TCP         Protocol = 6
@@ -72,13 +72,13 @@ func (p Protocol) String() string {
 	return strconv.Itoa(int(p))
 }
 
-// Action is what a rule or a default does. The zero value denies.
+// Action is the action of a rule or a default. The zero value denies.
 type Action uint8
 
 const (
 	// Deny drops the packet.
 	Deny Action = iota
-	// Allow lets the packet through; no later tier is asked.
+	// Allow lets the packet through; no later tier is evaluated.
 	Allow
 	// Pass leaves the decision to the next tier.
 	Pass
@@ -99,23 +99,23 @@ func (a Action) String() string {
 // PortRange is a range of ports, both ends included.
 type PortRange struct{ First, Last uint16 }
 
-// Rule matches a packet that meets all of its conditions. A condition that is empty is met by every packet.
+// Rule matches a packet that meets all of its conditions. Every packet meets an empty condition.
 type Rule struct {
 	Action   Action
 	Protocol Protocol
-	// Ports are ranges of destination ports; one of them must contain the packet's. They are only set when Protocol is TCP, UDP
-	// or SCTP.
+	// Ports are ranges of destination ports; one of them must contain the packet's destination port. They are set only if Protocol is TCP,
+	// UDP or SCTP.
 	Ports []PortRange
 	// Source and Dest are sets of kind Networks or Addresses that contain the packet's source and destination address.
 	Source, Dest SetID
 	// DestPort is a set of kind Ports that contains the packet's destination address, protocol and destination port. Protocol is
 	// set as well; Ports is empty.
 	DestPort SetID
-	// Origin is where the rule was written, for people: "ingress[0]", followed by the rule's name if it has one.
+	// Origin is the place of the rule in the object, for users: "ingress[0]", followed by the rule's name if it has one.
 	Origin string
 }
 
-// Sets calls yield for the sets that the rule refers to.
+// Sets calls yield for the sets to which the rule refers.
 func (r *Rule) Sets(yield func(SetID) bool) {
 	for _, id := range []SetID{r.Source, r.Dest, r.DestPort} {
 		if id != "" && !yield(id) {
@@ -124,21 +124,21 @@ func (r *Rule) Sets(yield func(SetID) bool) {
 	}
 }
 
-// PolicyID names a policy. Two policies with the same ID never exist at the same time.
+// PolicyID identifies a policy. Two policies with the same ID never exist at the same time.
 type PolicyID struct {
 	Kind      string // of the Kubernetes object: one of the kinds below
-	Namespace string // empty for what is in no namespace
+	Namespace string // empty for objects without a namespace
 	Name      string
 }
 
-// Kinds of policies. A ClusterNetworkPolicy has the kind of its tier: one that changes its tier is another policy.
+// Kinds of policies. A ClusterNetworkPolicy has the kind of its tier: an object that changes its tier becomes another policy.
 const (
 	KindNetworkPolicy  = "NetworkPolicy"
 	KindAdminPolicy    = "ClusterNetworkPolicy(Admin)"
 	KindBaselinePolicy = "ClusterNetworkPolicy(Baseline)"
 )
 
-// TierOf is the tier to which all policies of a kind belong.
+// TierOf returns the tier to which all policies of a kind belong.
 func TierOf(kind string) string {
 	switch kind {
 	case KindNetworkPolicy:
@@ -153,7 +153,7 @@ func TierOf(kind string) string {
 
 func (id PolicyID) String() string { return id.Kind + " " + id.Path() }
 
-// Path is the name of the object, with its namespace if it is in one.
+// Path returns the name of the object, with its namespace if it has one.
 func (id PolicyID) Path() string {
 	if id.Namespace == "" {
 		return id.Name
@@ -166,23 +166,23 @@ func (id PolicyID) Compare(o PolicyID) int {
 	return cmp.Or(strings.Compare(id.Kind, o.Kind), strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
 }
 
-// Policy is what a policy says to the endpoints that it selects. A direction without rules decides nothing by itself: the
-// tier's default does.
+// Policy holds the rules for the endpoints that it selects. A direction without rules decides nothing by itself: the tier's default
+// decides.
 type Policy struct {
 	ID              PolicyID
 	Ingress, Egress []Rule
 }
 
-// Tier is a list of policies that are asked together.
+// Tier is a list of policies that are evaluated together.
 type Tier struct {
 	Name     string
 	Policies []PolicyID
 	Default  Action
-	// AllowsNode: the tier allows what the pod sends to its own node, whatever its policies say.
+	// AllowsNode means that the tier allows traffic of the pod to its own node, independent of its policies.
 	AllowsNode bool
 }
 
-// Names of tiers, in the order in which they are asked.
+// Names of tiers, in the order in which they are evaluated.
 const (
 	// TierAdmin holds ClusterNetworkPolicy objects of tier Admin. Its default is Pass.
 	TierAdmin = "admin"
@@ -192,8 +192,8 @@ const (
 	TierBaseline = "baseline"
 )
 
-// Tiers are all tiers in the order in which they are asked, without policies. A decision of NetworkPolicies is final, so tier baseline is only
-// asked about pods that none isolates.
+// Tiers returns all tiers in the order in which they are evaluated, without policies. A decision of NetworkPolicies is final, so tier
+// baseline is evaluated only for pods that no NetworkPolicy isolates.
 func Tiers() []Tier {
 	return []Tier{
 		{Name: TierAdmin, Default: Pass},
@@ -202,16 +202,16 @@ func Tiers() []Tier {
 	}
 }
 
-// Direction is what applies to the packets of an endpoint in one direction. Tiers without policies are left out.
+// Direction holds the tiers that apply to the packets of an endpoint in one direction. Tiers without policies are left out.
 type Direction struct {
 	Tiers   []Tier
 	Default Action
 }
 
-// EndpointID names a pod of this node.
+// EndpointID identifies a pod of this node.
 type EndpointID struct{ Namespace, Name string }
 
-// String is namespace/name, and empty for no pod.
+// String returns namespace/name; it is empty for the zero value.
 func (id EndpointID) String() string {
 	if id == (EndpointID{}) {
 		return ""
@@ -224,24 +224,24 @@ func (id EndpointID) Compare(o EndpointID) int {
 	return cmp.Or(strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
 }
 
-// Endpoint is a pod of this node and what applies to it. A pod that no policy selects has no tiers and defaults of Allow. A pod whose
-// object is not known yet has no tiers and defaults of Deny.
+// Endpoint is a pod of this node with the policies that apply to it. A pod that no policy selects has no tiers and defaults of Allow. A pod
+// whose object is not known yet has no tiers and defaults of Deny.
 type Endpoint struct {
 	ID              EndpointID
 	Ingress, Egress Direction
 }
 
-// Closed is the endpoint of a pod of which nothing is known yet: only its own node reaches it.
+// Closed returns the endpoint of a pod whose object is not known yet: only its own node reaches it.
 func Closed(id EndpointID) Endpoint { return Endpoint{ID: id} }
 
-// Members is a change of a set's members. A member is in one of the lists at most.
+// Members is a change of a set's members. A member is in at most one of the lists.
 type Members struct {
 	Set            SetID
 	Added, Removed []Member
 }
 
-// Change is what is different from the state before. The lists are sorted by ID; each object is there once at most. All members
-// of a new set are in Members, as added; those of a set that is gone are there as removed.
+// Change lists the differences to the previous state. The lists are sorted by ID; each object occurs at most once. All members of a new set
+// are in Members, as added; those of a deleted set are there as removed.
 type Change struct {
 	Sets          []Set     // new
 	Members       []Members // of new sets and of others
@@ -252,7 +252,7 @@ type Change struct {
 	SetsGone      []SetID
 }
 
-// Empty reports whether nothing is different.
+// Empty reports whether there are no differences.
 func (c *Change) Empty() bool {
 	return len(c.Sets)+len(c.Members)+len(c.Policies)+len(c.Endpoints)+len(c.EndpointsGone)+len(c.PoliciesGone)+len(c.SetsGone) == 0
 }

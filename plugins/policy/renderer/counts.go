@@ -4,17 +4,17 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// Count is how often the rules of one origin have decided.
+// Count is the number of packets for which the rules of one origin have decided.
 type Count struct {
-	Rule    string // where it was written, for example ingress[0]
+	Rule    string // the place of the rule in the object, for example ingress[0]
 	Action  model.Action
 	Decided uint64
 }
 
-// Counts are those of a policy, in the order of its rules.
+// Counts holds the counts of a policy, in the order of its rules.
 type Counts struct{ Ingress, Egress []Count }
 
-// Origins are the origins of rules, with counts of zero. of is the origin's place for each rule.
+// Origins returns the origins of rules, with counts of zero. of is the index of the origin for each rule.
 func Origins(list []model.Rule) (counts []Count, of []int) {
 	of = make([]int, len(list))
 	for i, rule := range list {

@@ -1,3 +1,3 @@
-// Package renderer is what the policy plugin needs of a dataplane: something that turns the objects of package model into northbound
-// values.
+// Package renderer defines what the policy plugin requires of a dataplane: a renderer that turns the objects of package model into
+// northbound values.
 package renderer

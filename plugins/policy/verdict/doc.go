@@ -1,3 +1,3 @@
-// Package verdict judges packets by a compiled policy, as package model defines it. It answers "which policy drops this?", and it is
-// the reference that dataplanes are compared with.
+// Package verdict evaluates packets with a compiled policy, as defined by package model. It answers "which policy drops this packet?", and
+// it is the reference with which dataplanes are compared.
 package verdict

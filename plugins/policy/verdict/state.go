@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// State is what a renderer has after some changes. It is a Compiled.
+// State is the state of a renderer after some changes. It implements Compiled.
 type State struct {
 	Sets      map[model.SetID]Set
 	Policies  map[model.PolicyID]model.Policy
@@ -20,12 +20,12 @@ type Set struct {
 	Members map[model.Member]bool
 }
 
-// NewState is a state before the first change.
+// NewState returns the state before the first change.
 func NewState() *State {
 	return &State{map[model.SetID]Set{}, map[model.PolicyID]model.Policy{}, map[model.EndpointID]model.Endpoint{}}
 }
 
-// Apply changes the state. The error says how the change breaks the rules of package model.
+// Apply changes the state. The error describes how the change violates the rules of package model.
 func (s *State) Apply(c model.Change) error {
 	for _, n := range c.Sets {
 		if _, there := s.Sets[n.ID]; there {
@@ -89,7 +89,7 @@ func (s *State) gone(c model.Change) error {
 	return s.dangling()
 }
 
-// dangling finds a reference to something that is not there.
+// dangling returns an error if a reference is invalid.
 func (s *State) dangling() error {
 	for _, p := range s.Policies {
 		for _, rules := range [][]model.Rule{p.Ingress, p.Egress} {
@@ -134,8 +134,9 @@ func covers(have, m model.Member) bool {
 	return have.Protocol == m.Protocol && have.Port == m.Port && have.Net.Bits() <= m.Net.Bits() && have.Net.Contains(m.Net.Addr())
 }
 
-// Allowed judges a connection as this node sees it: the egress of the sender and the ingress of the receiver, if they are endpoints. A pod
-// that is not an endpoint is another node's. What passes without rules is not looked at, except for a pod's traffic to itself.
+// Allowed evaluates a connection from the view of this node: the egress of the sender and the ingress of the receiver, if they are
+// endpoints. A pod that is not an endpoint belongs to another node. Traffic that is allowed without rules is not considered, except for a
+// pod's traffic to itself.
 func (s *State) Allowed(from, to model.EndpointID, p Packet) bool {
 	if from == to && p.Source.IsValid() && p.Source == p.Dest {
 		return true

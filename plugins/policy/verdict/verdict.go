@@ -11,30 +11,30 @@ import (
 type Packet struct {
 	Source, Dest netip.Addr
 	Protocol     model.Protocol
-	Port         uint16 // the destination port; 0 where the protocol has none
-	// OwnNode: the other end is the pod's own node itself.
+	Port         uint16 // the destination port; 0 if the protocol has none
+	// OwnNode is true if the other end is the pod's own node.
 	OwnNode bool
 }
 
-// Compiled is what a packet is judged by.
+// Compiled gives access to the compiled policies that a packet is evaluated with.
 type Compiled interface {
-	// Policy returns a policy; false if it does not exist.
+	// Policy returns a policy; the second result is false if it does not exist.
 	Policy(id model.PolicyID) (model.Policy, bool)
-	// Contains reports whether a set has a member that covers m: its network contains m's, and its protocol and port are m's.
+	// Contains reports whether a set has a member that covers m: its network contains that of m, and its protocol and port are equal.
 	Contains(id model.SetID, m model.Member) bool
 }
 
-// Verdict is a decision, and what has made it.
+// Verdict is a decision with its origin.
 type Verdict struct {
 	Action model.Action
-	// Tier is the tier that decided; empty: the direction's default did, or what passes without a rule.
+	// Tier is the tier that decided; empty if the direction's default decided, or if the packet is allowed without a rule.
 	Tier string
-	// Policy and Rule (its origin) decided; both are zero if a default did.
+	// Policy and Rule (its origin) have decided; both are zero if a default has decided.
 	Policy model.PolicyID
 	Rule   string
 }
 
-// Judge decides about a packet in one direction of an endpoint.
+// Judge decides on a packet in one direction of an endpoint.
 func Judge(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
 	if p.OwnNode && ingress {
 		return Verdict{Action: model.Allow}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// weightHeader has the number of endpoints for load balancers that use it.
+	// weightHeader carries the number of endpoints, for load balancers that use it.
 	weightHeader = "X-Load-Balancing-Endpoint-Weight"
 	minRetry     = 100 * time.Millisecond
 	maxRetry     = 30 * time.Second
@@ -26,16 +26,16 @@ const (
 	maxHeader    = 4 << 10
 )
 
-// Config reports how to answer.
+// Config is the configuration of a Server.
 type Config struct {
-	// Healthy reports whether the dataplane can serve at all; nil: it can.
+	// Healthy reports whether the dataplane can serve at all; nil means that it always can.
 	Healthy func() bool
-	// Address to listen at; empty: all addresses of the host.
+	// Address is the address to listen on; empty: all addresses of the host.
 	Address string
 	Log     *slog.Logger
 }
 
-// Server listens at the ports of services. Its methods do not block and may be called from anywhere.
+// Server listens at the health check ports of services. Its methods do not block and may be called from any goroutine.
 type Server struct {
 	cfg Config
 
@@ -53,10 +53,10 @@ type endpoint struct {
 
 	mu    sync.Mutex
 	local int   // guarded by mu
-	err   error // why the port is not served; guarded by mu
+	err   error // the reason why the port is not served; guarded by mu
 }
 
-// New is a Server without services.
+// New returns a Server without services.
 func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -64,7 +64,7 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, services: map[svcmodel.ID]*endpoint{}}
 }
 
-// Set says that a service is to be answered for on a port.
+// Set starts or updates the health check of a service on a port.
 func (s *Server) Set(id svcmodel.ID, port uint16, localEndpoints int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Server) Set(id svcmodel.ID, port uint16, localEndpoints int) {
 	e.mu.Unlock()
 }
 
-// Delete says that a service is not to be answered for any more.
+// Delete ends the health check of a service.
 func (s *Server) Delete(id svcmodel.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Server) Delete(id svcmodel.ID) {
 	}
 }
 
-// Close stops answering.
+// Close ends all health checks.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Failing says for which services the port cannot be served, and why.
+// Failing returns the services whose port cannot be served, with the reason.
 func (s *Server) Failing() map[svcmodel.ID]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,14 +124,14 @@ func (s *Server) Failing() map[svcmodel.ID]error {
 	return out
 }
 
-// stop ends the endpoint. Connections are cut, so that it takes no time.
+// stop ends the endpoint. It closes connections at once, so that it takes no time.
 func (e *endpoint) stop() {
 	if err := e.jobs.Stop(stopTimeout); err != nil {
 		e.cfg.Log.Error("the health check port of a service is still served", "service", e.id, "port", e.port, "error", err)
 	}
 }
 
-// run serves the port until ctx ends. A port that is taken may become free, so it goes on trying.
+// run serves the port until ctx ends. A port that is in use may become free, so run retries with back-off.
 func (e *endpoint) run(ctx context.Context) error {
 	for retry := minRetry; ; retry = min(2*retry, maxRetry) {
 		err := e.serve(ctx)
@@ -164,7 +164,7 @@ func (e *endpoint) serve(ctx context.Context) error {
 	return srv.Serve(l)
 }
 
-// failed notes why the port is not served; nil: it is. It logs once.
+// failed records the reason why the port is not served; nil means that it is served. It logs only the first failure.
 func (e *endpoint) failed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +175,7 @@ func (e *endpoint) failed(err error) {
 	e.err = err
 }
 
-// answer is the body of an answer, as kube-proxy gives it.
+// answer is the body of a response, as in kube-proxy.
 type answer struct {
 	Service             service `json:"service"`
 	LocalEndpoints      int     `json:"localEndpoints"`
@@ -206,5 +206,5 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, string(body)) // a client that is gone needs no answer
+	_, _ = fmt.Fprintln(w, string(body)) // an error means that the client has disconnected
 }

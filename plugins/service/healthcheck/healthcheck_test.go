@@ -15,16 +15,16 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// address is a loopback address that is this process's own: on 127.0.0.1, another process may take a port that is free now.
+// address returns a loopback address that only this process uses: on 127.0.0.1, another process may take a port that is free now.
 func address() string {
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&0x3f, pid>>8&0xff, pid&0xff)
 }
 
-// at is a port of it.
+// at returns the address with a port.
 func at(port uint16) string { return net.JoinHostPort(address(), fmt.Sprint(port)) }
 
-// freePort is a port that nothing uses at the moment.
+// freePort returns a port that is currently unused.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", at(0))
@@ -35,7 +35,7 @@ func freePort(t *testing.T) uint16 {
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
-// get asks until a server answers.
+// get sends requests until a server responds.
 func get(t *testing.T, port uint16) (*http.Response, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
@@ -106,7 +106,7 @@ func refused(t *testing.T, port uint16) {
 	}
 }
 
-// TestPortTaken: a port that another program uses is reported, and served as soon as it is free.
+// TestPortTaken checks that a port that another program uses is reported, and served as soon as it is free.
 func TestPortTaken(t *testing.T) {
 	port := freePort(t)
 	l, err := net.Listen("tcp", at(port))
@@ -136,13 +136,13 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestLargeRequest: a caller that can connect cannot make the agent keep what it sends.
+// TestLargeRequest checks that a client cannot make the agent store the data that it sends.
 func TestLargeRequest(t *testing.T) {
 	s := New(Config{Address: address()})
 	t.Cleanup(func() { _ = s.Close() })
 	port := freePort(t)
 	s.Set(svcmodel.ID{Namespace: "ns", Name: "web"}, port, 1)
-	get(t, port) // it listens
+	get(t, port) // the server listens now
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at(port)+"/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestLargeRequest(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 	resp, err := client.Do(req)
 	if err != nil {
-		return // the connection was cut while we were writing
+		return // the connection was closed during the write
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Lost are the frontends that a service names and does not have, sorted.
+// Lost returns the frontends that a service names and does not own, sorted.
 func (t *Table) Lost(id svcmodel.ID) []Loss {
 	s := t.services[id]
 	if s == nil {
@@ -31,7 +31,7 @@ func (t *Table) Lost(id svcmodel.ID) []Loss {
 	return out
 }
 
-// older adds the loss of what an older service has for the same reason.
+// older adds a loss if an older service names the same frontend in the same way.
 func (t *Table) older(out []Loss, s *Service, n Name) []Loss {
 	if owner := first(t.names[n]); owner != s {
 		return append(out, Loss{n, owner.ID, "that service is older"})
@@ -75,7 +75,7 @@ func (t *Table) atExternal(out []Loss, s *Service, n Name) []Loss {
 	return t.older(out, s, n)
 }
 
-// AtAddresses are the services that name one of the addresses as an external one.
+// AtAddresses returns the services that name one of the addresses as an external one.
 func (t *Table) AtAddresses(addrs []netip.Addr) []svcmodel.ID {
 	out := map[svcmodel.ID]struct{}{}
 	for _, addr := range addrs {
@@ -86,8 +86,8 @@ func (t *Table) AtAddresses(addrs []netip.Addr) []svcmodel.ID {
 	return sorted(out)
 }
 
-// WithNodePorts are the services that have node ports, if one of the addresses, at which node ports have come to be served or
-// are not served any more, is a cluster IP.
+// WithNodePorts returns the services that have node ports, if one of the moved addresses is a cluster IP. moved are the addresses at which
+// node ports have started or ceased to be served.
 func (t *Table) WithNodePorts(moved []netip.Addr) []svcmodel.ID {
 	out := map[svcmodel.ID]struct{}{}
 	if slices.ContainsFunc(moved, func(a netip.Addr) bool { return t.clusterOwner(a) != nil }) {

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// ServiceOf is what counts here of a service that has all frontends that it names.
+// ServiceOf returns the table's view of a service, with all frontends that the service names.
 func ServiceOf(value *renderer.ContivService, uid string, created int64) *Service {
 	s := &Service{ID: value.ID, UID: uid, Created: created}
 	seen := map[Name]bool{}
@@ -33,7 +33,7 @@ func ServiceOf(value *renderer.ContivService, uid string, created int64) *Servic
 	return s
 }
 
-// nodePorts are the frontends that stand for a node port of a service, in each of its families.
+// nodePorts returns the frontends that represent a node port of a service, one for each of its families.
 func nodePorts(value *renderer.ContivService, port *renderer.ServicePort) (out []renderer.Frontend) {
 	if port.NodePort == 0 {
 		return nil
@@ -46,7 +46,7 @@ func nodePorts(value *renderer.ContivService, port *renderer.ServicePort) (out [
 	return out
 }
 
-// FrontendsOf are the frontends of losses, which are sorted.
+// FrontendsOf returns the frontends of losses, which are sorted.
 func FrontendsOf(losses []Loss) []renderer.Frontend {
 	var out []renderer.Frontend
 	for _, l := range losses {
@@ -55,7 +55,7 @@ func FrontendsOf(losses []Loss) []renderer.Frontend {
 	return slices.Compact(out)
 }
 
-// Without is a service without what it has lost.
+// Without returns a service without the frontends that it has lost.
 func Without(base *renderer.ContivService, lost []renderer.Frontend) *renderer.ContivService {
 	if base == nil || len(lost) == 0 {
 		return base
@@ -78,7 +78,7 @@ func Without(base *renderer.ContivService, lost []renderer.Frontend) *renderer.C
 	return &out
 }
 
-// ownsAny is true if the service has some port at an address.
+// ownsAny reports whether the service owns at least one port at an address.
 func ownsAny(cs *renderer.ContivService, addr netip.Addr) bool {
 	for _, port := range cs.Ports {
 		if cs.Owns(renderer.Frontend{Addr: addr, Port: port.Port, Protocol: port.Protocol}) {

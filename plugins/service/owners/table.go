@@ -9,17 +9,17 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Name is a frontend that a service names, and why. For a node port it is renderer.NodePort.
+// Name is a frontend that a service names, and the kind of this name. For a node port the frontend is renderer.NodePort.
 type Name struct {
 	renderer.Frontend
 	Kind renderer.FrontendKind
 }
 
-// Service is what counts of a service here. It is immutable.
+// Service holds the properties of a service that determine ownership. It is immutable.
 type Service struct {
 	ID      svcmodel.ID
 	UID     string
-	Created int64 // in seconds since 1970; 0: not known, which counts as young
+	Created int64 // in seconds since 1970; 0: not known, which counts as the youngest
 	Names   []Name
 }
 
@@ -31,41 +31,43 @@ func (s *Service) precedes(o *Service) int {
 
 func (s *Service) sameAge(o *Service) bool { return s.Created == o.Created && s.UID == o.UID }
 
-// Rules are what the table has to know besides services. When an answer changes, the table is reported by Recheck or NodesChanged.
+// Rules are the inputs of the table besides services. When a result of these functions changes, the caller rechecks the services that
+// AtAddresses and WithNodePorts return.
 type Rules struct {
-	// IsNode reports whether an address is a node's.
+	// IsNode reports whether an address belongs to a node.
 	IsNode func(netip.Addr) bool
-	// NodePortsAt are the addresses of this node at which node ports are served.
+	// NodePortsAt returns the addresses of this node at which node ports are served.
 	NodePortsAt func() []netip.Addr
-	// Reserved reports why no service may have a frontend as an external address; empty: one may.
+	// Reserved returns the reason why no service may have a frontend as an external address; it returns an empty string if a service may
+	// have it.
 	Reserved func(renderer.Frontend) string
 }
 
-// Loss is a frontend that a service names and does not have.
+// Loss is a frontend that a service names and does not own.
 type Loss struct {
 	Name
-	Owner svcmodel.ID // of the frontend; zero if no service may have it
-	Why   string      // for people
+	Owner svcmodel.ID // the owner of the frontend; zero if no service may have it
+	Why   string      // the reason, for users
 }
 
-// Table has all services. Its methods are not safe for concurrent use.
+// Table holds all services. Its methods are not safe for concurrent use.
 type Table struct {
 	rules    Rules
 	services map[svcmodel.ID]*Service
-	names    map[Name][]*Service // that name it, the owner first
+	names    map[Name][]*Service // the services that name it, the owner first
 	addrs    map[netip.Addr]*address
-	// external are the services with an external address and this port, by the node port of the same number.
+	// external holds the services with an external address and this port, keyed by the node port of the same number.
 	external  map[renderer.Frontend]map[*Service]int
-	nodePorts map[*Service]struct{} // services that have any
+	nodePorts map[*Service]struct{} // services that have node ports
 }
 
-// address is what services name an address, each once.
+// address holds the services that name an address, each once.
 type address struct {
 	cluster  []*Service // as a cluster IP, the owner first
 	external []*Service // as an external address
 }
 
-// New is a table without services.
+// New returns a table without services.
 func New(rules Rules) *Table {
 	return &Table{
 		rules: rules, services: map[svcmodel.ID]*Service{}, names: map[Name][]*Service{}, addrs: map[netip.Addr]*address{},
@@ -73,7 +75,7 @@ func New(rules Rules) *Table {
 	}
 }
 
-// Put takes a new or changed service. affected are other services, in order, of which Lost may say something else now.
+// Put adds or changes a service. affected are the other services, in order, for which Lost may return a different result now.
 func (t *Table) Put(s *Service) (affected []svcmodel.ID) {
 	old := t.services[s.ID]
 	if old != nil && old.sameAge(s) && slices.Equal(old.Names, s.Names) {
@@ -82,7 +84,7 @@ func (t *Table) Put(s *Service) (affected []svcmodel.ID) {
 	return t.replace(old, s, s.ID)
 }
 
-// Delete takes the end of a service; affected is as for Put.
+// Delete removes a service; affected is as for Put.
 func (t *Table) Delete(id svcmodel.ID) (affected []svcmodel.ID) {
 	old := t.services[id]
 	if old == nil {
@@ -91,7 +93,7 @@ func (t *Table) Delete(id svcmodel.ID) (affected []svcmodel.ID) {
 	return t.replace(old, nil, id)
 }
 
-// replace puts now into the place of old; each may be nil.
+// replace replaces old by now; each may be nil.
 func (t *Table) replace(old, now *Service, self svcmodel.ID) []svcmodel.ID {
 	ch := &change{table: t, owner: map[Name]*Service{}, cluster: map[netip.Addr]*Service{}}
 	ch.note(old)
@@ -107,7 +109,7 @@ func (t *Table) replace(old, now *Service, self svcmodel.ID) []svcmodel.ID {
 	return ch.affected(self)
 }
 
-// change remembers the owners of what a service names, before and after it changes.
+// change holds the owners of the frontends that a service names, before and after it changes.
 type change struct {
 	table   *Table
 	owner   map[Name]*Service
@@ -165,7 +167,7 @@ func (ch *change) add(list ...*Service) {
 	}
 }
 
-// sameService is true for two states of one service.
+// sameService reports whether a and b are two states of one service.
 func sameService(a, b *Service) bool { return a == b || a != nil && b != nil && a.ID == b.ID }
 
 func first(list []*Service) *Service {
@@ -184,7 +186,7 @@ func (t *Table) at(addr netip.Addr) *address {
 
 func (t *Table) clusterOwner(addr netip.Addr) *Service { return first(t.at(addr).cluster) }
 
-// give notes all that a service names.
+// give adds all names of a service to the indexes.
 func (t *Table) give(s *Service) {
 	for _, n := range s.Names {
 		t.names[n] = insert(t.names[n], s)
@@ -211,7 +213,7 @@ func (t *Table) give(s *Service) {
 	}
 }
 
-// take forgets all that a service names.
+// take removes all names of a service from the indexes.
 func (t *Table) take(s *Service) {
 	delete(t.nodePorts, s)
 	for _, n := range s.Names {
@@ -243,12 +245,12 @@ func (t *Table) take(s *Service) {
 	}
 }
 
-// asNodePort is the node port that a frontend at a node's address would be.
+// asNodePort returns the node port with the port and protocol of a frontend at a node's address.
 func asNodePort(f renderer.Frontend) renderer.Frontend {
 	return renderer.NodePort(f.Port, f.Protocol, f.Addr.Is6())
 }
 
-// insert puts a service into its place, once.
+// insert adds a service at its position in the order, once.
 func insert(list []*Service, s *Service) []*Service {
 	i, found := slices.BinarySearchFunc(list, s, (*Service).precedes)
 	if found {

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// cluster makes n services with perService endpoints each, on 1000 nodes.
+// cluster returns n services with perService endpoints each, on 1000 nodes.
 func cluster(n, perService int) (services []*model.Service, slicesOf []*model.EndpointSlice) {
 	places := make([]*model.Place, 1000)
 	for i := range places {
@@ -43,12 +43,12 @@ func cluster(n, perService int) (services []*model.Service, slicesOf []*model.En
 	return services, slicesOf
 }
 
-// benchConfig has the networks of pods, as it has in the agent.
+// benchConfig has the networks of pods, as in the agent.
 func benchConfig() Config {
 	return Config{NodeName: thisNode, PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 }
 
-// nothing renders nothing.
+// nothing is a renderer that does nothing.
 type nothing struct{}
 
 func (nothing) AddService(*renderer.ContivService) error { return nil }
@@ -73,7 +73,7 @@ func filled(tb testing.TB, n, perService int) (*Processor, []*model.EndpointSlic
 	return p, slicesOf
 }
 
-// BenchmarkOneEndpoint is one endpoint that becomes unready and ready again, among many services.
+// BenchmarkOneEndpoint measures one endpoint that becomes unready and ready again, among many services.
 func BenchmarkOneEndpoint(b *testing.B) {
 	for _, n := range []int{10, 1000, 10000} {
 		b.Run(fmt.Sprint("services=", n), func(b *testing.B) {
@@ -93,7 +93,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkColdStart is a first resync of 5 000 services with 250 000 endpoints.
+// BenchmarkColdStart measures a first resync of 5,000 services with 250,000 endpoints.
 func BenchmarkColdStart(b *testing.B) {
 	services, slicesOf := cluster(5000, 50)
 	b.ReportAllocs()
@@ -106,7 +106,7 @@ func BenchmarkColdStart(b *testing.B) {
 	}
 }
 
-// TestCostOfOneChange: what an endpoint costs does not depend on how many services there are.
+// TestCostOfOneChange checks that the cost of an endpoint does not depend on the number of services.
 func TestCostOfOneChange(t *testing.T) {
 	cost := func(n int) (allocs float64, best time.Duration) {
 		p, all := filled(t, n, 50)
@@ -136,7 +136,7 @@ func TestCostOfOneChange(t *testing.T) {
 	}
 }
 
-// TestMemoryPerEndpoint holds a budget for what is kept: the slices, and the services as renderers take them.
+// TestMemoryPerEndpoint checks a budget for the stored data: the slices, and the services for renderers.
 func TestMemoryPerEndpoint(t *testing.T) {
 	const endpoints = 250000
 	heap := func() uint64 {
@@ -166,7 +166,7 @@ func TestMemoryPerEndpoint(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-// TestManyServicesRecorder: the list of other services stays right with many services that come and go.
+// TestManyServicesRecorder checks that the list of other services is correct while many services are added and removed.
 func TestManyServicesRecorder(t *testing.T) {
 	p, r := New(Config{}, nil), rendertest.New(t)
 	p.RegisterRenderer(r)

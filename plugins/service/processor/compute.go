@@ -10,10 +10,10 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// maxAffinity is the API's limit, a day. Dataplanes refuse what is absurd.
+// maxAffinity is the API's limit, a day. Dataplanes reject absurd values.
 const maxAffinity = 86400
 
-// compute makes the value of a service; nil if there is nothing to balance, or if that is another program's job. local are the addresses of
+// compute returns the value of a service; nil if there is nothing to balance, or if another program balances it. local are the addresses of
 // backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
 func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
 	o := s.object
@@ -43,7 +43,7 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 	for _, port := range o.GetPorts() {
 		nodePort = nodePort || port.GetNodePort() != 0
 	}
-	if !nodePort && len(value.ExternalIPs.Addrs()) == 0 { // there is but one kind of traffic
+	if !nodePort && len(value.ExternalIPs.Addrs()) == 0 { // there is only one kind of traffic
 		value.TrafficPolicy = value.InternalTrafficPolicy
 	}
 	if o.GetType() == model.Service_LOAD_BALANCER && o.GetExternalLocal() && o.GetHealthCheckNodePort() <= math.MaxUint16 {
@@ -59,8 +59,8 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 	return value, p.localPods(value), ready.max()
 }
 
-// external fills in the addresses outside of the cluster. A family in which the service has no ClusterIP has no endpoints
-// either, so that addresses of that family are left alone.
+// external sets the addresses outside the cluster. A family in which the service has no ClusterIP has no endpoints either, so addresses of
+// that family are left out.
 func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
 	var all, lb []netip.Addr
 	served := func(addr netip.Addr) bool {
@@ -87,8 +87,8 @@ func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
 	}
 }
 
-// sourceRanges reads networks. One of length 0 is any address of its family (ContivService.SourceRanges); where that leaves nothing out the
-// service has no ranges.
+// sourceRanges parses networks. A network of length 0 is any address of its family (ContivService.SourceRanges). If the networks exclude no
+// address, the service has no ranges.
 func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
 	var some, all renderer.Families
 	for _, text := range texts {
@@ -109,7 +109,7 @@ func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
 	return slices.Compact(ranges), true
 }
 
-// addPort fills in a port and what serves it.
+// addPort adds a port and its backends.
 func (p *Processor) addPort(value *renderer.ContivService, s *service, port *model.ServicePort, ready *localCount) {
 	name := port.GetName()
 	value.Ports[name] = &renderer.ServicePort{
@@ -151,7 +151,7 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 	}
 }
 
-// scratch is memory that is used again and again.
+// scratch is memory that is reused for each computation.
 type scratch struct {
 	candidates []candidate
 	choice     choice
@@ -167,7 +167,7 @@ func usesOf(value *renderer.ContivService, port *model.ServicePort, ipv6 bool) u
 	}
 }
 
-// localPods lists the addresses of backends that are pods of this node, sorted.
+// localPods returns the addresses of backends that are pods of this node, sorted.
 func (p *Processor) localPods(value *renderer.ContivService) []netip.Addr {
 	var out []netip.Addr
 	for port := range value.Ports {
@@ -201,7 +201,7 @@ func (c *localCount) add(all []candidate, ipv6 bool) {
 
 func (c *localCount) max() int { return max(len(c[0]), len(c[1])) }
 
-// protocol is 0 for what cannot be balanced.
+// protocol returns the protocol of a port, or 0 if it cannot be balanced.
 func protocol(port *model.ServicePort) renderer.ProtocolType {
 	switch port.GetProtocol() {
 	case model.Protocol_TCP:
@@ -214,8 +214,8 @@ func protocol(port *model.ServicePort) renderer.ProtocolType {
 	return 0
 }
 
-// validName is true for names that the API server could accept. Renderers make keys and labels of them, in which a slash or dots
-// would lead to another service.
+// validName reports whether the API server could accept the name. Renderers use names in keys and labels, where a slash or dots would refer
+// to another service.
 func validName(name string) bool {
 	if name == "" || len(name) > 253 || strings.Trim(name, ".") == "" {
 		return false
@@ -225,7 +225,7 @@ func validName(name string) bool {
 	})
 }
 
-// validPort is true for ports that the API server would accept. The state may come from a file.
+// validPort reports whether the API server would accept the port. The state may come from a file and is not validated.
 func validPort(port *model.ServicePort) bool {
 	return protocol(port) != 0 && port.GetPort() > 0 && port.GetPort() <= math.MaxUint16 && port.GetNodePort() <= math.MaxUint16
 }
@@ -241,7 +241,7 @@ func hasFamily(set *renderer.IPAddresses, ipv6 bool) bool {
 	return slices.ContainsFunc(set.Addrs(), func(a netip.Addr) bool { return a.Is6() == ipv6 })
 }
 
-// addrs reads addresses; texts that are none, and addresses that no service can have, are left out.
+// addrs parses addresses. It leaves out invalid texts and addresses that no service can have.
 func addrs(texts []string) []netip.Addr {
 	out := make([]netip.Addr, 0, len(texts))
 	for _, text := range texts {
@@ -252,8 +252,8 @@ func addrs(texts []string) []netip.Addr {
 	return out
 }
 
-// special addresses mean something else than a service. The API server refuses them in the specification of a service, but not
-// in the status that load balancers write.
+// special reports whether an address has a meaning other than a service. The API server rejects such addresses in the specification of a
+// service, but not in the status that load balancers write.
 func special(a netip.Addr) bool {
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	return a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == broadcast

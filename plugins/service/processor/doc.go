@@ -1,10 +1,10 @@
-// Package processor turns Service and EndpointSlice objects into what renderers take: complete ContivService values and the
-// sets of node addresses and of interfaces between which service traffic flows.
+// Package processor turns Service and EndpointSlice objects into the input of renderers: complete ContivService values, and the sets of
+// node addresses and of interfaces between which service traffic flows.
 //
-// It is pure: no I/O, no clock, no goroutine. Every method takes a change, recomputes the services that the change is about
-// and calls the renderers for those that came out different. What a change costs depends on the service that it is about, and
-// not on how many others there are; only changes of the node's zone and of the addresses of nodes look at all services.
+// It is pure: no I/O, no clock, no goroutine. Every method takes a change, recomputes the affected services and calls the renderers for
+// those whose value has changed. The cost of a change depends on the affected service, and not on the number of other services. Only
+// changes of the node's zone and of the addresses of nodes process all services.
 //
-// Which endpoints serve a port is decided in endpoints.go, by the rules of kube-proxy (CategorizeEndpoints), against whose
-// code the test data were made.
+// The code in endpoints.go selects the endpoints that serve a port, by the rules of kube-proxy (CategorizeEndpoints). The test data were
+// made with kube-proxy's code.
 package processor

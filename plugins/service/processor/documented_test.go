@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// TestDocumentedBackends: a renderer that uses only the documented field Backends spreads cluster-wide traffic over the ready pod of
-// another node, and not over a local one that terminates. That one is in LocalPolicyBackends.
+// TestDocumentedBackends checks that a renderer that uses only the documented field Backends distributes cluster-wide traffic to the ready
+// pod of another node, and not to a local one that terminates. The latter is in LocalPolicyBackends.
 func TestDocumentedBackends(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	must := must(t)
@@ -28,7 +28,7 @@ func TestDocumentedBackends(t *testing.T) {
 	if list, verdict := got.Select("http", renderer.NodeLocal, false); verdict != renderer.Balance || len(list) != 1 || !list[0].Local {
 		t.Errorf("traffic that stays on the node: %v %s", texts(list), verdict)
 	}
-	// Where only the local policy applies, Backends has the local ones: there is no better list.
+	// If only the local policy applies, Backends has the local ones: there is no better list.
 	s = clusterIP("s")
 	s.InternalLocal = true
 	must(p.UpdateService(s))

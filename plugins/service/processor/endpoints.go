@@ -17,8 +17,8 @@ type candidate struct {
 	ep    model.Endpoint
 }
 
-// rank orders endpoints with one address. There are two of them while an endpoint is moved from slice to slice, or when the
-// address of a pod that is going has been given to another one: then the new pod is meant.
+// rank orders endpoints with the same address. There are two of them while an endpoint is moved from one slice to another, or when the
+// address of a terminating pod has been assigned to a new pod: then the new pod has precedence.
 func (c *candidate) rank() int {
 	rank := 0
 	if c.ep.Conditions&model.CondTerminating == 0 {
@@ -36,8 +36,8 @@ func (c *candidate) rank() int {
 	return rank
 }
 
-// candidates collects the endpoints of a port in one family: sorted by address and port, without repetition. Slices give the
-// port's number by the name of the port, each its own.
+// candidates collects the endpoints of a port in one family: sorted by address and port, without duplicates. Each slice maps the name of
+// the port to its own port number.
 func candidates(buf []candidate, slicesOf []*model.EndpointSlice, port *model.ServicePort, ipv6 bool, node string) []candidate {
 	out := buf[:0]
 	sorted := true
@@ -70,7 +70,7 @@ func candidates(buf []candidate, slicesOf []*model.EndpointSlice, port *model.Se
 		if c := compare(&a, &b); c != 0 {
 			return c
 		}
-		return b.rank() - a.rank() // the best of equals comes first and stays
+		return b.rank() - a.rank() // the best of equal ones comes first and is kept
 	})
 	return slices.CompactFunc(out, func(a, b candidate) bool { return compare(&a, &b) == 0 })
 }
@@ -82,25 +82,25 @@ func compare(a, b *candidate) int {
 	return int(a.port) - int(b.port)
 }
 
-// uses says for which policies a port needs endpoints. Even with externalTrafficPolicy Local clients inside of the cluster
-// are served cluster-wide.
+// uses holds the policies for which a port needs endpoints. Even with externalTrafficPolicy Local, clients inside the cluster are served
+// cluster-wide.
 type uses struct {
 	cluster, local bool
 }
 
-// topology is where this node is.
+// topology is the location of this node.
 type topology struct {
 	node, zone string
 }
 
-// choice is which endpoints serve a port.
+// choice holds the endpoints that serve a port.
 type choice struct {
 	cluster, local []bool // by index of candidates
-	reachable      bool   // something in the cluster serves the port
+	reachable      bool   // at least one endpoint in the cluster serves the port
 }
 
-// choose decides which endpoints serve, by kube-proxy's rules: the ready ones, of which hints may prefer some; if no ready one
-// is left anywhere, those that still serve while they terminate. For local traffic the same is decided among the local ones.
+// choose selects the endpoints that serve, by kube-proxy's rules: the ready ones, of which hints may prefer some; if the cluster has no
+// ready endpoint, those that still serve while they terminate. For local traffic the same rules apply to the local endpoints.
 func choose(all []candidate, u uses, t topology, ch *choice) {
 	ch.reset(len(all))
 	var ready, localReady bool
@@ -139,7 +139,7 @@ func (ch *choice) reset(n int) {
 	ch.reachable = false
 }
 
-// hintMode is which hints are followed.
+// hintMode is the kind of hints that are applied.
 type hintMode int
 
 const (
@@ -148,8 +148,8 @@ const (
 	zoneHints
 )
 
-// preference follows hints only if all ready endpoints have them and some are for here: else following them would mean that there is less
-// to choose from than those that gave the hints have reckoned with.
+// preference applies hints only if all ready endpoints have them and some are for this location. Otherwise hints would leave fewer
+// endpoints than the component that wrote the hints has assumed.
 func preference(all []candidate, t topology) hintMode {
 	allNode, allZone, forNode, forZone := true, true, false, false
 	for i := range all {
@@ -185,10 +185,10 @@ func (m hintMode) allows(c *candidate, t topology) bool {
 	return true
 }
 
-// portBackends are the backends of a port: those of Backends, and those of LocalPolicyBackends.
+// portBackends holds the backends of a port: those for Backends, and those for LocalPolicyBackends.
 type portBackends struct{ all, local []*renderer.ServiceBackend }
 
-// add makes the backends of the chosen endpoints. There are as few allocations as can be: a cluster has hundreds of thousands.
+// add makes the backends of the chosen endpoints. It makes as few allocations as possible: a cluster has hundreds of thousands of backends.
 func (p *portBackends) add(all []candidate, ch *choice, u uses, isNode func(netip.Addr) bool) {
 	n := 0
 	for i := range all {

@@ -13,10 +13,10 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// maxFrontends is how many frontends a service may name: a small object can name millions, as addresses times ports.
+// maxFrontends is the maximum number of frontends that a service may name: a small object can name millions, as addresses times ports.
 const maxFrontends = 1 << 14
 
-// The reasons.
+// The reasons of problems.
 const (
 	reasonConflict = "FrontendConflict"
 	reasonReserved = "FrontendReserved"
@@ -24,15 +24,15 @@ const (
 	ReasonRefused  = "ServiceRefused"
 )
 
-// Problems receives what is not served. Its methods must not block.
+// Problems receives the parts of services that are not served. Its methods must not block.
 type Problems interface {
-	// Set reports what the problems of a service are now; none: it has no problem any more.
+	// Set replaces the problems of a service; an empty list means that it has no problem any more.
 	Set(object *model.Service, list []problem.Problem)
-	// Delete says that there is no such service.
+	// Delete reports that the service does not exist any more.
 	Delete(id svcmodel.ID)
 }
 
-// owned is what the processor keeps of a service for owners.
+// owned is the state of a service that depends on ownership of frontends.
 type owned struct {
 	base     *renderer.ContivService // the service as if it had all frontends that it names
 	lost     []renderer.Frontend     // of base, as sent to renderers
@@ -40,7 +40,7 @@ type owned struct {
 	problems []problem.Problem       // as reported to Problems
 }
 
-// noteNames takes what a service names now. affected are others of which something has changed by that.
+// noteNames updates the frontends that a service names. affected are the other services that are affected by this.
 func (p *Processor) noteNames(s *service, base *renderer.ContivService) (affected []svcmodel.ID) {
 	if base == nil {
 		return p.owners.Delete(s.id)
@@ -48,7 +48,7 @@ func (p *Processor) noteNames(s *service, base *renderer.ContivService) (affecte
 	return p.owners.Put(owners.ServiceOf(base, s.object.GetUid(), s.object.GetCreated()))
 }
 
-// yield makes services give up what they have lost. They do not get anything before settle.
+// yield makes services give up the frontends that they have lost. They get new frontends only in settle.
 func (p *Processor) yield(ids []svcmodel.ID) error {
 	var errs []error
 	for _, id := range ids {
@@ -63,7 +63,7 @@ func (p *Processor) yield(ids []svcmodel.ID) error {
 	return errors.Join(errs...)
 }
 
-// settle gives services what they own now.
+// settle gives services the frontends that they own now.
 func (p *Processor) settle(ids []svcmodel.ID) error {
 	var errs []error
 	for _, id := range ids {
@@ -77,7 +77,7 @@ func (p *Processor) settle(ids []svcmodel.ID) error {
 	return errors.Join(errs...)
 }
 
-// retell sends a service to renderers of which only the losses have changed.
+// retell sends a service to renderers after a change of its losses only.
 func (p *Processor) retell(s *service, lost []renderer.Frontend) error {
 	if slices.Equal(s.owned.lost, lost) {
 		return nil
@@ -93,7 +93,7 @@ func (p *Processor) retell(s *service, lost []renderer.Frontend) error {
 	return p.each(func(r renderer.ServiceRendererAPI) error { return r.UpdateService(old, now, others) })
 }
 
-// describeChange adds the services that a change of another one has changed.
+// describeChange adds to a change the services whose frontends it has also changed.
 func describeChange(change string, affected []svcmodel.ID) string {
 	if len(affected) == 0 {
 		return change
@@ -108,7 +108,7 @@ func describeChange(change string, affected []svcmodel.ID) string {
 	return joinChanges([]string{change, "frontends of " + strings.Join(texts, ", ")})
 }
 
-// problemsOf reports what a service has lost, a problem for each reason.
+// problemsOf returns the problems for the losses of a service, one for each reason.
 func problemsOf(losses []owners.Loss) []problem.Problem {
 	var conflicts, reserved []string
 	for _, l := range losses {
@@ -128,7 +128,7 @@ func problemsOf(losses []owners.Loss) []problem.Problem {
 	return out
 }
 
-// listed joins texts; of more than a few it counts the rest.
+// listed joins the first few texts and counts the rest.
 func listed(texts []string) string {
 	const most = 5
 	if more := len(texts) - most; more > 0 {
@@ -137,7 +137,7 @@ func listed(texts []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// tellProblems reports what of a service is not served, if that is new.
+// tellProblems reports the parts of a service that are not served, if they have changed.
 func (p *Processor) tellProblems(s *service) {
 	if s.object == nil {
 		if len(s.owned.problems) > 0 && p.cfg.Problems != nil {
@@ -167,7 +167,7 @@ func (p *Processor) tellProblems(s *service) {
 	}
 }
 
-// Lost counts the frontends that services name and do not have.
+// Lost returns the number of frontends that services name and do not own.
 func (p *Processor) Lost() (n int) {
 	for _, s := range p.rendered {
 		n += len(s.owned.lost)

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// exclusive is a renderer that fails when two services have one frontend, at any moment between two calls.
+// exclusive is a renderer that fails the test if two services have one frontend between any two calls.
 type exclusive struct {
 	*rendertest.Recorder
 	owner map[renderer.Frontend]svcmodel.ID
@@ -67,7 +67,7 @@ func (e *exclusive) UpdateLocalNodeIPs(local *renderer.IPAddresses, services []*
 	return err
 }
 
-// again takes all services, at the node's addresses as they are now.
+// again processes all services again, with the current addresses of the node.
 func (e *exclusive) again() {
 	clear(e.owner)
 	clear(e.has)
@@ -92,7 +92,7 @@ func (p problems) Set(object *model.Service, list []problem.Problem) {
 }
 func (p problems) Delete(id svcmodel.ID) { delete(p, id) }
 
-// frontends is a cluster with a node at 192.168.0.1 and another one at 192.168.0.2.
+// frontends returns a cluster with a node at 192.168.0.1 and another one at 192.168.0.2.
 func frontends(t *testing.T, cfg Config) (*Processor, *exclusive, problems) {
 	told := problems{}
 	cfg.NodeName, cfg.Problems = thisNode, told
@@ -107,7 +107,7 @@ func frontends(t *testing.T, cfg Config) (*Processor, *exclusive, problems) {
 	return p, e, told
 }
 
-// made is a service of an age, with a cluster IP and ports.
+// made returns a service with a creation time, a cluster IP and ports.
 func made(name string, created int64, clusterIP string, ports ...uint32) *model.Service {
 	s := &model.Service{Name: name, Namespace: "ns", Created: created, Uid: "uid-" + name, ClusterIps: strings.Fields(clusterIP)}
 	for _, port := range ports {
@@ -126,7 +126,7 @@ func nodePort(s *model.Service, port uint32) *model.Service {
 	return s
 }
 
-// TestOwner: who has a frontend that several services name, in whatever order they come.
+// TestOwner checks which service owns a frontend that several services name, in any order of arrival.
 func TestOwner(t *testing.T) {
 	type want map[string]string // owner of a frontend; empty: nothing
 	for _, c := range []struct {
@@ -253,7 +253,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestProblems: the service that loses is reported with the frontends that it has lost, their new owner, and the end of the conflict.
+// TestProblems checks that the service that loses is reported with its lost frontends, their new owner, and the end of the conflict.
 func TestProblems(t *testing.T) {
 	p, e, told := frontends(t, Config{})
 	dns := made("dns", 1, "10.96.0.10", 53)
@@ -285,7 +285,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestTooManyFrontends: a small object that names millions of frontends is left out, and the others are served.
+// TestTooManyFrontends checks that a small object that names millions of frontends is left out, and that the others are served.
 func TestTooManyFrontends(t *testing.T) {
 	p, e, told := frontends(t, Config{})
 	huge := made("huge", 1, "10.96.0.1")
@@ -305,7 +305,7 @@ func TestTooManyFrontends(t *testing.T) {
 	}
 }
 
-// contest is a random cluster in which services fight for a few addresses and ports.
+// contest is a random cluster in which services compete for a few addresses and ports.
 type contest struct {
 	*world
 	age int64
@@ -391,8 +391,8 @@ func (w *world) stepSlice(p *Processor) error {
 	return err
 }
 
-// TestContest: whatever happens in whatever order, no frontend is served for two services at any moment, and the end is what one resync
-// makes of it; services for which nothing is new are not sent again by a resync.
+// TestContest checks that, for any changes in any order, no frontend is served for two services at any moment, and the final state is that
+// of one resync; a resync does not send unchanged services again.
 func TestContest(t *testing.T) {
 	cfg := Config{ReservedNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 		ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}}}
@@ -438,7 +438,7 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// BenchmarkConflict is a service that takes an address from another one and gives it back, among many services.
+// BenchmarkConflict measures a service that takes an address from another one and releases it, among many services.
 func BenchmarkConflict(b *testing.B) {
 	for _, n := range []int{10, 1000, 10000} {
 		b.Run(fmt.Sprint("services=", n), func(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// TestObjectsThatCannotBe: what the API server refuses may come from a relay, a file or the status that a load balancer writes. No
-// address is taken that means something else, no number is cut off, and of two ports of one name the first is the port.
+// TestObjectsThatCannotBe: objects that the API server rejects may come from a relay, a file or the status that a load balancer writes.
+// Addresses with another meaning are not used, numbers are not truncated, and of two ports with the same name the first one counts.
 func TestObjectsThatCannotBe(t *testing.T) {
 	p, r, health := newTest(t, Config{})
 	must := must(t)

@@ -9,11 +9,11 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// NodeInterfaces are the interfaces of the node that are not pods', by their logical names.
+// NodeInterfaces holds the logical names of the node's interfaces that do not belong to pods.
 type NodeInterfaces struct {
-	// Frontends are those behind which clients may be: uplinks, the tunnel to other nodes, the host's own stack.
+	// Frontends are the interfaces from which clients may connect: uplinks, the tunnel to other nodes, the host's own stack.
 	Frontends []string
-	// Backends are those behind which endpoints may be: the way to other nodes and the host's own stack.
+	// Backends are the interfaces behind which endpoints may be: those to other nodes and to the host's own stack.
 	Backends []string
 }
 
@@ -23,15 +23,15 @@ type LocalPod struct {
 	Addresses []netip.Addr
 }
 
-// interfaces decides between which interfaces service traffic flows. Every pod may be a client; those that serve something are
+// interfaces computes the interfaces between which service traffic flows. Every pod may be a client; pods that serve a service are
 // backends.
 type interfaces struct {
 	node NodeInterfaces
 	pods []LocalPod
 	byIP map[netip.Addr]string // interface of the local pod with the address
-	used map[netip.Addr]int    // number of services of which the address is a local backend
-	live map[string]int        // number of addresses of the interface that are in use; no zeros
-	// backendSet is made of node and live; nil when these have changed since.
+	used map[netip.Addr]int    // number of services that have the address as a local backend
+	live map[string]int        // number of addresses of the interface that are in use; has no zero values
+	// backendSet is computed from node and live; nil when these have changed since.
 	backendSet renderer.Interfaces
 }
 
@@ -91,7 +91,7 @@ func (i *interfaces) frontends() renderer.Interfaces {
 	return out
 }
 
-// backends is the set of backends. It is shared and never changed.
+// backends returns the set of backend interfaces. The set is shared and must not be changed.
 func (i *interfaces) backends() renderer.Interfaces {
 	if i.backendSet == nil {
 		i.backendSet = renderer.NewInterfaces(i.node.Backends...)
@@ -103,7 +103,7 @@ func (i *interfaces) backends() renderer.Interfaces {
 	return i.backendSet
 }
 
-// SetInterfaces takes the interfaces of the node and the pods that run on it.
+// SetInterfaces sets the interfaces of the node and the pods that run on it.
 func (p *Processor) SetInterfaces(node NodeInterfaces, pods []LocalPod) (change string, err error) {
 	oldFront, oldBack := p.ifs.frontends(), p.ifs.backends()
 	p.ifs.set(node, slices.Clone(pods))
@@ -119,7 +119,7 @@ func (p *Processor) SetInterfaces(node NodeInterfaces, pods []LocalPod) (change 
 	return change, errors.Join(err, p.tellBackends(oldBack, back))
 }
 
-// tellBackends reports a changed set of backend interfaces.
+// tellBackends sends the set of backend interfaces to renderers if it has changed.
 func (p *Processor) tellBackends(old, now renderer.Interfaces) error {
 	if maps.Equal(old, now) {
 		return nil

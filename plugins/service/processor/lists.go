@@ -2,7 +2,7 @@ package processor
 
 import "contiv.dev/vswitch/plugins/service/renderer"
 
-// This file has the lists of services that renderers receive. Each change of one costs the same, however many services there are.
+// This file has the lists of services that renderers receive. The cost of a change does not depend on the number of services.
 
 // append adds a service that renderers do not have yet.
 func (p *Processor) append(s *service, value *renderer.ContivService) {
@@ -11,13 +11,13 @@ func (p *Processor) append(s *service, value *renderer.ContivService) {
 	p.withNodePorts.set(s, value)
 }
 
-// replace gives a service that renderers have its new value.
+// replace sets the new value of a service that renderers already have.
 func (p *Processor) replace(s *service, value *renderer.ContivService) {
 	s.value, p.all[s.index] = value, value
 	p.withNodePorts.set(s, value)
 }
 
-// others lists all rendered services but s, at no cost: s is moved to the end.
+// others returns all rendered services except s, in constant time: s is moved to the end.
 func (p *Processor) others(s *service) []*renderer.ContivService {
 	last := len(p.all) - 1
 	moved := p.rendered[last]
@@ -27,18 +27,18 @@ func (p *Processor) others(s *service) []*renderer.ContivService {
 	return p.all[:last:last]
 }
 
-// nodePortServices are the services that have node ports, in no order.
+// nodePortServices holds the services that have node ports, in no order.
 type nodePortServices struct {
 	services []*service
 	values   []*renderer.ContivService
 }
 
-// list is not to be changed.
+// list returns the services; the caller must not change them.
 func (l *nodePortServices) list() []*renderer.ContivService {
 	return l.values[:len(l.values):len(l.values)]
 }
 
-// set takes the value of a service; nil: renderers do not have it any more.
+// set updates the value of a service; nil means that renderers no longer have it.
 func (l *nodePortServices) set(s *service, value *renderer.ContivService) {
 	was, is := l.has(s), value != nil && value.HasNodePort()
 	switch {
@@ -60,7 +60,7 @@ func (l *nodePortServices) has(s *service) bool {
 	return s.nodePort < len(l.services) && l.services[s.nodePort] == s
 }
 
-// noteOutside takes the value of a service; nil: it has none.
+// noteOutside updates the outside addresses of a service; a nil value has none.
 func (p *Processor) noteOutside(s *service, value *renderer.ContivService) {
 	now := p.outsideOf(value)
 	p.outside.Move(s.id, s.outside, now)

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// counter counts what renderers are asked for.
+// counter counts the calls of renderers.
 type counter struct {
 	nothing
 	services, nodes int
@@ -26,8 +26,8 @@ func (c *counter) UpdateNodePortServices(*renderer.IPAddresses, []*renderer.Cont
 	return nil
 }
 
-// TestCostOfOneNode: what a node costs that joins and leaves depends on the services that have a backend at its address, and not on how
-// many services there are.
+// TestCostOfOneNode checks that the cost of a node that joins and leaves depends on the services that have a backend at its address, and
+// not on the number of services.
 func TestCostOfOneNode(t *testing.T) {
 	type cost struct {
 		allocs float64
@@ -37,7 +37,7 @@ func TestCostOfOneNode(t *testing.T) {
 		p := New(benchConfig(), nil)
 		services, slicesOf := cluster(n, 1)
 		for i, s := range services {
-			s.Ports[0].NodePort = uint32(30000 + i%2*(i+1)) // each second one
+			s.Ports[0].NodePort = uint32(30000 + i%2*(i+1)) // every second service
 		}
 		c := &counter{}
 		p.RegisterRenderer(c)
@@ -77,7 +77,7 @@ func TestCostOfOneNode(t *testing.T) {
 	}
 }
 
-// TestNodePortServices: the list that node events pass on is that of the services with node ports, whatever has come and gone.
+// TestNodePortServices checks that the list that node events pass contains the services with node ports, after any additions and removals.
 func TestNodePortServices(t *testing.T) {
 	for seed := range uint64(20) {
 		w, p := newWorld(seed), New(Config{NodeName: thisNode}, nil)

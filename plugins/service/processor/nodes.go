@@ -11,14 +11,14 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// nodes are the addresses of the nodes of the cluster.
+// nodes holds the addresses of the nodes of the cluster.
 type nodes struct {
 	nodePorts []netip.Prefix // see Config.NodePortAddresses
 	own       string         // name of this node
 	byName    map[string][]netip.Addr
-	used      map[netip.Addr]int    // by how many nodes
+	used      map[netip.Addr]int    // the number of nodes that have the address
 	all       *renderer.IPAddresses // of all nodes
-	local     *renderer.IPAddresses // those of them that are this node's and take traffic for node ports
+	local     *renderer.IPAddresses // those of all that belong to this node and accept traffic for node ports
 }
 
 func newNodes(cfg Config) nodes {
@@ -28,11 +28,11 @@ func newNodes(cfg Config) nodes {
 	}
 }
 
-// has reports whether an address is a node's, so that a backend there uses the node's network.
+// has reports whether an address belongs to a node, so that a backend at this address uses the node's network.
 func (n *nodes) has(addr netip.Addr) bool { return n.used[addr] > 0 }
 
-// set takes the addresses of a node; none: there is no such node. moved are those that were not a node's and are now, or the
-// other way round.
+// set sets the addresses of a node; an empty list removes the node. moved are the addresses that have become, or have ceased to be,
+// addresses of a node.
 func (n *nodes) set(name string, addrs []netip.Addr) (moved map[netip.Addr]bool) {
 	addrs = renderer.FromAddrs(addrs...).Addrs()
 	old := n.byName[name]
@@ -61,7 +61,7 @@ func (n *nodes) set(name string, addrs []netip.Addr) (moved map[netip.Addr]bool)
 	return moved
 }
 
-// move brings all up to date without sorting it again.
+// move updates the list of all addresses without sorting it again.
 func (n *nodes) move(moved map[netip.Addr]bool) {
 	list := slices.Clone(n.all.Addrs())
 	changed := false
@@ -89,7 +89,7 @@ func (n *nodes) notForNodePorts(addr netip.Addr) bool {
 	return len(n.nodePorts) > 0 && !slices.ContainsFunc(n.nodePorts, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// SetNode takes the addresses of a node of the cluster; none: there is no such node any more.
+// SetNode sets the addresses of a node of the cluster; an empty list means that the node no longer exists.
 func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err error) {
 	oldAll, oldLocal := p.nodes.all, p.nodes.local
 	moved := slices.Collect(maps.Keys(p.nodes.set(name, addrs)))
@@ -106,8 +106,8 @@ func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err
 	return describeChange(joinChanges(changes), affected), errors.Join(errs...)
 }
 
-// movedFrontends are the services of which frontends may have another owner, since addresses have become nodes' or are not any
-// more, and since node ports are served at other addresses of this node than at oldLocal.
+// movedFrontends returns the services whose frontends may have another owner: because the moved addresses have become, or have ceased to
+// be, addresses of nodes, or because the addresses of this node at which node ports are served differ from oldLocal.
 func (p *Processor) movedFrontends(moved []netip.Addr, oldLocal *renderer.IPAddresses) []svcmodel.ID {
 	ids := p.owners.AtAddresses(moved)
 	if local := oldLocal.Differing(p.nodes.local); len(local) > 0 {
@@ -117,7 +117,8 @@ func (p *Processor) movedFrontends(moved []netip.Addr, oldLocal *renderer.IPAddr
 	return slices.Compact(ids)
 }
 
-// NodeChanged informs renderers that data of a node other than its addresses may have changed. addrs are its addresses, before and now.
+// NodeChanged informs renderers that data of a node other than its addresses may have changed. addrs are the old and the new addresses of
+// the node.
 func (p *Processor) NodeChanged(addrs []netip.Addr) error {
 	return p.each(func(r renderer.ServiceRendererAPI) error {
 		if n, ok := r.(renderer.NodesRenderer); ok {
@@ -141,7 +142,7 @@ func (p *Processor) tellNodes(allChanged, localChanged bool) error {
 	})
 }
 
-// outsideOf are the addresses of backends that may be at a node's address, sorted.
+// outsideOf returns the addresses of backends that may be at a node's address, sorted.
 func (p *Processor) outsideOf(value *renderer.ContivService) (out []netip.Addr) {
 	if value == nil {
 		return nil

@@ -14,44 +14,43 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Config is what does not change while the agent runs.
+// Config holds the settings that do not change while the agent runs.
 type Config struct {
 	// NodeName is the name of this node in Kubernetes.
 	NodeName string
-	// IgnoreExternalIPs turns spec.externalIPs off, with which any user that may create services can take traffic to any address
-	// (CVE-2020-8554). Addresses of load balancers stay.
+	// IgnoreExternalIPs turns spec.externalIPs off, with which any user that may create services can redirect traffic to any address
+	// (CVE-2020-8554). Addresses of load balancers are still served.
 	IgnoreExternalIPs bool
-	// NodePortAddresses are the networks in which a node's address must be to take traffic for node ports; none: all are.
+	// NodePortAddresses are the networks in which a node's address must be to accept traffic for node ports; empty: all addresses do.
 	NodePortAddresses []netip.Prefix
-	// PodNetworks are the networks of pods, in which no node has an address. Without them a change of a node's addresses costs
-	// more.
+	// PodNetworks are the networks of pods, in which no node has an address. Without them a change of a node's addresses is more expensive.
 	PodNetworks []netip.Prefix
-	// ReservedNetworks are networks in which no service has an external address.
+	// ReservedNetworks are networks in which no service may have an external address.
 	ReservedNetworks []netip.Prefix
-	// ReservedNodePorts are ports that no service has by naming a node's address as an external one.
+	// ReservedNodePorts are ports that no service may have by naming a node's address as an external one.
 	ReservedNodePorts []NodePort
-	// Problems receives what is not served; nil: nothing is.
+	// Problems receives the parts of services that are not served; may be nil.
 	Problems Problems
 }
 
-// HealthChecks receives how many local endpoints the services have that load balancers ask about.
+// HealthChecks receives the number of local endpoints of services whose endpoints load balancers check.
 type HealthChecks interface {
-	// Set says that the service is to be answered for on the node's port.
+	// Set starts or updates the health check of the service on the node's port.
 	Set(id svcmodel.ID, port uint16, localEndpoints int)
-	// Delete says that it is not any more.
+	// Delete ends the health check of the service.
 	Delete(id svcmodel.ID)
 }
 
 // Processor holds the state of services. Its methods are not safe for concurrent use.
 type Processor struct {
 	cfg       Config
-	health    HealthChecks // nil: nothing asks
+	health    HealthChecks // nil: there are no health checks
 	renderers []renderer.ServiceRendererAPI
 
 	services map[svcmodel.ID]*service
-	rendered []*service // services that renderers know, in no order
+	rendered []*service // services that renderers have, in no order
 	all      []*renderer.ContivService
-	// withNodePorts are those of rendered that have node ports.
+	// withNodePorts holds those of rendered that have node ports.
 	withNodePorts nodePortServices
 	outside       renderer.AddressIndex // of backends that may be at a node's address
 	zone          string
@@ -63,7 +62,7 @@ type Processor struct {
 	apiServers apiServers
 }
 
-// service is one service, or endpoints that wait for theirs.
+// service is one service, or endpoint slices whose service does not exist yet.
 type service struct {
 	id       svcmodel.ID
 	object   *model.Service         // nil: there are only endpoints
@@ -74,10 +73,10 @@ type service struct {
 	outside  []netip.Addr // of backends that may be at a node's address, sorted
 	local    []netip.Addr // addresses of backends that are local pods, sorted
 	checked  bool         // HealthChecks has the service
-	answered answer       // its data
+	answered answer       // the data that HealthChecks has of it
 	owned    owned
-	tooMany  int  // frontends that it names, if these are too many to serve it
-	badName  bool // it is not served since its name cannot be one
+	tooMany  int  // the number of frontends that it names, if this is too many to serve it
+	badName  bool // it is not served because its name is invalid
 }
 
 type answer struct {
@@ -85,7 +84,7 @@ type answer struct {
 	local int
 }
 
-// New is a Processor without any state. health may be nil.
+// New returns a Processor without any state. health may be nil.
 func New(cfg Config, health HealthChecks) *Processor {
 	p := &Processor{
 		cfg: cfg, health: health, services: map[svcmodel.ID]*service{},
@@ -103,26 +102,26 @@ func (p *Processor) newOwners() *owners.Table {
 	})
 }
 
-// RegisterRenderer adds a renderer; all are added before the first change.
+// RegisterRenderer adds a renderer. All renderers must be added before the first change.
 func (p *Processor) RegisterRenderer(r renderer.ServiceRendererAPI) {
 	p.renderers = append(p.renderers, r)
 }
 
-// Services are the services that renderers know, by ID.
+// Services returns the services that renderers have, sorted by ID.
 func (p *Processor) Services() []*renderer.ContivService {
 	out := slices.Clone(p.all)
 	slices.SortFunc(out, func(a, b *renderer.ContivService) int { return a.ID.Compare(b.ID) })
 	return out
 }
 
-// UpdateService takes a new or changed service. The text says what came of it; empty: nothing.
+// UpdateService adds or changes a service. change describes the result; it is empty if nothing has changed.
 func (p *Processor) UpdateService(object *model.Service) (change string, err error) {
 	s := p.service(serviceID(object))
 	s.object = object
 	return p.refresh(s)
 }
 
-// DeleteService takes the deletion of a service.
+// DeleteService removes a service.
 func (p *Processor) DeleteService(id svcmodel.ID) (change string, err error) {
 	s := p.services[id]
 	if s == nil {
@@ -132,7 +131,7 @@ func (p *Processor) DeleteService(id svcmodel.ID) (change string, err error) {
 	return p.refresh(s)
 }
 
-// UpdateSlice takes a change of a slice; prev is nil if it is new, next is nil if it is gone.
+// UpdateSlice applies a change of a slice; prev is nil if it is new, next is nil if it has been deleted.
 func (p *Processor) UpdateSlice(prev, next *model.EndpointSlice) (change string, err error) {
 	var changes []string
 	var errs []error
@@ -152,7 +151,7 @@ func (p *Processor) UpdateSlice(prev, next *model.EndpointSlice) (change string,
 	return joinChanges(changes), errors.Join(errs...)
 }
 
-// SetZone says in which topology zone this node is.
+// SetZone sets the topology zone of this node.
 func (p *Processor) SetZone(zone string) (change string, err error) {
 	if p.zone == zone {
 		return "", nil
@@ -204,8 +203,8 @@ func (s *service) removeSlice(slice *model.EndpointSlice) {
 	}
 }
 
-// refresh recomputes a service and sends the differences to renderers: first of the services that have lost something by the change, then
-// of the service itself, then of those that have got something.
+// refresh recomputes a service and sends the differences to renderers: first the services that have lost frontends by the change, then the
+// service itself, then the services that have gained frontends.
 func (p *Processor) refresh(s *service) (change string, err error) {
 	if s.object == nil && len(s.slices) == 0 {
 		delete(p.services, s.id)
@@ -223,7 +222,7 @@ func (p *Processor) refresh(s *service) (change string, err error) {
 	return describeChange(change, affected), err
 }
 
-// tell sends renderers the service as it is now.
+// tell sends the current value of a service to renderers.
 func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip.Addr, localReady int) (change string, err error) {
 	p.tellHealth(s, base, localReady)
 	before := p.ifs.backends()
@@ -257,7 +256,7 @@ func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip
 	}))
 }
 
-// remove takes a service from the renderers, if they have it.
+// remove deletes a service from the renderers, if they have it.
 func (p *Processor) remove(s *service) (change string, err error) {
 	old := s.value
 	if old == nil {
@@ -273,7 +272,7 @@ func (p *Processor) remove(s *service) (change string, err error) {
 	})
 }
 
-// each calls all renderers, whatever one of them says. Services that one refuses are noted, and are no error.
+// each calls all renderers, even if one returns an error. Services that a renderer refuses are recorded and do not count as an error.
 func (p *Processor) each(call func(r renderer.ServiceRendererAPI) error) error {
 	var errs []error
 	for _, r := range p.renderers {

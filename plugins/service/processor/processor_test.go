@@ -17,7 +17,7 @@ import (
 
 const (
 	ready       = model.CondReady | model.CondServing
-	terminating = model.CondServing | model.CondTerminating // still serves
+	terminating = model.CondServing | model.CondTerminating // still serves traffic
 	gone        = model.CondTerminating
 	unready     = byte(0)
 	thisNode    = "n1"
@@ -99,7 +99,7 @@ func texts(backends []*renderer.ServiceBackend) []string {
 	return out
 }
 
-// TestSemantics is a table of what becomes of one service: for each policy and family the backends or the verdict.
+// TestSemantics checks the rendered result of one service: for each policy and family the backends or the verdict.
 func TestSemantics(t *testing.T) {
 	type want struct {
 		policy renderer.TrafficPolicyType
@@ -204,7 +204,7 @@ func TestSemantics(t *testing.T) {
 			want: []want{cluster("10.1.0.1:8080, 10.1.0.2:8080 local"), local("10.1.0.2:8080 local")},
 		},
 		{
-			name:   "the last local endpoint serves outside clients until it is gone, and nobody else",
+			name:   "the last local endpoint serves outside clients until it is gone, and no other clients",
 			change: func(s *model.Service) { s.ExternalLocal = true; s.Ports[0].NodePort = 30000 },
 			slices: []*model.EndpointSlice{slice("a", "s", false, tcp("http", 8080),
 				ep{addr: "10.1.0.1", cond: ready, node: "n2"}, ep{addr: "10.1.0.2", cond: terminating, node: thisNode})},
@@ -300,7 +300,7 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// TestAddresses: where a service is exposed.
+// TestAddresses checks the addresses at which a service is exposed.
 func TestAddresses(t *testing.T) {
 	full := func() *model.Service {
 		s := clusterIP("s")
@@ -333,12 +333,12 @@ func TestAddresses(t *testing.T) {
 			want:   "ExternalIPs:{198.51.100.1, 203.0.113.1} LoadBalancerIPs",
 		},
 		{
-			name:   "everybody may",
+			name:   "all clients may",
 			change: func(s *model.Service) { s.SourceRanges = []string{"192.0.2.0/24", "0.0.0.0/0"} },
 			want:   "LoadBalancerIPs:{198.51.100.1} Ports",
 		},
 		{
-			name:   "ranges that cannot be understood let nobody in",
+			name:   "invalid ranges permit no client",
 			change: func(s *model.Service) { s.SourceRanges = nil },
 			want:   "SourceRanges:[]",
 		},
@@ -368,7 +368,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestOpenFamily: a range of length 0 lets everybody in by its own family, and by the other one only if that has no ranges.
+// TestOpenFamily checks that a range of length 0 permits all clients of its own family, and of the other one only if that has no ranges.
 func TestOpenFamily(t *testing.T) {
 	for _, c := range []struct{ ranges, want4, want6 string }{
 		{"0.0.0.0/0 fd00::/8", "[] false", "[fd00::/8] true"},
@@ -396,7 +396,7 @@ func TestOpenFamily(t *testing.T) {
 	}
 }
 
-// TestSourceRangesByFamily: a service that says who may does not let others in by another family.
+// TestSourceRangesByFamily checks that a service that restricts its clients does not permit others by another family.
 func TestSourceRangesByFamily(t *testing.T) {
 	cs := &renderer.ContivService{SourceRangesSet: true,
 		LoadBalancerSourceRanges: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
@@ -411,7 +411,7 @@ func TestSourceRangesByFamily(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessWork: a change without effect on a service sends nothing, and a change of one service sends only that one.
+// TestNoNeedlessWork checks that a change without effect on a service sends nothing, and that a change of one service sends only that one.
 func TestNoNeedlessWork(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	must := must(t)
@@ -437,7 +437,7 @@ func TestNoNeedlessWork(t *testing.T) {
 	if got := r.Take(); len(got) != 0 {
 		t.Errorf("calls %q", got)
 	}
-	must(p.UpdateSlice(s2, slice("a-1", "b", false, tcp("http", 8080), ep{addr: "10.1.0.1", cond: ready}))) // changes hands
+	must(p.UpdateSlice(s2, slice("a-1", "b", false, tcp("http", 8080), ep{addr: "10.1.0.1", cond: ready}))) // changes its owner
 	must(p.DeleteService(id("a")))
 	must(p.DeleteService(id("a")))
 	if got := r.Take(); !slices.Equal(got, []string{"update ns/a", "update ns/b", "delete ns/a"}) {
@@ -445,7 +445,7 @@ func TestNoNeedlessWork(t *testing.T) {
 	}
 }
 
-// TestInterfaces: frontends are all pods, backends those that serve, and only while they do.
+// TestInterfaces checks that frontends are all pods, and backends are those that serve, only while they serve.
 func TestInterfaces(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	must := must(t)
@@ -467,7 +467,7 @@ func TestInterfaces(t *testing.T) {
 	must(p.UpdateSlice(sa, nil))
 	must(p.UpdateSlice(sb, nil))
 	must(p.UpdateSlice(nil, sb))
-	must(p.SetInterfaces(node, pods[1:])) // the pod is gone, the endpoint not yet
+	must(p.SetInterfaces(node, pods[1:])) // the pod is deleted, the endpoint not yet
 	must(p.SetInterfaces(node, pods))
 	must(p.DeleteService(id("b")))
 	want := []string{
@@ -490,8 +490,8 @@ func sorted(in []string) []string {
 	return out
 }
 
-// TestNodes: the addresses of nodes, those of this node that take traffic for node ports (a renderer has to know the others, too,
-// to leave them to their nodes), and backends that turn out to be on a host's network.
+// TestNodes checks the addresses of nodes, those of this node that accept traffic for node ports (a renderer needs the others, too, to
+// leave them to their nodes), and backends that are detected to be in a host's network.
 func TestNodes(t *testing.T) {
 	p, r, _ := newTest(t, Config{NodePortAddresses: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}})
 	must := must(t)
@@ -530,7 +530,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestHealthChecks: load balancers are informed of local endpoints that are ready, even if nothing else changes.
+// TestHealthChecks checks that health checks report local endpoints that are ready, even if nothing else changes.
 func TestHealthChecks(t *testing.T) {
 	p, _, health := newTest(t, Config{})
 	must := must(t)
@@ -560,7 +560,7 @@ func TestHealthChecks(t *testing.T) {
 	}
 }
 
-// TestFailingRenderer: one renderer's failure keeps nothing from the others, and is reported.
+// TestFailingRenderer checks that the failure of one renderer does not affect the others, and is reported.
 func TestFailingRenderer(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	bad := rendertest.New(t)
@@ -699,8 +699,8 @@ func (w *world) snapshot() *Snapshot {
 	return &snap
 }
 
-// TestUpdatesEqualResync: any sequence of changes leads to what one resync of the result leads to, in the processor, in renderers and in
-// the answers to load balancers; and a resync of what is known changes nothing.
+// TestUpdatesEqualResync checks that any sequence of changes gives the same result as one resync of the final state, in the processor, in
+// renderers and in health checks, and that a resync of the known state changes nothing.
 func TestUpdatesEqualResync(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(seed)
@@ -729,10 +729,10 @@ func TestUpdatesEqualResync(t *testing.T) {
 		}
 		for id, value := range r.Services {
 			if before[id] != value {
-				t.Fatalf("seed %d: a resync made %s anew", seed, id)
+				t.Fatalf("seed %d: a resync made %s again", seed, id)
 			}
 		}
-		for range 20 { // and on it goes
+		for range 20 { // and further changes
 			if err := w.step(p); err != nil {
 				t.Fatal(err)
 			}

@@ -11,16 +11,16 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// NodePort is a port that nodes need for themselves.
+// NodePort is a range of ports that nodes themselves need.
 type NodePort struct {
 	Protocol    renderer.ProtocolType
 	First, Last uint16
 }
 
-// apiService is the service whose endpoints are the API servers.
+// apiService returns the ID of the service whose endpoints are the API servers.
 func apiService() svcmodel.ID { return svcmodel.ID{Namespace: "default", Name: "kubernetes"} }
 
-// apiServers are where the API server answers, by address.
+// apiServers holds the ports at which API servers listen, by address.
 type apiServers map[netip.Addr][]uint16
 
 func apiServersOf(slicesOf []*model.EndpointSlice) apiServers {
@@ -38,8 +38,7 @@ func apiServersOf(slicesOf []*model.EndpointSlice) apiServers {
 	return out
 }
 
-// noteAPIServers takes the endpoints of a service, if it is that of the API servers. moved are the addresses of which something
-// has changed.
+// noteAPIServers updates the addresses of the API servers if s is their service. moved are the addresses whose ports have changed.
 func (p *Processor) noteAPIServers(s *service) (moved []netip.Addr) {
 	if s.id != apiService() {
 		return nil
@@ -59,7 +58,8 @@ func (p *Processor) noteAPIServers(s *service) (moved []netip.Addr) {
 	return moved
 }
 
-// reserved reports why no service may have a frontend as an external address.
+// reserved returns the reason why no service may have a frontend as an external address; it returns an empty string if a service may have
+// it.
 func (p *Processor) reserved(f renderer.Frontend) string {
 	for _, net := range p.cfg.ReservedNetworks {
 		if net.Contains(f.Addr) {

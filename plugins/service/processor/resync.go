@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Snapshot is the whole input of a Processor, at one moment.
+// Snapshot is the complete input of a Processor at one moment.
 type Snapshot struct {
 	Services       iter.Seq[*model.Service]
 	Slices         iter.Seq[*model.EndpointSlice]
@@ -24,8 +24,8 @@ type Snapshot struct {
 	LocalPods      []LocalPod
 }
 
-// Resync forgets everything, takes the snapshot and resyncs the renderers. Services about which nothing is new keep their
-// values, which renderers can tell by the pointers.
+// Resync replaces all state by the snapshot and resyncs the renderers. Services that have not changed keep their values, so that renderers
+// can detect them by comparing pointers.
 func (p *Processor) Resync(snap *Snapshot) error {
 	before := p.services
 	p.services = make(map[svcmodel.ID]*service, len(before))
@@ -83,7 +83,7 @@ type computed struct {
 	localReady int
 }
 
-// adopt takes a service of a snapshot; old is what was known before, or nil.
+// adopt adds a service of a snapshot; old is its previous state, or nil.
 func (p *Processor) adopt(s, old *service, c *computed) {
 	s.owned.base, s.owned.lost = c.base, owners.FrontendsOf(p.owners.Lost(s.id))
 	value := owners.Without(c.base, s.owned.lost)
@@ -94,7 +94,7 @@ func (p *Processor) adopt(s, old *service, c *computed) {
 		}
 	}
 	if value == nil || value.HealthCheckNodePort == 0 {
-		s.checked = false // Resync reports those that were
+		s.checked = false // Resync removes the health checks of those that had one
 	} else {
 		p.tellHealth(s, value, c.localReady)
 	}
@@ -114,7 +114,7 @@ func (p *Processor) resyncEvent() *renderer.ResyncEventData {
 	return ev
 }
 
-// String describes everything that renderers have received. It is the same after updates as after a resync.
+// String describes the complete input of renderers. It is the same after updates as after a resync.
 func (p *Processor) String() string {
 	var b strings.Builder
 	ev := p.resyncEvent()

@@ -8,16 +8,16 @@ import (
 // DefaultTimeout is how long changes of services may wait for the dataplane: twice kube-proxy's sync period.
 const DefaultTimeout = time.Minute
 
-// look is how often it is looked whether changes get into the dataplane, if nothing else asks.
+// look is the interval of the checks whether changes get into the dataplane, in addition to the checks by requests.
 const look = 5 * time.Second
 
-// family is the state of an address family, as in kube-proxy's answer.
+// family is the state of an address family, as in kube-proxy's response.
 type family struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`
 }
 
-// answer is the body of an answer.
+// answer is the body of a response.
 type answer struct {
 	LastUpdated  time.Time         `json:"lastUpdated"`
 	CurrentTime  time.Time         `json:"currentTime"`
@@ -26,19 +26,20 @@ type answer struct {
 	Status       map[string]family `json:"status,omitempty"`
 }
 
-// health is what is known. It receives the time, and does nothing by itself.
+// health is the current state. Its methods get the time as an argument, and it starts no goroutine.
 type health struct {
 	timeout  time.Duration
 	families []string
 
 	mu       sync.Mutex
-	updated  time.Time // guarded by mu; when all changes were last in the dataplane; zero: not yet
-	late     time.Time // guarded by mu; since when some have been waiting; zero: none are
-	leaving  bool      // guarded by mu; the node is
-	unserved bool      // guarded by mu; nothing is served, whatever the changes
+	updated  time.Time // guarded by mu; the last time at which all changes were in the dataplane; zero: never so far
+	late     time.Time // guarded by mu; the time since which changes have been waiting; zero: none are waiting
+	leaving  bool      // guarded by mu; the node is leaving the cluster
+	unserved bool      // guarded by mu; no service is served, whether or not changes wait
 }
 
-// note takes the outcome of a look: alive says why nothing is served, programmed why changes do not get into the dataplane.
+// note records the result of a check: alive is the reason why nothing is served, programmed the reason why changes do not get into the
+// dataplane; nil if there is none.
 func (h *health) note(now time.Time, alive, programmed error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,8 +58,8 @@ func (h *health) setLeaving(leaving bool) {
 	h.leaving = leaving
 }
 
-// answer reports how it is; ok is what the status of the answer depends on. A node that has not served yet is healthy until its deadline,
-// like one on which kube-proxy starts.
+// answer returns the body of a response; ok determines its status. A node that has not served yet counts as healthy until its deadline,
+// like a node on which kube-proxy is starting.
 func (h *health) answer(now time.Time, withNode bool) (a answer, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 var errAway = errors.New("away")
 
-// TestHealth: as kube-proxy, a node is healthy while it starts and while changes wait for less than a minute.
+// TestHealth checks that, as with kube-proxy, a node is healthy while it starts and while changes wait for less than a minute.
 func TestHealth(t *testing.T) {
 	start := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -32,7 +32,7 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	expect(at(0), true, true, at(0))
-	h.note(at(0), nil, errAway) // it starts
+	h.note(at(0), nil, errAway) // the agent starts
 	if a, _ := h.answer(at(1), true); a.Status != nil {
 		t.Errorf("a status of what has not been programmed: %+v", a)
 	}
@@ -41,7 +41,7 @@ func TestHealth(t *testing.T) {
 	h.note(at(70), nil, nil)
 	expect(at(71), true, true, at(71))
 	h.note(at(80), nil, errAway)
-	h.note(at(120), nil, errAway) // since when does not change
+	h.note(at(120), nil, errAway) // the start of the waiting does not change
 	expect(at(139), true, true, at(139))
 	expect(at(140), false, false, at(70))
 	h.note(at(141), nil, nil)
@@ -56,7 +56,7 @@ func TestHealth(t *testing.T) {
 	expect(at(151), true, true, at(151))
 }
 
-// TestBody: names and order are kube-proxy's.
+// TestBody checks that names and order are those of kube-proxy.
 func TestBody(t *testing.T) {
 	h := &health{timeout: DefaultTimeout, families: []string{"IPv4"}}
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)

@@ -23,16 +23,17 @@ const (
 	maxHeader   = 4 << 10
 )
 
-// DefaultAddress is kube-proxy's, for both families.
+// DefaultAddress is the default address of kube-proxy, for both families.
 const DefaultAddress = ":10256"
 
-// Config reports what to tell.
+// Config is the configuration of a Server.
 type Config struct {
 	// Address is host:port; empty: nothing is served.
 	Address string
-	// Alive reports why the dataplane serves nothing, Programmed why changes of services do not get into it. They are called often.
+	// Alive returns the reason why the dataplane serves nothing, Programmed the reason why changes of services do not get into it. They are
+	// called often.
 	Alive, Programmed func() error
-	// Families are "IPv4" and "IPv6", those of them that services are served for.
+	// Families holds the families ("IPv4", "IPv6") for which services are served.
 	Families []string
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
@@ -40,14 +41,14 @@ type Config struct {
 	Flag string
 }
 
-// Server answers. Its methods may be called from anywhere.
+// Server answers health checks. Its methods may be called from any goroutine.
 type Server struct {
 	cfg     Config
 	health  health
 	metrics map[string]*prometheus.CounterVec // by path
 }
 
-// New checks the configuration; nothing listens before Run.
+// New checks the configuration. The Server starts to listen in Run.
 func New(cfg Config) (*Server, error) {
 	if err := checkAddress(cfg.Address); err != nil {
 		return nil, fmt.Errorf("%s %q: %w; use host:port, or nothing at all to serve no health port", cfg.Flag, cfg.Address, err)
@@ -82,10 +83,10 @@ func checkAddress(address string) error {
 	return err
 }
 
-// SetNodeLeaving reports whether this node is being deleted, or soon will be.
+// SetNodeLeaving sets whether this node is being deleted, or will be deleted soon.
 func (s *Server) SetNodeLeaving(leaving bool) { s.health.setLeaving(leaving) }
 
-// Run serves until ctx ends. A port that is taken, as by kube-proxy while it is being replaced, may become free.
+// Run serves until ctx ends. A port that is in use, for example by kube-proxy while it is being replaced, may become free, so Run retries.
 func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.Address == "" {
 		return nil
@@ -106,7 +107,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// complain reports why the port is not served, once.
+// complain logs the reason why the port is not served, once.
 func (s *Server) complain(err error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		s.cfg.Log.Error("the health port that cloud load balancers ask is taken, so that another process answers them; does "+
@@ -136,7 +137,7 @@ func (s *Server) serve(ctx context.Context, listening func()) error {
 	return srv.Serve(l)
 }
 
-// Watch looks until ctx ends, so that how long changes have been waiting is known when a client asks.
+// Watch checks the dataplane until ctx ends, so that a request can report how long changes have been waiting.
 func (s *Server) Watch(ctx context.Context) error {
 	if s.cfg.Address == "" {
 		return nil
@@ -176,7 +177,7 @@ func (s *Server) handler() http.Handler {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.WriteHeader(status)
-			_ = json.NewEncoder(w).Encode(body) // a client that is gone needs no answer
+			_ = json.NewEncoder(w).Encode(body) // an error means that the client has disconnected
 		})
 	}
 	return mux

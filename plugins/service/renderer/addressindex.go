@@ -7,12 +7,12 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// This file is not part of the documented API: it is how an event of a node finds the few services that it concerns.
+// This file is not part of the documented API. With it, an event of a node finds the few services that it affects.
 
-// AddressIndex has services by addresses, such as those of backends that are not pods.
+// AddressIndex maps addresses to services, for example the addresses of backends that are not pods.
 type AddressIndex map[netip.Addr]map[svcmodel.ID]struct{}
 
-// Move takes the addresses of a service, which were others before. None: it has none.
+// Move replaces the addresses of a service; an empty list removes the service.
 func (x AddressIndex) Move(id svcmodel.ID, before, after []netip.Addr) {
 	if slices.Equal(before, after) {
 		return
@@ -30,7 +30,7 @@ func (x AddressIndex) Move(id svcmodel.ID, before, after []netip.Addr) {
 	}
 }
 
-// At are the services at one of some addresses, sorted, each once.
+// At returns the services that have one of the addresses, sorted, without duplicates.
 func (x AddressIndex) At(addrs []netip.Addr) []svcmodel.ID {
 	var out []svcmodel.ID
 	for _, addr := range addrs {

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// This file is not part of the documented API: it is how renderers get the frontends of a service.
+// This file is not part of the documented API. With it, renderers get the frontends of a service.
 
-// Frontend is what clients send to. With an unspecified address it stands for a node port, at all addresses of the node in the
-// family of that address.
+// Frontend is the destination of clients' packets. An unspecified address means a node port, at all addresses of the node in the family of
+// that address.
 type Frontend struct {
 	Addr     netip.Addr
 	Port     uint16
 	Protocol ProtocolType
 }
 
-// String is for people: 10.96.0.10:53/UDP.
+// String formats the frontend for users: 10.96.0.10:53/UDP.
 func (f Frontend) String() string {
 	if f.Addr.IsUnspecified() {
 		return fmt.Sprintf("node port %d/%s", f.Port, f.Protocol)
@@ -31,7 +31,7 @@ func (f Frontend) Compare(o Frontend) int {
 	return cmp.Or(f.Addr.Compare(o.Addr), cmp.Compare(f.Port, o.Port), cmp.Compare(f.Protocol, o.Protocol))
 }
 
-// NodePort is the frontend that stands for a node port in a family.
+// NodePort returns the frontend that represents a node port in a family.
 func NodePort(port uint16, protocol ProtocolType, ipv6 bool) Frontend {
 	if ipv6 {
 		return Frontend{netip.IPv6Unspecified(), port, protocol}
@@ -39,17 +39,17 @@ func NodePort(port uint16, protocol ProtocolType, ipv6 bool) Frontend {
 	return Frontend{netip.IPv4Unspecified(), port, protocol}
 }
 
-// FrontendKind is where a service has a frontend from. If a service has one frontend from two sources, the first kind counts.
+// FrontendKind is the source of a service's frontend. If a service has one frontend from two sources, the first kind counts.
 type FrontendKind int
 
 // The kinds.
 const (
 	AtClusterIP FrontendKind = iota
 	AtNodePort
-	AtExternalIP // LoadBalancerIPs are such, too
+	AtExternalIP // includes LoadBalancerIPs
 )
 
-// String names the kind.
+// String returns the name of the kind.
 func (k FrontendKind) String() string {
 	switch k {
 	case AtClusterIP:
@@ -69,7 +69,7 @@ type PortFrontend struct {
 	PortName string
 }
 
-// Owns is false for frontends of the service that another service has, or that no service may have.
+// Owns returns false for frontends of the service that another service owns, or that no service may have.
 func (cs *ContivService) Owns(f Frontend) bool {
 	if len(cs.Lost) == 0 {
 		return true
@@ -78,8 +78,8 @@ func (cs *ContivService) Owns(f Frontend) bool {
 	return !lost
 }
 
-// Frontends are the frontends that a renderer serves for the service, each once: those of the service without those that it
-// has lost, cluster IPs first, node ports last. nodeIPs are the addresses at which node ports are served.
+// Frontends returns the frontends that a renderer serves for the service, without duplicates: those of the service except those that it has
+// lost, cluster IPs first, node ports last. nodeIPs are the addresses at which node ports are served.
 func (cs *ContivService) Frontends(nodeIPs []netip.Addr) []PortFrontend {
 	var byKind [3][]PortFrontend
 	seen := map[Frontend]bool{}

@@ -7,9 +7,9 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// Refusal is what a renderer returns for a service that it cannot serve, when it serves all others. It is not part of the documented API:
-// any other error says that the call has failed as a whole, and a resync follows. After a Refusal none does; users are informed of the
-// service.
+// Refusal is the error for a service that a renderer cannot serve while it serves all others. It is not part of the documented API: any
+// other error means that the call as a whole has failed, and a resync follows. After a Refusal no resync follows; the service's problem is
+// reported to users.
 type Refusal struct {
 	ID  svcmodel.ID
 	Err error
@@ -18,10 +18,10 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return fmt.Sprintf("service %s: %v", r.ID, r.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Refuse makes a Refusal of an error; nil stays nil.
+// Refuse wraps an error in a Refusal; nil stays nil.
 func Refuse(id svcmodel.ID, err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// TestDocumentedAPI uses the documented names as their users do: what does not compile or has another value is not the API.
+// TestDocumentedAPI uses the documented names as their users do: it does not compile, or fails, if the API has changed.
 func TestDocumentedAPI(t *testing.T) {
 	cs := NewContivService()
 	cs.ID = svcmodel.ID{Name: "web", Namespace: "default"}
@@ -59,7 +59,7 @@ func TestDocumentedAPI(t *testing.T) {
 	}
 }
 
-// TestSelectWithDocumentedFieldsOnly: a service without the additional fields has the same meaning as before.
+// TestSelectWithDocumentedFieldsOnly checks that a service without the additional fields has the same meaning as before.
 func TestSelectWithDocumentedFieldsOnly(t *testing.T) {
 	cs := NewContivService()
 	local, remote := &ServiceBackend{IP: net.ParseIP("10.1.1.2"), Local: true}, &ServiceBackend{IP: net.ParseIP("10.1.2.2")}
@@ -82,7 +82,7 @@ func TestSelectWithDocumentedFieldsOnly(t *testing.T) {
 	}
 }
 
-// TestEqual: every field counts, those that are added later included.
+// TestEqual checks that every field counts, including fields that are added later.
 func TestEqual(t *testing.T) {
 	full := func() *ContivService {
 		return &ContivService{

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ResyncEventData wraps an entire state of K8s services as provided by the Processor.
+// ResyncEventData holds the entire state of K8s services as provided by the processor.
 type ResyncEventData struct {
 	// NodeIPs is a list of IP addresses of all nodes in the cluster.
 	NodeIPs *IPAddresses
@@ -13,19 +13,17 @@ type ResyncEventData struct {
 	// Services is a list of all currently deployed services.
 	Services []*ContivService
 
-	// FrontendIfs is a set of all interfaces connecting clients with VPP
-	// (VPP specific).
+	// FrontendIfs is the set of all interfaces that connect clients with VPP (VPP specific).
 	FrontendIfs Interfaces
 
-	// BackendIfs is a set of all interfaces connecting service backends with VPP
-	// (VPP specific).
+	// BackendIfs is the set of all interfaces that connect service backends with VPP (VPP specific).
 	BackendIfs Interfaces
 
-	// LocalNodeIPs are those of NodeIPs that are this node's and take traffic for node ports. It is not part of the documented API.
+	// LocalNodeIPs are those of NodeIPs that belong to this node and accept traffic for node ports. It is not part of the documented API.
 	LocalNodeIPs *IPAddresses
 }
 
-// NewResyncEventData is a constructor for ResyncEventData.
+// NewResyncEventData returns ResyncEventData with empty sets.
 func NewResyncEventData() *ResyncEventData {
 	return &ResyncEventData{
 		NodeIPs:      NewIPAddresses(),

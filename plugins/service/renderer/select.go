@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// This file is not part of the documented API: it is how all renderers read a service.
+// This file is not part of the documented API. All renderers use it to read a service.
 
 // Families is a set of address families.
 type Families uint8
@@ -16,7 +16,7 @@ const (
 	FamilyIPv6
 )
 
-// FamilyOf is the family of an address.
+// FamilyOf returns the family of an address.
 func FamilyOf(ipv6 bool) Families {
 	if ipv6 {
 		return FamilyIPv6
@@ -27,20 +27,20 @@ func FamilyOf(ipv6 bool) Families {
 // Has reports whether the family is in the set.
 func (f Families) Has(ipv6 bool) bool { return f&FamilyOf(ipv6) != 0 }
 
-// Verdict is what becomes of traffic to a port of a service.
+// Verdict is the treatment of traffic to a port of a service.
 type Verdict int
 
 const (
-	// Balance traffic over the backends.
+	// Balance distributes traffic over the backends.
 	Balance Verdict = iota
-	// Drop traffic without an answer: only this node has no backend, so the client should find out by itself, or its load
+	// Drop drops traffic without an answer: only this node has no backend, so the client should detect this by a timeout, or its load
 	// balancer by the health check.
 	Drop
-	// Reject traffic with a TCP reset or an ICMP error: nothing serves the port.
+	// Reject answers traffic with a TCP reset or an ICMP error: nothing serves the port.
 	Reject
 )
 
-// String names the verdict.
+// String returns the name of the verdict.
 func (v Verdict) String() string {
 	switch v {
 	case Balance:
@@ -53,7 +53,7 @@ func (v Verdict) String() string {
 	return "INVALID"
 }
 
-// Select has the backends of a port for traffic under a policy, to an address of a family.
+// Select returns the backends of a port for traffic under a policy, to an address of a family.
 func (cs *ContivService) Select(port string, policy TrafficPolicyType, ipv6 bool) ([]*ServiceBackend, Verdict) {
 	all := cs.Backends[port]
 	if extra := cs.LocalPolicyBackends[port]; policy == NodeLocal && len(extra) > 0 {
@@ -83,7 +83,7 @@ func (cs *ContivService) Select(port string, policy TrafficPolicyType, ipv6 bool
 	return out, Balance
 }
 
-// AllBackends are the backends of a port under any policy.
+// AllBackends returns the backends of a port under any policy.
 func (cs *ContivService) AllBackends(port string) []*ServiceBackend {
 	if extra := cs.LocalPolicyBackends[port]; len(extra) > 0 {
 		return slices.Concat(cs.Backends[port], extra)
@@ -97,16 +97,16 @@ func (sb *ServiceBackend) serves(policy TrafficPolicyType, ipv6 bool) bool {
 
 func (sb *ServiceBackend) isIPv6() bool { return sb.IP.To4() == nil }
 
-// Addr is the address of the backend.
+// Addr returns the address of the backend.
 func (sb *ServiceBackend) Addr() netip.Addr {
 	addr, _ := netip.AddrFromSlice(sb.IP)
 	return addr.Unmap()
 }
 
-// SourceRanges are the networks of a family from which LoadBalancerIPs of that family may be used; restricted is false if everybody may. If
-// the service has ranges but none of this family then nothing may: the service says who may, and these are not among them. (kube-proxy
-// takes each family by itself, and lets everybody in.) A range of length 0 is everybody of its family, and of the other one if that has no
-// ranges.
+// SourceRanges returns the networks of a family from which LoadBalancerIPs of that family may be used; restricted is false if all clients
+// may use them. If the service has ranges but none of this family, no client of this family may use them: the service lists the permitted
+// clients, and these are not among them. (kube-proxy handles each family separately, and permits all clients in this case.) A range of
+// length 0 permits all clients of its family, and also those of the other family if that has no ranges.
 func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restricted bool) {
 	if !cs.SourceRangesSet {
 		return nil, false
@@ -126,7 +126,7 @@ func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restric
 	return ranges, len(ranges) > 0 || !unrestricted
 }
 
-// Equal compares all there is of two services.
+// Equal reports whether two services are equal in all fields.
 func (cs *ContivService) Equal(other *ContivService) bool {
 	return cs.equalHead(other) && equalPorts(cs.Ports, other.Ports) && equalReachable(cs.Reachable, other.Reachable) &&
 		equalBackends(cs.Backends, other.Backends) && equalBackends(cs.LocalPolicyBackends, other.LocalPolicyBackends)

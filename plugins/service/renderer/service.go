@@ -11,67 +11,65 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// ContivService is a less-abstract, free of indirect references representation of K8s Service. It has:
+// ContivService is a representation of a K8s Service without indirect references. It has:
 //   - endpoints combined with services
 //   - the full list of IP addresses on which the service should be exposed on this node
 type ContivService struct {
 	// ID uniquely identifies service across all namespaces.
 	ID svcmodel.ID
 
-	// TrafficPolicy decides if traffic is routed cluster-wide or node-local only. Of a service with an
-	// InternalTrafficPolicy of its own it is the policy for traffic from outside of the cluster.
+	// TrafficPolicy determines whether traffic is routed cluster-wide or node-local only. For a service with its own InternalTrafficPolicy
+	// it is the policy for traffic from outside the cluster.
 	TrafficPolicy TrafficPolicyType
 
-	// SessionAffinityTimeout max session sticky time (in seconds) if client IP based session affinity
-	// is enabled, 0 if disabled
+	// SessionAffinityTimeout is the maximum time of session affinity (in seconds) if affinity based on client IP is enabled, 0 if it is
+	// disabled.
 	SessionAffinityTimeout uint32
 
-	// ClusterIPs is a set of all IP addresses on which the service
-	// should be exposed within the cluster (aside from node IPs for NodePorts, which
-	// are provided separately via the ServiceRendererAPI.UpdateNodePortServices()
-	// method).
+	// ClusterIPs is a set of all IP addresses on which the service should be exposed within the cluster (except for node IPs for NodePorts,
+	// which are provided separately via the ServiceRendererAPI.UpdateNodePortServices() method).
 	ClusterIPs *IPAddresses
 
-	// ExternalIPs is a set of all IP addresses on which the service
-	// should be exposed outside of the cluster (e.g. external load-balancer IPs).
+	// ExternalIPs is a set of all IP addresses on which the service should be exposed outside the cluster (e.g. external load-balancer
+	// IPs).
 	ExternalIPs *IPAddresses
 
 	// Ports is a map of all ports exposed for this service.
 	Ports map[string]*ServicePort
 
-	// Backends map external service ports with corresponding backends (= endpoints).
+	// Backends maps service ports to the corresponding backends (= endpoints).
 	Backends map[string][]*ServiceBackend
 
-	// What follows is not part of the documented API.
+	// The following fields are not part of the documented API.
 
-	// InternalTrafficPolicy decides for traffic to ClusterIPs.
+	// InternalTrafficPolicy is the policy for traffic to ClusterIPs.
 	InternalTrafficPolicy TrafficPolicyType
 
-	// LoadBalancerIPs are those of ExternalIPs that belong to a load balancer; nil: none.
+	// LoadBalancerIPs are those of ExternalIPs that belong to a load balancer; nil if there are none.
 	LoadBalancerIPs *IPAddresses
 
 	// LoadBalancerSourceRanges are the networks from which LoadBalancerIPs may be used if SourceRangesSet.
 	LoadBalancerSourceRanges []netip.Prefix
 	SourceRangesSet          bool
 
-	// HealthCheckNodePort is the node's port at which load balancers ask for local endpoints; 0: none. The service plugin
-	// serves it itself.
+	// HealthCheckNodePort is the node's port at which load balancers check for local endpoints; 0: none. The service plugin itself serves
+	// it.
 	HealthCheckNodePort uint16
 
-	// LocalPolicyBackends are backends on this node that serve only traffic which has to stay on the node: terminating ones, while
-	// others are better for the rest. Backends does not have them.
+	// LocalPolicyBackends are backends on this node that serve only traffic that has to stay on the node: terminating ones, while other
+	// traffic has better backends. They are not in Backends.
 	LocalPolicyBackends map[string][]*ServiceBackend
 
-	// Reachable has, for each port, the families that have a backend in the cluster, even if only on other nodes.
+	// Reachable holds, for each port, the families that have a backend in the cluster, even if only on other nodes.
 	Reachable map[string]Families
 
-	// Lost are frontends that the service names but does not have, since another service has them or no service may; sorted. Frontends
+	// Lost are frontends that the service names but does not own, because another service owns them or no service may; sorted. Frontends
 	// leaves them out. Addresses and node ports of which nothing is left are not in ExternalIPs, LoadBalancerIPs and Ports, so that a
-	// renderer that uses the documented API only serves them for one service, too.
+	// renderer that uses only the documented API also serves them for one service only.
 	Lost []Frontend
 }
 
-// NewContivService is a constructor for ContivService.
+// NewContivService returns an empty ContivService.
 func NewContivService() *ContivService {
 	return &ContivService{
 		ClusterIPs:  NewIPAddresses(),
@@ -81,7 +79,7 @@ func NewContivService() *ContivService {
 	}
 }
 
-// HasNodePort returns true if service is also exposed on the Node IP.
+// HasNodePort reports whether the service is also exposed on the node IP.
 func (cs ContivService) HasNodePort() bool {
 	for _, port := range cs.Ports {
 		if port.NodePort != 0 {
@@ -122,7 +120,7 @@ func (cs ContivService) String() string {
 	return b.String()
 }
 
-// ServicePort contains information on service's port.
+// ServicePort describes a port of a service.
 type ServicePort struct {
 	Protocol ProtocolType /* protocol type */
 	Port     uint16       /* port that will be exposed by this service */
@@ -145,7 +143,7 @@ type ServiceBackend struct {
 	HostNetwork bool   /* true if the backend uses host networking */
 }
 
-// String converts Backend into a human-readable string.
+// String converts ServiceBackend into a human-readable string.
 func (sb ServiceBackend) String() string {
 	flags := ""
 	if sb.Local {
@@ -184,14 +182,14 @@ func (pt ProtocolType) String() string {
 	return "INVALID"
 }
 
-// TrafficPolicyType is either Cluster-wide routing or Node-local only routing.
+// TrafficPolicyType is either cluster-wide or node-local routing.
 type TrafficPolicyType int
 
 const (
-	// ClusterWide allows to load-balance traffic across all backends.
+	// ClusterWide distributes traffic across all backends.
 	ClusterWide TrafficPolicyType = 0
 
-	// NodeLocal allows to load-balance traffic only across node-local backends.
+	// NodeLocal distributes traffic across node-local backends only.
 	NodeLocal TrafficPolicyType = 1
 )
 

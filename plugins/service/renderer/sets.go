@@ -13,7 +13,7 @@ type IPAddresses struct {
 	list []netip.Addr // sorted, IPv4 before IPv6, without IPv4-mapped addresses
 }
 
-// NewIPAddresses is a constructor for IPAddresses.
+// NewIPAddresses returns a set of the given addresses.
 func NewIPAddresses(addrs ...net.IP) *IPAddresses {
 	list := make([]netip.Addr, 0, len(addrs))
 	for _, ip := range addrs {
@@ -24,7 +24,7 @@ func NewIPAddresses(addrs ...net.IP) *IPAddresses {
 	return FromAddrs(list...)
 }
 
-// FromAddrs is NewIPAddresses for netip. It is not part of the documented API.
+// FromAddrs is like NewIPAddresses, for netip. It is not part of the documented API.
 func FromAddrs(addrs ...netip.Addr) *IPAddresses {
 	list := make([]netip.Addr, 0, len(addrs))
 	for _, addr := range addrs {
@@ -36,8 +36,8 @@ func FromAddrs(addrs ...netip.Addr) *IPAddresses {
 	return &IPAddresses{list: slices.Compact(list)}
 }
 
-// FromSorted is FromAddrs for addresses that are sorted and without repetition, and that the set may keep. It is not part of
-// the documented API.
+// FromSorted is like FromAddrs, for addresses that are sorted and without duplicates. The set keeps the slice. It is not part of the
+// documented API.
 func FromSorted(addrs []netip.Addr) *IPAddresses { return &IPAddresses{list: addrs} }
 
 // Copy creates a deep copy of the set.
@@ -48,13 +48,13 @@ func (addrs *IPAddresses) Copy() *IPAddresses {
 	return &IPAddresses{list: slices.Clone(addrs.list)}
 }
 
-// Has returns true if the given IP address is in the set.
+// Has reports whether the given IP address is in the set.
 func (addrs *IPAddresses) Has(addr net.IP) bool {
 	a, ok := netip.AddrFromSlice(addr)
 	return ok && addrs.Contains(a)
 }
 
-// Contains is Has for netip. It is not part of the documented API.
+// Contains is like Has, for netip. It is not part of the documented API.
 func (addrs *IPAddresses) Contains(addr netip.Addr) bool {
 	if addrs == nil {
 		return false
@@ -63,7 +63,7 @@ func (addrs *IPAddresses) Contains(addr netip.Addr) bool {
 	return found
 }
 
-// List returns the set as a slice which can be iterated through.
+// List returns the set as a slice.
 func (addrs *IPAddresses) List() []net.IP {
 	all := addrs.Addrs()
 	out := make([]net.IP, len(all))
@@ -73,7 +73,7 @@ func (addrs *IPAddresses) List() []net.IP {
 	return out
 }
 
-// Addrs is List for netip: sorted, IPv4 before IPv6, not to be changed. It is not part of the documented API.
+// Addrs is like List, for netip: sorted, IPv4 before IPv6; the caller must not change it. It is not part of the documented API.
 func (addrs *IPAddresses) Addrs() []netip.Addr {
 	if addrs == nil {
 		return nil
@@ -81,12 +81,12 @@ func (addrs *IPAddresses) Addrs() []netip.Addr {
 	return addrs.list
 }
 
-// Equal compares two sets; nil is the empty set. It is not part of the documented API.
+// Equal reports whether two sets are equal; nil is the empty set. It is not part of the documented API.
 func (addrs *IPAddresses) Equal(other *IPAddresses) bool {
 	return slices.Equal(addrs.Addrs(), other.Addrs())
 }
 
-// Differing are the addresses that only one of two sets has, sorted. It is not part of the documented API.
+// Differing returns the addresses that are in only one of two sets, sorted. It is not part of the documented API.
 func (addrs *IPAddresses) Differing(other *IPAddresses) (out []netip.Addr) {
 	a, b := addrs.Addrs(), other.Addrs()
 	for len(a) > 0 && len(b) > 0 {
@@ -114,7 +114,7 @@ func (addrs IPAddresses) String() string {
 // Interfaces is a set of interface names.
 type Interfaces map[string]struct{}
 
-// NewInterfaces is a constructor for Interfaces.
+// NewInterfaces returns a set of the given names.
 func NewInterfaces(ifNames ...string) Interfaces {
 	ifs := make(Interfaces, len(ifNames))
 	for _, name := range ifNames {
@@ -126,7 +126,7 @@ func NewInterfaces(ifNames ...string) Interfaces {
 // Copy creates a deep copy of the set.
 func (ifs Interfaces) Copy() Interfaces { return maps.Clone(ifs) }
 
-// Has returns true if the given interface name is in the set.
+// Has reports whether the given interface name is in the set.
 func (ifs Interfaces) Has(ifName string) bool {
 	_, has := ifs[ifName]
 	return has

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestScripts: shellcheck finds nothing.
+// TestScripts checks the scripts with shellcheck.
 func TestScripts(t *testing.T) {
 	checker, err := exec.LookPath("shellcheck")
 	if err != nil {

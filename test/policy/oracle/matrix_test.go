@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// ownWay are the cells of the README's matrices of which kube-network-policies has another opinion, and why ours is as it is.
+// ownWay are the cells of the README's matrices for which kube-network-policies has another result, and the reason for ours.
 var ownWay = map[string]string{
 	"an unknown peer in Accept":        "it passes over the peer; the API says that such a rule matches nothing",
 	"an unknown peer in Deny":          "it passes over the peer; the API says that such a rule denies everything",
@@ -35,7 +35,7 @@ type row struct {
 	probes   []string
 }
 
-// rows reads a matrix of the README, which plugins/policy/compiler checks cell by cell.
+// rows parses a matrix of the README, which plugins/policy/compiler checks cell by cell.
 func rows(t *testing.T, begin string) (list []row) {
 	t.Helper()
 	data, err := os.ReadFile("../../../plugins/policy/README.md")
@@ -61,7 +61,7 @@ func rows(t *testing.T, begin string) (list []row) {
 	return list
 }
 
-// matrixObjects are the pods that the README describes, without the own node.
+// matrixObjects returns the pods that the README describes, without the own node.
 func matrixObjects() (*objects, map[string]netip.Addr) {
 	port := func(name string, p corev1.Protocol, n int32) corev1.ContainerPort {
 		return corev1.ContainerPort{Name: name, Protocol: p, ContainerPort: n}
@@ -111,7 +111,8 @@ func (o *objects) add(t *testing.T, name, spec string) {
 	}
 }
 
-// TestMatrix asks kube-network-policies about the cells of the README's matrices. It does not know the own node, so packets of it are left out.
+// TestMatrix compares the cells of the README's matrices with kube-network-policies. It does not model the own node, so packets of that node
+// are left out.
 func TestMatrix(t *testing.T) {
 	asked, differs := 0, map[string]bool{}
 	for _, r := range append(rows(t, "<!-- matrix -->"), rows(t, "<!-- cluster matrix -->")...) {
@@ -146,7 +147,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// probe reads "+ a/api a/web tcp 80"; false: an end is not known.
+// probe parses "+ a/api a/web tcp 80"; false: an end is not known.
 func probe(t *testing.T, line string, at map[string]netip.Addr) (p verdict.Packet, known bool) {
 	t.Helper()
 	f := strings.Fields(line)

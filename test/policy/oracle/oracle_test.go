@@ -27,7 +27,7 @@ type pod struct {
 	labels map[string]string
 }
 
-// world is what the cases act on. The compiler lives through all cases.
+// world is the state that the cases change. One compiler processes all cases.
 type world struct {
 	t          *testing.T
 	v6         bool
@@ -71,7 +71,7 @@ func (w *world) namespace(name string, labels map[string]string) {
 	w.k.SetNamespace(name, &kubemodel.Namespace{Name: name, Labels: labels})
 }
 
-// pod makes a pod or gives it other labels; nil deletes it.
+// pod creates a pod or changes its labels; nil deletes it.
 func (w *world) pod(ns, name string, labels map[string]string) {
 	id := model.EndpointID{Namespace: ns, Name: name}
 	p := w.pods[id]
@@ -134,7 +134,7 @@ func (w *world) act(a *generator.Action) {
 	}
 }
 
-// restore undoes what a case has done.
+// restore reverts the changes of a case.
 func (w *world) restore() {
 	for id := range w.policies {
 		w.policy(id.Namespace, id.Name, nil)
@@ -158,7 +158,7 @@ type target struct {
 	protocol corev1.Protocol
 }
 
-// targets are the ports that a step probes.
+// targets returns the ports that a step probes.
 func targets(p *generator.ProbeConfig) (list []target) {
 	if p.AllAvailable {
 		for _, port := range ports {
@@ -195,7 +195,7 @@ func (w *world) compare(what string, probe *generator.ProbeConfig) (verdicts int
 	for _, from := range w.pods {
 		for _, to := range w.pods {
 			if from == to {
-				continue // cyclonus does not know that a pod reaches itself
+				continue // cyclonus does not model that a pod can reach itself
 			}
 			for _, port := range targets(probe) {
 				want := truth.IsTrafficAllowed(&matcher.Traffic{Source: w.peer(from), Destination: w.peer(to), ResolvedPort: port.number,

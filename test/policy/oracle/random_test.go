@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// Few values of everything, so that what is drawn meets.
+// There are few values of each kind, so that random objects match each other.
 var (
 	someNamespaces = []string{"x", "y", "z"}
 	someKeys       = []string{"app", "team"}
@@ -34,7 +34,7 @@ func number(t *rapid.T, what string, low, high int) int {
 	return rapid.IntRange(low, high).Draw(t, what)
 }
 
-// several draws low to high of something.
+// several draws between low and high elements.
 func several[T any](t *rapid.T, what string, low, high int, draw func(*rapid.T) T) (out []T) {
 	for range number(t, "number of "+what, low, high) {
 		out = append(out, draw(t))
@@ -182,7 +182,7 @@ func drawClusterPolicy(t *rapid.T, name string) *npapi.ClusterNetworkPolicy {
 	return asServed(t, p)
 }
 
-// drawEgressPeer: the API takes domain names only in rules that accept.
+// drawEgressPeer draws a peer: the API allows domain names only in rules that accept.
 func drawEgressPeer(t *rapid.T, accepts bool) (peer npapi.ClusterNetworkPolicyEgressPeer) {
 	switch kind := number(t, "peer", 0, 4); {
 	case kind == 0:
@@ -212,7 +212,7 @@ func drawObjects(t *rapid.T) *objects {
 	return o
 }
 
-// change changes one object, in both.
+// change changes one object, in both implementations.
 func (o *objects) change(t *rapid.T, u *ours) {
 	switch what := number(t, "what changes", 0, 3); {
 	case what == 0:
@@ -252,7 +252,7 @@ func compare(t fataler, o *objects, u *ours) (passed, denied int) {
 		for _, to := range addrs {
 			p := verdict.Packet{Source: netip.MustParseAddr(from), Dest: netip.MustParseAddr(to)}
 			if from == to || p.Source.Is4() != p.Dest.Is4() {
-				continue // kube-network-policies does not know that a pod reaches itself
+				continue // kube-network-policies does not model that a pod can reach itself
 			}
 			for _, probe := range probes {
 				p.Protocol, p.Port = probe.protocol, probe.port
@@ -272,7 +272,7 @@ func compare(t fataler, o *objects, u *ours) (passed, denied int) {
 }
 
 // TestKubeNetworkPolicies compares verdicts about random clusters with those of kube-network-policies, before and after changes that the
-// same compiler follows. A difference shrinks to few objects.
+// same compiler processes. A difference shrinks to few objects.
 func TestKubeNetworkPolicies(t *testing.T) {
 	passed, denied := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

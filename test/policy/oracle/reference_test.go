@@ -30,7 +30,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// objects are a cluster's objects as the API server hands them out.
+// objects are a cluster's objects in the form in which the API server returns them.
 type objects struct {
 	namespaces []*corev1.Namespace
 	nodes      []*corev1.Node
@@ -39,7 +39,7 @@ type objects struct {
 	cluster    []*npapi.ClusterNetworkPolicy
 }
 
-// print is what a failed test shows of the policies.
+// print prints the policies for a failed test.
 func (o *objects) print(t fataler) string {
 	var b strings.Builder
 	show := func(what string, spec any) {
@@ -64,12 +64,12 @@ func (o *objects) print(t fataler) string {
 	return b.String()
 }
 
-// fataler is what *testing.T and *rapid.T have in common.
+// fataler has the common methods of *testing.T and *rapid.T.
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// asServed returns an object as the API server hands it out: empty lists are absent.
+// asServed returns an object in the form in which the API server returns it: empty lists are absent.
 func asServed[T any](t fataler, in *T) *T {
 	data, err := json.Marshal(in)
 	out := new(T)
@@ -82,7 +82,7 @@ func asServed[T any](t fataler, in *T) *T {
 	return out
 }
 
-// defaulted fills in what the API server fills in.
+// defaulted fills in the defaults of the API server.
 func defaulted(t fataler, in *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicy {
 	p := asServed(t, in)
 	if len(p.Spec.PolicyTypes) == 0 {
@@ -108,7 +108,7 @@ func defaulted(t fataler, in *networkingv1.NetworkPolicy) *networkingv1.NetworkP
 	return p
 }
 
-// reference judges packets by kube-network-policies. It is the provider of pods of its engine.
+// reference determines verdicts with kube-network-policies. It is the pod provider of that engine.
 type reference struct {
 	pods   map[string]*api.PodInfo
 	engine *knp.PolicyEngine
@@ -155,9 +155,10 @@ func newReference(t fataler, o *objects) *reference {
 }
 
 // directions has a store of NetworkPolicies for each direction. kube-network-policies skips the tier Baseline in both directions for
-// a pod that a NetworkPolicy isolates in one: an error of its, as the API isolates for each direction on its own.
+// a pod that a NetworkPolicy isolates in one. This is an error of kube-network-policies, because the API isolates each direction
+// separately.
 type directions struct {
-	api.PolicyEvaluator // egress
+	api.PolicyEvaluator // for egress
 	ingress             api.PolicyEvaluator
 }
 
@@ -185,7 +186,7 @@ func add(t fataler, to cache.Indexer, object any) {
 
 var coreProtocols = map[model.Protocol]corev1.Protocol{model.TCP: corev1.ProtocolTCP, model.UDP: corev1.ProtocolUDP, model.SCTP: corev1.ProtocolSCTP}
 
-// allowed is kube-network-policies' verdict about a packet.
+// allowed returns kube-network-policies' verdict about a packet.
 func (r *reference) allowed(t fataler, p verdict.Packet) bool {
 	allowed, err := r.engine.EvaluatePacket(context.Background(), &network.Packet{SrcIP: net.IP(p.Source.AsSlice()),
 		DstIP: net.IP(p.Dest.AsSlice()), Proto: coreProtocols[p.Protocol], SrcPort: 40000, DstPort: int(p.Port)})
@@ -195,7 +196,7 @@ func (r *reference) allowed(t fataler, p verdict.Packet) bool {
 	return allowed
 }
 
-// ours is our compiler with what it has put out so far.
+// ours is our compiler and its output so far.
 type ours struct {
 	k     *compiler.Compiler
 	state *verdict.State
@@ -231,7 +232,7 @@ func (u *ours) namespace(n *corev1.Namespace) {
 	u.k.SetNamespace(n.Name, &kubemodel.Namespace{Name: n.Name, Labels: n.Labels})
 }
 
-// pod: a pod of another node is no endpoint.
+// pod adds a pod; a pod of another node is not an endpoint.
 func (u *ours) pod(p *corev1.Pod) {
 	id := model.EndpointID{Namespace: p.Namespace, Name: p.Name}
 	obj := &kubemodel.Pod{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, HostNetwork: p.Spec.HostNetwork,

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestLimit: of six tests three run side by side, and never four.
+// TestLimit checks that, of six tests, three run at the same time, and never four.
 func TestLimit(t *testing.T) {
 	if slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.parallel") }) {
 		t.Skip("the command line has another limit")
@@ -43,7 +43,7 @@ func TestLimit(t *testing.T) {
 				mu.Unlock()
 				select {
 				case <-reached:
-					<-time.After(50 * time.Millisecond) // in which a test more would begin
+					<-time.After(50 * time.Millisecond) // time in which one more test would begin
 				case <-time.After(10 * time.Second):
 					t.Errorf("%d tests do not run side by side", limit)
 				}

@@ -1,3 +1,3 @@
-// Package atonce bounds how many tests of a package run side by side. Most tests that have namespaces, agents or a VPP of their own wait most
+// Package atonce bounds how many tests of a package run at the same time. Most tests that have their own namespaces, agents or VPP wait most
 // of the time: more of them than there are processors may run.
 package atonce

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// timeout is for one thing that a page is to show; a machine with more to do than it can is slow.
+// timeout bounds the wait for one change of a page; an overloaded machine is slow.
 const timeout = 30 * time.Second
 
 // Browser is a running Chromium.
@@ -57,7 +57,7 @@ func Start(t *testing.T) *Browser {
 	return &Browser{t: t, ctx: ctx, dir: dir}
 }
 
-// Screen is how a page is shown.
+// Screen has the display settings of a page.
 type Screen struct {
 	Width, Height int
 	Dark, Phone   bool
@@ -70,13 +70,14 @@ type Page struct {
 	dir string
 }
 
-// collect makes each document note its errors: exceptions, rejected promises, and what its content security policy blocks.
+// collect makes each document record its errors: exceptions, rejected promises, and violations of its content security
+// policy.
 const collect = `window.seenErrors = [];
 addEventListener("error", (e) => seenErrors.push(String(e.message || e.target?.src || e.target?.href)), true);
 addEventListener("unhandledrejection", (e) => seenErrors.push(String(e.reason)));
 document.addEventListener("securitypolicyviolation", (e) => seenErrors.push("policy: " + e.violatedDirective + " " + e.blockedURI));`
 
-// Open opens an address in its own tab.
+// Open opens an address in a new tab.
 func (b *Browser) Open(url string, s Screen) *Page {
 	b.t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
@@ -107,7 +108,7 @@ func (b *Browser) Open(url string, s Screen) *Page {
 	return p
 }
 
-// Errors are exceptions and breaches of the content security policy, since the last call.
+// Errors returns the exceptions and violations of the content security policy since the last call.
 func (p *Page) Errors() []string {
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
@@ -134,7 +135,7 @@ func (p *Page) Click(selector string) {
 	p.run("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// ClickText clicks the first visible element of a selector whose text begins with this.
+// ClickText clicks the first visible element of a selector whose text begins with text.
 func (p *Page) ClickText(selector, text string) {
 	p.t.Helper()
 	p.Want(selector, text)
@@ -153,7 +154,7 @@ func (p *Page) Press(key string) {
 	p.run("press a key", chromedp.KeyEvent(key))
 }
 
-// Choose gives a file to an input of files.
+// Choose selects a file in a file input.
 func (p *Page) Choose(selector, file string) {
 	p.t.Helper()
 	file, err := filepath.Abs(file) // Chromium runs in another directory
@@ -169,7 +170,7 @@ func (p *Page) Do(script string) {
 	p.run(script, chromedp.Evaluate[chromedp.Void](script))
 }
 
-// Value is the value of a JavaScript expression.
+// Value returns the value of a JavaScript expression.
 func Value[T any](p *Page, script string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
@@ -181,7 +182,7 @@ func Value[T any](p *Page, script string) T {
 	return v
 }
 
-// text is what a user reads in all elements of a selector; "" if no element matches.
+// text returns the visible text of all elements of a selector; "" if no element matches.
 func (p *Page) text(selector string) string {
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
@@ -193,7 +194,7 @@ func (p *Page) text(selector string) string {
 	return text
 }
 
-// Want waits until the elements of a selector show all texts.
+// Want waits until the elements of a selector show all the texts.
 func (p *Page) Want(selector string, texts ...string) {
 	p.t.Helper()
 	p.until(selector, func(shown string) string {
@@ -232,13 +233,13 @@ func (p *Page) until(selector string, problem func(shown string) string) {
 	}
 }
 
-// Shot keeps a screenshot of what is visible.
+// Shot saves a screenshot of the visible part of the page.
 func (p *Page) Shot(name string) {
 	p.t.Helper()
 	p.shoot(name, false)
 }
 
-// ShotFull keeps a screenshot of the whole page.
+// ShotFull saves a screenshot of the whole page.
 func (p *Page) ShotFull(name string) {
 	p.t.Helper()
 	p.shoot(name, true)

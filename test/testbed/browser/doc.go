@@ -1,5 +1,6 @@
-// Package browser drives a headless Chromium for tests of pages: it opens an address, clicks, types, reads what a user sees, and keeps
-// screenshots. A test that needs it is skipped, with one line, where there is no Chromium (apt-get install chromium).
+// Package browser drives a headless Chromium for tests of pages: it opens an address, clicks, types, reads the visible text, and saves
+// screenshots. If there is no Chromium (apt-get install chromium), a test that needs it is skipped with a message of one line.
 //
-// Screenshots are test artefacts: in CONTIV_SCREENSHOTS if that is set, else where "go test -artifacts" puts them.
+// Screenshots are test artefacts: they are written to CONTIV_SCREENSHOTS if that is set, otherwise to the folder of "go test
+// -artifacts".
 package browser

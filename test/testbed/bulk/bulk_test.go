@@ -16,7 +16,7 @@ import (
 
 const port = 5201
 
-// place is its own namespace with a server.
+// place returns a new namespace with a server.
 func place(t *testing.T) (*testbed.Namespace, netip.AddrPort) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -43,7 +43,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestCorruption: one wrong byte, wherever it is, is found on either side.
+// TestCorruption checks that one wrong byte, at any position, is found on either side.
 func TestCorruption(t *testing.T) {
 	const length = 3 << 20
 	for _, at := range []int{0, 1, patternSize - 1, patternSize, length - 1} {
@@ -71,7 +71,7 @@ func TestCorruption(t *testing.T) {
 	}
 }
 
-// TestCut: a stream that ends early is an error.
+// TestCut checks that a stream that ends early is an error.
 func TestCut(t *testing.T) {
 	sender, receiver := net.Pipe()
 	go func() {

@@ -18,30 +18,30 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// ErrTooLong: a packet was refused because it is longer than the way to its destination takes.
+// ErrTooLong reports that a packet was rejected because it is longer than the MTU of the path to its destination.
 var ErrTooLong = errors.New("the packet is too long")
 
-// Result is what became of a number of streams.
+// Result is the result of a number of streams.
 type Result struct {
 	Bytes int64
 	Took  time.Duration
 }
 
-// Gbps is the rate of all streams together.
+// Gbps returns the rate of all streams together.
 func (r Result) Gbps() float64 { return float64(r.Bytes) * 8 / r.Took.Seconds() / 1e9 }
 
-// String is the result on one line.
+// String returns the result on one line.
 func (r Result) String() string {
 	return fmt.Sprintf("%d MB in %s: %.2f Gb/s", r.Bytes>>20, r.Took.Round(time.Millisecond), r.Gbps())
 }
 
-// Load is a number of streams between a namespace and a server, at the same time.
+// Load is a number of simultaneous streams between a namespace and a server.
 type Load struct {
-	Up, Down int   // how many streams from the client, and to it
+	Up, Down int   // number of streams from the client, and to it
 	Length   int64 // bytes of each
 }
 
-// Run moves the load and compares every byte. It ends when all streams have, or with ctx.
+// Run runs the load and compares every byte. It ends when all streams have ended, or with ctx.
 func (l Load) Run(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort) (Result, error) {
 	start := time.Now()
 	errs := make([]error, l.Up+l.Down)
@@ -95,14 +95,14 @@ func dial(ctx context.Context, ns *testbed.Namespace, network string, to netip.A
 		timeout = min(timeout, time.Until(deadline))
 	}
 	err = ns.Do(func() (err error) {
-		// A timeout by a context would leave the connecting to another thread.
+		// With a timeout by a context, another thread would connect.
 		conn, err = (&net.Dialer{Timeout: timeout, KeepAlive: -1, Control: wholePackets}).DialContext(ctx, network, to.String())
 		return err
 	})
 	return conn, err
 }
 
-// wholePackets keeps the kernel from cutting UDP packets up: they have the don't-fragment bit.
+// wholePackets prevents the kernel from fragmenting UDP packets: it sets the don't-fragment bit.
 func wholePackets(network, _ string, raw syscall.RawConn) (err error) {
 	level, option, value := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
 	switch network {
@@ -118,8 +118,8 @@ func wholePackets(network, _ string, raw syscall.RawConn) (err error) {
 	return err
 }
 
-// Echo sends one UDP packet of size bytes (with the IP header), undivided, and compares what the server returns. ErrTooLong: the kernel has
-// the path MTU, or an ICMP error has reported it, and the packet is larger.
+// Echo sends one UDP packet of size bytes (with the IP header), without fragmentation, and compares the server's answer. ErrTooLong means
+// that the packet is larger than the path MTU, which the kernel has stored or an ICMP error has reported.
 func Echo(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, size int, timeout time.Duration) error {
 	wrap := func(err error) error {
 		if errors.Is(err, unix.EMSGSIZE) {

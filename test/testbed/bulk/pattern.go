@@ -7,10 +7,11 @@ import (
 	"math/rand/v2"
 )
 
-// patternSize is a prime, so that no repetition of it falls on a boundary of segments, frames or buffers.
+// patternSize is a prime, so that no repetition of the pattern starts on a boundary of segments, frames or
+// buffers.
 const patternSize = 1<<20 - 3
 
-// pattern is what all streams are made of: bytes without a visible order, starting at a place of the stream's own.
+// pattern is the content of all streams: bytes without a visible order. Each stream starts at its own offset.
 var pattern = makePattern()
 
 func makePattern() []byte {
@@ -24,10 +25,10 @@ func makePattern() []byte {
 	return p
 }
 
-// cursor is a place in an endless repetition of the pattern.
+// cursor is a position in an endless repetition of the pattern.
 type cursor struct{ at int64 }
 
-// next is the longest piece from here that is not longer than n.
+// next returns the longest piece from this position that is not longer than n.
 func (c *cursor) next(n int64) []byte {
 	from := c.at % patternSize
 	return pattern[from:min(patternSize, from+n)]
@@ -35,7 +36,7 @@ func (c *cursor) next(n int64) []byte {
 
 func (c *cursor) advance(n int) { c.at += int64(n) }
 
-// check compares what has come with what should have.
+// check compares received bytes with the pattern.
 func (c *cursor) check(got []byte) error {
 	for len(got) > 0 {
 		want := c.next(int64(len(got)))

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// Server takes and sends streams, and returns UDP packets to the sender, in one namespace.
+// Server receives and sends streams, and returns UDP packets to the sender, in one namespace.
 type Server struct {
 	work    sync.WaitGroup
 	mu      sync.Mutex
@@ -19,9 +19,9 @@ type Server struct {
 	closed  bool
 }
 
-// order is how a client begins: what it wants, where in the pattern the stream starts, and how many bytes it has.
+// order is the first message of a client: the direction of the stream, its offset in the pattern, and its length.
 type order struct {
-	Up     bool // from the client to the server
+	Up     bool // true: from the client to the server
 	Start  uint32
 	Length int64
 }
@@ -42,7 +42,7 @@ func parseOrder(b []byte) order {
 	return order{b[0] == 1, binary.BigEndian.Uint32(b[4:]), int64(binary.BigEndian.Uint64(b[8:]))}
 }
 
-// The answers to a stream that a server has taken.
+// The answers to a stream that a server has received.
 const (
 	answerGood = 'G'
 	answerBad  = 'B'
@@ -79,7 +79,7 @@ func (s *Server) keep(c io.Closer) {
 	defer s.mu.Unlock()
 	s.closers[c] = struct{}{}
 	if s.closed {
-		_ = c.Close() // Close has been called meanwhile
+		_ = c.Close() // Close has been called in the meantime
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Server) forget(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.closers, c)
-	_ = c.Close() // nothing is lost by it: the peer has had its answer
+	_ = c.Close() // nothing is lost: the peer has received its answer
 }
 
 // Close ends all listeners and streams.
@@ -108,7 +108,7 @@ func (s *Server) accept(l net.Listener) {
 			return
 		}
 		if err != nil {
-			continue // the client has gone away again
+			continue // the client has disconnected
 		}
 		s.keep(conn)
 		s.work.Go(func() {
@@ -118,7 +118,7 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-// serve does what one client orders. What goes wrong here the client sees: its answer does not come, or is another one.
+// serve executes the order of one client. The client detects an error here, because the answer is missing or different.
 func serve(conn net.Conn) {
 	head := make([]byte, orderSize)
 	if _, err := io.ReadFull(conn, head); err != nil {
@@ -144,7 +144,7 @@ func echo(conn net.PacketConn) {
 			return
 		}
 		if err == nil {
-			_, _ = conn.WriteTo(buf[:n], from) // a client that is gone sees nothing
+			_, _ = conn.WriteTo(buf[:n], from) // the client may have ended
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package forge sends frames as a hostile pod does, past its kernel's own protocols: with lengths that lie, headers that end nowhere,
-// and virtio headers (PACKET_VNET_HDR) that ask for offloads the frame does not bear. It needs what containers have by default,
-// CAP_NET_RAW, and no more.
+// Package forge sends frames as a hostile pod does, without its kernel's own protocols: with wrong lengths, truncated headers, and
+// virtio headers (PACKET_VNET_HDR) that request offloads which do not fit the frame. It needs only the capability that containers
+// have by default, CAP_NET_RAW.
 package forge

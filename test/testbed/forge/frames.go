@@ -8,31 +8,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Path is where frames go: the hardware addresses of both ends of the pod's link, and the addresses of sender and receiver.
+// Path has the addresses of frames: the hardware addresses of both ends of the pod's link, and the addresses of sender and
+// receiver.
 type Path struct {
 	From, To net.HardwareAddr
 	Src, Dst netip.Addr
 }
 
-// Packet reports what an IP packet is to look like; zero values are what a decent one has.
+// Packet describes an IP packet; zero values stand for those of a valid packet.
 type Packet struct {
 	Proto   uint8
-	Payload int // bytes behind the transport's header
-	// Length is what the IP header says of its length, whatever is true; 0: the truth.
+	Payload int // bytes after the transport's header
+	// Length is the length in the IP header, true or not; 0: the true length.
 	Length uint16
 	// HeaderWords is IPv4's header length (IHL); 0: 5.
 	HeaderWords uint8
-	// Fragment is what the IPv4 header says of fragments (flags and offset), or, in IPv6, a fragment header's.
+	// Fragment is the fragment field of the IPv4 header (flags and offset), or that of a fragment header in IPv6.
 	Fragment uint16
-	// Extensions are the types of IPv6 extension headers before the transport's, each of 8 bytes.
+	// Extensions are the types of the IPv6 extension headers before the transport's header, each of 8 bytes.
 	Extensions []uint8
 	// DataOffset is the TCP header's length in words; 0: 5.
 	DataOffset uint8
-	// VLANs is a number of 802.1Q tags.
+	// VLANs is the number of 802.1Q tags.
 	VLANs int
 }
 
-// Frame is the packet on the wire.
+// Frame returns the packet as a frame.
 func (p Path) Frame(q Packet) []byte {
 	b := append(append([]byte{}, p.To...), p.From...)
 	for range q.VLANs {

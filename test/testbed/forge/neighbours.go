@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kinds of messages of neighbour discovery, and operations of ARP.
+// Types of messages of neighbour discovery, and operations of ARP.
 const (
 	RouterSolicitation    = 133
 	NeighborSolicitation  = 135
@@ -17,8 +17,8 @@ const (
 	ARPReply              = 2
 )
 
-// Discovery is an IPv6 neighbour solicitation or advertisement, or a router solicitation, with right checksum and hop limit. It says that
-// its source (of an advertisement: its target) has the hardware address at.
+// Discovery returns an IPv6 neighbour solicitation or advertisement, or a router solicitation, with the right checksum and hop limit. It
+// announces that its source (of an advertisement: its target) has the hardware address at.
 func (p Path) Discovery(kind uint8, target netip.Addr, at net.HardwareAddr) []byte {
 	message := []byte{kind, 0, 0, 0, 0, 0, 0, 0}
 	option := byte(1) // source link-layer address
@@ -37,7 +37,7 @@ func (p Path) Discovery(kind uint8, target netip.Addr, at net.HardwareAddr) []by
 	return append(binary.BigEndian.AppendUint16(append(append([]byte{}, p.To...), p.From...), unix.ETH_P_IPV6), packet...)
 }
 
-// ARP is an ARP message by which p.Src says that it has the hardware address at.
+// ARP returns an ARP message by which p.Src announces that it has the hardware address at.
 func (p Path) ARP(operation uint16, target netip.Addr, at net.HardwareAddr) []byte {
 	b := binary.BigEndian.AppendUint16(append(append([]byte{}, p.To...), p.From...), unix.ETH_P_ARP)
 	b = binary.BigEndian.AppendUint16(append(b, 0, 1, 8, 0, 6, 4), operation)

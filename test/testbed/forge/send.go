@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offload is a virtio header: what the sender leaves to the device.
+// Offload is a virtio header: the work that the sender leaves to the device.
 type Offload struct {
 	Flags, GSOType                uint8
 	HeaderLen, GSOSize            uint16
@@ -37,15 +37,15 @@ func (o Offload) marshal() []byte {
 type Socket struct {
 	fd   int
 	vnet bool
-	// Sent and Refused count frames; the pod's own kernel refuses some.
+	// Sent and Refused count frames; the pod's own kernel rejects some.
 	Sent, Refused int
-	Why           error // of the last refusal
+	Why           error // error of the last rejected frame
 }
 
 // Namespace runs a function in a network namespace.
 type Namespace interface{ Do(f func() error) error }
 
-// Open makes a socket; with vnet, every frame has a virtio header. With bypass, frames go past the queueing discipline.
+// Open returns a socket; with vnet, every frame has a virtio header. With bypass, frames skip the queueing discipline.
 func Open(ns Namespace, dev string, vnet, bypass bool) (*Socket, error) {
 	s := &Socket{fd: -1, vnet: vnet}
 	err := ns.Do(func() (err error) {
@@ -74,7 +74,7 @@ func Open(ns Namespace, dev string, vnet, bypass bool) (*Socket, error) {
 	return s, nil
 }
 
-// Send sends a frame. What the kernel refuses is counted: a hostile pod tries everything.
+// Send sends a frame. Frames that the kernel rejects are counted: a hostile pod tries everything.
 func (s *Socket) Send(frame []byte, o Offload) {
 	if s.vnet {
 		frame = append(o.marshal(), frame...)
@@ -86,7 +86,7 @@ func (s *Socket) Send(frame []byte, o Offload) {
 	s.Sent++
 }
 
-// Close ends the socket.
+// Close closes the socket.
 func (s *Socket) Close() {
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)

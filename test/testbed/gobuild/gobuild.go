@@ -14,17 +14,17 @@ import (
 	"contiv.dev/vswitch/internal/filelock"
 )
 
-// Commands builds commands into dir. What is up to date is taken from a folder that all tests of the repository share: linking
-// the agent takes seconds, and many packages test it.
+// Commands builds commands into dir. Binaries that are up to date are copied from a folder that all tests of the repository
+// share: linking the agent takes seconds, and many packages test it.
 func Commands(dir string, packages ...string) error { return Build{}.Commands(dir, packages...) }
 
-// Build is how commands are built. The zero value builds those of the module that the present directory belongs to.
+// Build has the parameters of a build. The zero value builds commands of the module of the current directory.
 type Build struct {
 	Module  string // the directory of another module
-	LDFlags string // more flags of the linker
+	LDFlags string // additional flags of the linker
 }
 
-// Commands is as the function Commands.
+// Commands is like the function Commands.
 func (b Build) Commands(dir string, packages ...string) error {
 	shared, err := b.sharedBinaries()
 	if err != nil {
@@ -40,7 +40,7 @@ func (b Build) Commands(dir string, packages ...string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	for _, pkg := range packages { // a copy: a later build must not change what a test runs
+	for _, pkg := range packages { // binaries are copied: a later build must not change what a test runs
 		name := filepath.Base(pkg)
 		if err := copyBinary(filepath.Join(dir, name), filepath.Join(shared, name)); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (b Build) Commands(dir string, packages ...string) error {
 	return nil
 }
 
-// sharedBinaries is the folder of what the build makes.
+// sharedBinaries returns the folder into which the build writes.
 func (b Build) sharedBinaries() (string, error) {
 	cmd := exec.Command("go", "env", "GOMOD")
 	cmd.Dir = b.Module

@@ -15,7 +15,7 @@ import (
 // protobufType is the content type of Kubernetes' protobuf.
 const protobufType = "application/vnd.kubernetes.protobuf"
 
-// protobufMagic starts every object (but not every frame of a watch).
+// protobufMagic is the prefix of every object (but not of every frame of a watch).
 const protobufMagic = "k8s\x00"
 
 // item is a stored object. It never changes.
@@ -23,7 +23,7 @@ type item struct {
 	key   string
 	obj   Object
 	gvk   schema.GroupVersionKind
-	proto []byte // of the object alone
+	proto []byte // encoding of the object alone
 }
 
 func encode(k kind, obj Object) (*item, error) {
@@ -38,7 +38,7 @@ func encode(k kind, obj Object) (*item, error) {
 	return &item{key: keyOf(obj), obj: obj, gvk: k.GroupVersionKind, proto: data}, nil
 }
 
-// wrap makes what travels of a message: magic, type and message (runtime.Unknown, whose fields these are).
+// wrap returns the wire form of a message: magic, type and message (the fields of runtime.Unknown).
 func wrap(apiVersion, kind string, msg []byte) []byte {
 	var meta []byte
 	meta = protowire.AppendTag(meta, 1, protowire.BytesType)
@@ -53,7 +53,7 @@ func wrap(apiVersion, kind string, msg []byte) []byte {
 	return protowire.AppendBytes(out, msg)
 }
 
-// codec writes answers in one of the two encodings.
+// codec encodes answers in one of the two encodings.
 type codec interface {
 	contentType(watch bool) string
 	object(w io.Writer, it *item) error
@@ -86,7 +86,7 @@ func (protobufCodec) status(w io.Writer, st *metav1.Status) error {
 	return err
 }
 
-// list is the same for all kinds: metadata is field 1, items are field 2.
+// list writes a list. The format is the same for all kinds: metadata is field 1, items are field 2.
 func (protobufCodec) list(w io.Writer, k kind, meta metav1.ListMeta, items []*item) error {
 	head, err := meta.Marshal()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c protobufCodec) statusEvent(w io.Writer, st *metav1.Status) error {
 	return c.frame(w, "ERROR", wrap("v1", "Status", data))
 }
 
-// frame writes a metav1.WatchEvent behind its length.
+// frame writes the length of a metav1.WatchEvent and then the event.
 func (protobufCodec) frame(w io.Writer, event string, raw []byte) error {
 	data, err := (&metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}}).Marshal()
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// request is what a URL asks for.
+// request is a parsed request.
 type request struct {
 	resource, namespace, name string
 	query                     url.Values
 	codec                     codec
 }
 
-// parse reads /api/v1/… and /apis/<group>/<version>/…, with or without a namespace.
+// parse parses /api/v1/… and /apis/<group>/<version>/…, with or without a namespace.
 func parse(r *http.Request) request {
 	req := request{query: r.URL.Query(), codec: jsonCodec{}}
 	if strings.Contains(r.Header.Get("Accept"), protobufType) {
@@ -66,7 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case status != 0:
 		s.fail(w, req, status, "the test says so")
 	case r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/livez":
-		_, _ = io.WriteString(w, "ok") // a client that is gone needs no answer, here and below
+		_, _ = io.WriteString(w, "ok") // the client may have disconnected, here and below
 	case r.URL.Path == "/version":
 		_ = json.NewEncoder(w).Encode(map[string]string{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
 	case r.Method != http.MethodGet:
@@ -80,24 +80,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writtenMax is how many writes are kept.
+// writtenMax is the number of writes that are kept.
 const writtenMax = 1000
 
-// Write is what a client has written.
+// Write is a write request of a client.
 type Write struct{ Method, Path, Body string }
 
-// Written are the last writes of clients, which change no object.
+// Written returns the last writes of clients. These writes change no object.
 func (s *Server) Written() []Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.written)
 }
 
-// accept takes what clients write (events, leases, status), and gives it back.
+// accept accepts the writes of clients (events, leases, status), and returns the object unchanged.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	s.mu.Lock()
 	s.written = append(s.written, Write{r.Method, r.URL.Path, string(body)})
@@ -154,15 +154,15 @@ func (s *Server) listOrWatch(w http.ResponseWriter, r *http.Request, req request
 	s.list(w, req, t, sel)
 }
 
-// list answers with all objects, or with a part of them and where it goes on. Later parts are of the time when they are asked for; the
-// client's watch goes from the time of the first and reports what has changed.
+// list answers with all objects, or with a part of them and a continue token. Later parts have the state at the time of their request;
+// the client's watch starts at the time of the first part and reports the changes since then.
 func (s *Server) list(w http.ResponseWriter, req request, t *table, sel selection) {
 	rv, behind, err := position(req.query.Get("continue"))
 	if err != nil {
 		s.fail(w, req, http.StatusBadRequest, err.Error())
 		return
 	}
-	limit, _ := strconv.Atoi(req.query.Get("limit")) // none is 0: all
+	limit, _ := strconv.Atoi(req.query.Get("limit")) // if missing, it is 0: all
 	s.mu.Lock()
 	if behind == "" {
 		rv = s.rv
@@ -186,7 +186,7 @@ func (s *Server) list(w http.ResponseWriter, req request, t *table, sel selectio
 	}
 }
 
-// token reports where a list goes on: its revision and the last key.
+// token returns the token with which a list continues: its revision and the last key.
 func token(rv int64, key string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", rv, key))
 }

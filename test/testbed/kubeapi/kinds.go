@@ -11,13 +11,13 @@ import (
 	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Object is an object of the API. Those of custom resources travel as JSON only.
+// Object is an object of the API. Custom resources are encoded only as JSON.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// protobufObject is an object that also travels as protobuf.
+// protobufObject is an object that can also be encoded as protobuf.
 type protobufObject interface {
 	Object
 	Marshal() ([]byte, error)
@@ -25,14 +25,14 @@ type protobufObject interface {
 
 var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 
-// kind is a resource that is served.
+// kind is a resource that the server serves.
 type kind struct {
 	resource string
 	schema.GroupVersionKind
 	example Object
 }
 
-// kinds is THE list of what is served.
+// kinds returns THE list of the served resources.
 func kinds() []kind {
 	core, discovery, networking := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	return []kind{
@@ -50,7 +50,7 @@ func kinds() []kind {
 	}
 }
 
-// tableOf finds the table of an object.
+// tableOf returns the table of an object.
 func (s *Server) tableOf(obj Object) (*table, bool) {
 	for _, t := range s.tables {
 		if sameType(t.kind.example, obj) {
@@ -60,7 +60,7 @@ func (s *Server) tableOf(obj Object) (*table, bool) {
 	return nil, false
 }
 
-// protobuf reports whether objects of the kind also travel as protobuf.
+// protobuf reports whether objects of the kind can also be encoded as protobuf.
 func (k kind) protobuf() bool {
 	_, is := k.example.(protobufObject)
 	return is

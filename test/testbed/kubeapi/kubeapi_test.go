@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// start serves at a port of this machine.
+// start starts a server at a port of this machine.
 func start(t *testing.T) (s *Server, url string) {
 	t.Helper()
 	s = New()
@@ -57,7 +57,8 @@ func put(t *testing.T, s *Server, objs ...Object) {
 	}
 }
 
-// TestChunkedList: pages are in order and complete; what is created meanwhile is not lost for a watch from the first page.
+// TestChunkedList checks that pages are in order and complete; objects that are created in the meantime are in a watch
+// from the first page.
 func TestChunkedList(t *testing.T) {
 	s, url := start(t)
 	for i := range 25 {
@@ -89,7 +90,8 @@ func TestChunkedList(t *testing.T) {
 	}
 }
 
-// TestWatch: who selects sees objects come and go as their labels change; a bookmark ends the initial events.
+// TestWatch checks that a client with a selector receives objects as added and deleted when their labels change; a
+// bookmark ends the initial events.
 func TestWatch(t *testing.T) {
 	s, url := start(t)
 	put(t, s, Service("here", nil))
@@ -139,7 +141,7 @@ func TestWatch(t *testing.T) {
 	}
 	want("DELETED here")
 	s.Cut()
-	lines.Scan() // a bookmark may be under way
+	lines.Scan() // a bookmark may be in transit
 	if lines.Scan() {
 		t.Errorf("the watch goes on: %s", lines.Text())
 	}
@@ -150,7 +152,7 @@ func TestWatch(t *testing.T) {
 	get(t, url+"/healthz", "")
 }
 
-// TestMany: half a million endpoints are put and listed in seconds.
+// TestMany checks that half a million endpoints are put and listed within seconds.
 func TestMany(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -183,7 +185,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// unwrap takes the message out of what travels.
+// unwrap returns the message in an encoded object.
 func unwrap(t *testing.T, data []byte) []byte {
 	t.Helper()
 	if string(data[:4]) != protobufMagic {

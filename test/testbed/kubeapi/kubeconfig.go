@@ -2,7 +2,7 @@ package kubeapi
 
 import "fmt"
 
-// Kubeconfig is a kubeconfig file for a server at an address such as 127.0.0.1:6443.
+// Kubeconfig returns a kubeconfig file for a server at an address such as 127.0.0.1:6443.
 func Kubeconfig(address string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Node is a node with addresses, the internal ones, and the networks of its pods.
+// Node returns a node with internal addresses and the networks of its pods.
 func Node(name string, addrs []netip.Addr, podCIDRs ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	n.Spec.PodCIDRs = podCIDRs
@@ -22,7 +22,7 @@ func Node(name string, addrs []netip.Addr, podCIDRs ...string) *corev1.Node {
 	return n
 }
 
-// Pod is a running pod of the namespace "default".
+// Pod returns a running pod of the namespace "default".
 func Pod(node, name string, addrs []netip.Addr) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
@@ -35,8 +35,8 @@ func Pod(node, name string, addrs []netip.Addr) *corev1.Pod {
 	return p
 }
 
-// Service is a service of the namespace "default" with the defaults of the API server; its families are those of its
-// addresses.
+// Service returns a service of the namespace "default" with the defaults of the API server; its families are those
+// of its addresses.
 func Service(name string, clusterIPs []netip.Addr, ports ...corev1.ServicePort) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
 	cluster := corev1.ServiceInternalTrafficPolicyCluster
@@ -58,17 +58,17 @@ func Service(name string, clusterIPs []netip.Addr, ports ...corev1.ServicePort) 
 	return s
 }
 
-// Port is a port of a service; its name is the protocol and the number.
+// Port returns a port of a service; its name consists of the protocol and the number.
 func Port(protocol corev1.Protocol, port int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: PortName(protocol, port), Protocol: protocol, Port: port}
 }
 
-// PortName is how Port names ports.
+// PortName returns the name that Port gives to a port.
 func PortName(protocol corev1.Protocol, port int32) string {
 	return fmt.Sprintf("p%d-%c", port, protocol[0]|0x20)
 }
 
-// FamilyOf is the address type of slices with an address.
+// FamilyOf returns the address type of slices that contain the address.
 func FamilyOf(a netip.Addr) discoveryv1.AddressType {
 	if a.Is4() {
 		return discoveryv1.AddressTypeIPv4
@@ -76,17 +76,18 @@ func FamilyOf(a netip.Addr) discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv6
 }
 
-// Endpoint is a ready endpoint on a node.
+// Endpoint returns a ready endpoint on a node.
 func Endpoint(node string, addr netip.Addr) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{Addresses: []string{addr.String()}, NodeName: &node, Conditions: Ready(true, true, false)}
 }
 
-// Ready are the conditions of an endpoint.
+// Ready returns the conditions of an endpoint.
 func Ready(ready, serving, terminating bool) discoveryv1.EndpointConditions {
 	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
 }
 
-// Slice is an EndpointSlice of a service for one family. Every port of the service is served at target.
+// Slice returns an EndpointSlice of a service for one family. The endpoints serve every port of the service at
+// target.
 func Slice(s *corev1.Service, family discoveryv1.AddressType, target int32, endpoints ...discoveryv1.Endpoint,
 ) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{

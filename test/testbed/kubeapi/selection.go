@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selection is which objects of a resource a client wants.
+// selection describes the objects of a resource that a client selects.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -33,7 +33,7 @@ func (sel selection) has(it *item) bool {
 		(sel.fields.Empty() || sel.fields.Matches(fieldsOf(it.obj)))
 }
 
-// fieldsOf are the fields by which clients can select.
+// fieldsOf returns the fields by which clients can select.
 func fieldsOf(obj Object) fields.Set {
 	set := fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
 	if pod, ok := obj.(*corev1.Pod); ok {
@@ -42,14 +42,14 @@ func fieldsOf(obj Object) fields.Set {
 	return set
 }
 
-// event is what a change is for a client with this selection; "" if it is nothing.
+// event returns the event of a change for a client with this selection; "" if there is none.
 func (sel selection) event(c change) (string, *item) {
 	switch had, has := sel.has(c.before), sel.has(c.now); {
 	case had && has:
 		return "MODIFIED", c.now
 	case has:
 		return "ADDED", c.now
-	case had && c.now != nil: // it is there, but not for this client
+	case had && c.now != nil: // the object exists, but is no longer selected
 		return "DELETED", c.now
 	case had:
 		return "DELETED", c.before

@@ -11,7 +11,7 @@ import (
 // Server is the API server.
 type Server struct {
 	mu      sync.Mutex
-	rv      int64             // guarded by mu, as what follows
+	rv      int64             // guarded by mu, like the fields below
 	tables  map[string]*table // by resource
 	breaker chan struct{}     // closed and replaced to end all watches
 	lists   bool              // watch lists are not supported: clients have to list
@@ -24,7 +24,7 @@ type Server struct {
 	work sync.WaitGroup
 }
 
-// New makes a server without objects that listens nowhere.
+// New returns a server without objects and listeners.
 func New() *Server {
 	s := &Server{rv: 100, tables: map[string]*table{}, breaker: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	for _, k := range kinds() {
@@ -34,30 +34,30 @@ func New() *Server {
 	return s
 }
 
-// Serve answers at a listener until Close.
+// Serve answers requests of a listener until Close.
 func (s *Server) Serve(l net.Listener) {
 	s.work.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			_ = l.Close() // clients see that nothing answers
+			_ = l.Close() // clients detect that the server does not answer
 		}
 	})
 }
 
-// Close ends everything.
+// Close stops the server and closes all connections.
 func (s *Server) Close() {
 	s.BreakWatches()
-	_ = s.http.Close() // errors of listeners that are closed already
+	_ = s.http.Close() // errors of listeners that are already closed
 	s.work.Wait()
 }
 
-// connState keeps the connections, and refuses them while the server is cut off.
+// connState records the connections, and closes new ones while the server is cut off.
 func (s *Server) connState(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch state {
 	case http.StateNew:
 		if s.cut {
-			_ = conn.Close() // the client sees it
+			_ = conn.Close() // the client detects this
 			return
 		}
 		s.conns[conn] = struct{}{}
@@ -66,7 +66,7 @@ func (s *Server) connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Cut makes the server unreachable: connections are closed, and so are new ones. Restore undoes it.
+// Cut makes the server unreachable: it closes all connections, and new ones too. Restore undoes it.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,14 +84,14 @@ func (s *Server) Restore() {
 	s.cut = false
 }
 
-// Fail answers every request with a status code; 0 for as it should be.
+// Fail makes the server answer every request with a status code; 0 restores normal answers.
 func (s *Server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// BreakWatches ends all watches; clients may come back at once.
+// BreakWatches ends all watches; clients may start new ones at once.
 func (s *Server) BreakWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Server) BreakWatches() {
 	s.breaker = make(chan struct{})
 }
 
-// Forget compacts the history: watches from before now get 410 Gone.
+// Forget compacts the history: watches from an earlier revision receive 410 Gone.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) Forget() {
 	}
 }
 
-// StreamLists reports whether lists can be had from a watch (sendInitialEvents), as they can at first.
+// StreamLists sets whether a watch can deliver lists (sendInitialEvents). The default is true.
 func (s *Server) StreamLists(can bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,8 @@ func (s *Server) SetAbsent(resource string, absent bool) {
 	}
 }
 
-// Asked is what clients have asked of a resource.
+// Asked returns the number of lists and watches that clients have requested for a resource, and the
+// last query.
 func (s *Server) Asked(resource string) (lists, watches int, query string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +136,7 @@ func (s *Server) Asked(resource string) (lists, watches int, query string) {
 	return t.Lists, t.Watches, t.Query
 }
 
-// ForgetAsked counts from zero.
+// ForgetAsked resets the counters of Asked.
 func (s *Server) ForgetAsked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

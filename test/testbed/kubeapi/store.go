@@ -10,27 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// historyLimit is how many changes of a resource watches can go back.
+// historyLimit is the number of changes of a resource that are kept for watches.
 const historyLimit = 50_000
 
-// table is the objects of a resource.
+// table holds the objects of a resource.
 type table struct {
 	kind    kind
 	objects map[string]*item
 	history []change
-	compact int64         // changes up to this revision are forgotten
+	compact int64         // changes up to this revision have been discarded
 	changed chan struct{} // closed and replaced when something changes
 	requests
 	absent bool // the resource does not exist
 }
 
-// requests counts what clients asked of a resource.
+// requests counts the requests of clients for a resource.
 type requests struct {
 	Lists, Watches int
-	Query          string // of the last one
+	Query          string // of the last request
 }
 
-// change is what became of one object; now is nil if it is gone, before if it is new.
+// change is a change of one object; now is nil if the object was deleted, before if it is new.
 type change struct {
 	rv          int64
 	now, before *item
@@ -79,7 +79,7 @@ func (s *Server) put(obj Object) error {
 	return nil
 }
 
-// Delete deletes objects; those that are not there are no error.
+// Delete deletes objects; objects that do not exist cause no error.
 func (s *Server) Delete(objs ...Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Server) Delete(objs ...Object) error {
 		}
 		delete(t.objects, before.key)
 		s.rv++
-		// Watches get the last state with the revision of the deletion.
+		// Watches receive the last state with the revision of the deletion.
 		gone := before.obj.DeepCopyObject().(Object)
 		gone.SetResourceVersion(strconv.FormatInt(s.rv, 10))
 		last, err := encode(t.kind, gone)
@@ -112,13 +112,13 @@ func (t *table) record(c change) {
 	if len(t.history) > historyLimit {
 		drop := len(t.history) / 2
 		t.compact = t.history[drop-1].rv
-		t.history = slices.Clone(t.history[drop:]) // watches may hold a part of the old one
+		t.history = slices.Clone(t.history[drop:]) // cloned, because watches may refer to a part of the old slice
 	}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// since is what has changed after a revision; ok is false if that is forgotten.
+// since returns the changes after a revision; ok is false if they have been discarded.
 func (t *table) since(rv int64) (changes []change, ok bool) {
 	if rv < t.compact {
 		return nil, false
@@ -127,8 +127,8 @@ func (t *table) since(rv int64) (changes []change, ok bool) {
 	return t.history[i:], true
 }
 
-// after has up to limit (0: all) of the selected objects whose keys are behind a key, in order; more says whether some are
-// left.
+// after returns up to limit (0: all) selected objects whose keys come after key, in order; more reports whether some
+// remain.
 func (t *table) after(key string, limit int, sel selection) (items []*item, more bool) {
 	for k, it := range t.objects {
 		if k > key && sel.has(it) {
@@ -142,7 +142,7 @@ func (t *table) after(key string, limit int, sel selection) (items []*item, more
 	return items, false
 }
 
-// Objects are the objects of a resource by key (namespace/name). They are not to be changed.
+// Objects returns the objects of a resource by key (namespace/name). The caller must not change them.
 func (s *Server) Objects(resource string) map[string]Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

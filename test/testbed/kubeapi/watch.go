@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bookmarkEvery is the interval of bookmarks with the revision. A real server takes about a minute.
+// bookmarkEvery is the interval of bookmarks with the revision. The interval of a real server is about a
+// minute.
 const bookmarkEvery = time.Second
 
 // watcher is one watch.
@@ -20,9 +21,9 @@ type watcher struct {
 	codec  codec
 	out    *bufio.Writer
 	flush  func()
-	rv     int64 // the client's state
-	marks  bool  // it wants bookmarks
-	marked int64 // the last bookmark
+	rv     int64 // revision of the client's state
+	marks  bool  // the client has requested bookmarks
+	marked int64 // revision of the last bookmark
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, req request, t *table, sel selection) {
@@ -40,17 +41,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, req request, t *t
 		server: s, table: t, sel: sel, codec: req.codec, out: bufio.NewWriterSize(w, 1<<16),
 		marks: req.query.Get("allowWatchBookmarks") == "true",
 	}
-	wt.rv, _ = strconv.ParseInt(req.query.Get("resourceVersion"), 10, 64) // none is 0: from now
+	wt.rv, _ = strconv.ParseInt(req.query.Get("resourceVersion"), 10, 64) // if missing, it is 0: from now
 	if flusher, ok := w.(http.Flusher); ok {
 		wt.flush = flusher.Flush
 	}
 	if err := wt.begin(initial); err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	wt.follow(r, breaker, timeout(req))
 }
 
-// timeout is when the client wants the watch to end; nil: never.
+// timeout returns a channel for the end of the watch that the client has requested; nil: no end.
 func timeout(req request) <-chan time.Time {
 	if seconds, err := strconv.Atoi(req.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
 		return time.After(time.Duration(seconds) * time.Second)
@@ -58,7 +59,7 @@ func timeout(req request) <-chan time.Time {
 	return nil
 }
 
-// begin sends what is there already, to clients that want it.
+// begin sends the existing objects, to clients that have requested them.
 func (wt *watcher) begin(initial bool) error {
 	wt.server.mu.Lock()
 	var items []*item
@@ -78,7 +79,7 @@ func (wt *watcher) begin(initial bool) error {
 	return nil
 }
 
-// bookmark has the revision, by an object that has nothing else.
+// bookmark sends the revision, in an object without other contents.
 func (wt *watcher) bookmark(rv int64, annotations map[string]string) error {
 	obj := wt.table.kind.example.DeepCopyObject().(Object)
 	obj.SetResourceVersion(strconv.FormatInt(rv, 10))
@@ -116,7 +117,8 @@ func (wt *watcher) follow(r *http.Request, breaker <-chan struct{}, timeout <-ch
 	}
 }
 
-// send brings the client up to date. It returns what is closed at the next change; nil if the watch has to end.
+// send sends the changes that the client has not received yet. It returns a channel that is closed at the next
+// change; nil if the watch has to end.
 func (wt *watcher) send() (<-chan struct{}, error) {
 	wt.server.mu.Lock()
 	changes, ok := wt.table.since(wt.rv)

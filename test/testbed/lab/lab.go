@@ -26,21 +26,21 @@ const (
 	startLimit = time.Minute
 )
 
-// Options say what a lab is made of.
+// Options describe a lab.
 type Options struct {
-	Name      string // short; starts the names of all namespaces
-	BinDir    string // where contiv-agent and contiv-cni are
+	Name      string // short; prefix of the names of all namespaces
+	BinDir    string // folder of contiv-agent and contiv-cni
 	Dataplane string // vpp or linux
-	// Config are further lines of contiv.conf, before its sections.
+	// Config is additional lines of contiv.conf, before its sections.
 	Config    string
 	AgentArgs []string
-	// NoServices: the agents know nothing of Kubernetes.
+	// NoServices: the agents run without Kubernetes.
 	NoServices bool
-	// VPP are options of VPP; the namespace and the stand-in for vhost-net are filled in.
+	// VPP are the options of VPP; the namespace and the stand-in for vhost-net are filled in.
 	VPP vpptest.Options
 }
 
-// Lab is a running one.
+// Lab is a running lab.
 type Lab struct {
 	*testbed.Cluster
 	API *kubeapi.Server
@@ -121,7 +121,7 @@ func (l *Lab) clusterOptions() testbed.ClusterOptions {
 	return opts
 }
 
-// HasVhostNet: the kernel has vhost-net, so that TAPs need no stand-in.
+// HasVhostNet reports whether the kernel has vhost-net, so that TAPs need no stand-in.
 func HasVhostNet() bool {
 	_, err := os.Stat("/dev/vhost-net")
 	return err == nil
@@ -138,7 +138,7 @@ func (l *Lab) config(node string) string {
 		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
 }
 
-// NodeAddr is a node's address on the network that connects nodes. With VPP it is VPP's, from nodeInterconnectCIDR.
+// NodeAddr returns a node's address on the network that connects nodes. With VPP it is VPP's, from nodeInterconnectCIDR.
 func (l *Lab) NodeAddr(i int) netip.Addr {
 	if l.isVPP() {
 		return netip.AddrFrom4([4]byte{192, 168, 16, byte(i + 1)})
@@ -147,7 +147,7 @@ func (l *Lab) NodeAddr(i int) netip.Addr {
 	return netip.MustParseAddr(v4)
 }
 
-// HostAddrs are addresses of a node's own network namespace, IPv4 and IPv6.
+// HostAddrs returns addresses of a node's own network namespace, IPv4 and IPv6.
 func (l *Lab) HostAddrs(i int) [2]netip.Addr {
 	v4, v6 := testbed.UplinkAddress(i)
 	if l.isVPP() {
@@ -156,7 +156,7 @@ func (l *Lab) HostAddrs(i int) [2]netip.Addr {
 	return [2]netip.Addr{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
 }
 
-// OutsideAddr is the address of the machine that is no node; it is reached in the namespace Underlay.
+// OutsideAddr returns the address of the machine outside of the cluster; it belongs to the namespace Underlay.
 func (l *Lab) OutsideAddr() netip.Addr { return outsideAddrs()[0] }
 
 func outsideAddrs() [2]netip.Addr {
@@ -164,7 +164,7 @@ func outsideAddrs() [2]netip.Addr {
 }
 
 func (l *Lab) outside(ctx context.Context) error {
-	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
+	// Checksums must be complete, as on a wire: VPP's af_packet would receive packets without valid checksums.
 	if _, err := l.Underlay.Run(ctx, "ethtool", "-K", "uplink", "tx", "off"); err != nil {
 		return err
 	}
@@ -173,7 +173,8 @@ func (l *Lab) outside(ctx context.Context) error {
 		l.ip(ctx, l.Underlay, "addr add "+addrs[1].String()+"/64 dev uplink nodad"))
 }
 
-// hostRoutes gives a node default routes, as nodes have them. With VPP they lead to VPP, which the operator has to configure.
+// hostRoutes gives a node default routes, as nodes have them. With VPP they lead to VPP; on a real node the operator has to
+// configure them.
 func (l *Lab) hostRoutes(ctx context.Context, i int) error {
 	outside := outsideAddrs()
 	ways := []string{outside[0].String() + " dev " + testbed.UplinkNIC, outside[1].String() + " dev " + testbed.UplinkNIC}
@@ -181,7 +182,7 @@ func (l *Lab) hostRoutes(ctx context.Context, i int) error {
 		ways = []string{fmt.Sprintf("172.30.%d.1", i+1), fmt.Sprintf("fd00:172:30:%d::1", i+1)}
 	}
 	for _, way := range ways {
-		// The link's own addresses may not be usable yet.
+		// The link's own addresses may not be usable yet, so this is retried.
 		if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
 			return l.ip(ctx, l.Nodes[i].Namespace, "route add default via "+way)
 		}); err != nil {
@@ -226,7 +227,7 @@ func (l *Lab) Pod(ctx context.Context, node int, name string) (*testbed.Pod, err
 	return p, l.API.Put(kubeapi.Pod(l.Nodes[node].Name, name, p.IPs))
 }
 
-// DeletePod deletes a pod that Pod has made on a node, under the name that it had.
+// DeletePod deletes a pod that Pod has made on a node, with the name that was passed to Pod.
 func (l *Lab) DeletePod(ctx context.Context, node int, name string, p *testbed.Pod) error {
 	err := errors.Join(l.API.Delete(kubeapi.Pod(l.Nodes[node].Name, name, p.IPs)), l.Nodes[node].DeletePod(ctx, p))
 	if err == nil {
@@ -254,7 +255,7 @@ func (l *Lab) Service(svc *corev1.Service, target uint16, backends ...Backend) e
 	return nil
 }
 
-// Unservice deletes what Service has put.
+// Unservice deletes the objects of Service.
 func (l *Lab) Unservice(svc *corev1.Service) error {
 	return l.API.Delete(svc, kubeapi.Slice(svc, discoveryv1.AddressTypeIPv4, 0), kubeapi.Slice(svc, discoveryv1.AddressTypeIPv6, 0))
 }
@@ -265,7 +266,7 @@ type Backend struct {
 	Pod  *testbed.Pod
 }
 
-// PIDs are the processes that move packets, apart from the kernel: VPP, on every node.
+// PIDs returns the processes that process packets, apart from the kernel: VPP, on every node.
 func (l *Lab) PIDs() (pids []int) {
 	for _, n := range l.Nodes {
 		if n.VPP != nil {
@@ -275,11 +276,11 @@ func (l *Lab) PIDs() (pids []int) {
 	return pids
 }
 
-// Close ends everything and removes it.
+// Close stops everything and removes it.
 func (l *Lab) Close(ctx context.Context) error {
 	l.API.Close()
 	for _, p := range l.pods {
-		_ = p.Delete(ctx) // may be gone
+		_ = p.Delete(ctx) // the pod may have been deleted already
 	}
 	var err error
 	if l.Cluster != nil {

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that has all combinations run when it is "all".
+// Variable is the environment variable that, with the value "all", makes tests run all combinations.
 const Variable = "CONTIV_TEST"
 
-// All reports whether all combinations run.
+// All reports whether all combinations are to run.
 func All() bool { return os.Getenv(Variable) == "all" }
 
-// Only skips a subtest that is not named, unless all combinations run or the command line asks for the subtest by its name. Without names it
-// skips any test, unless the command line asks for the test or for what it is part of.
+// Only skips a subtest that is not named, unless all combinations are to run or the command line selects the subtest by its name. Without
+// names it skips any test, unless the command line selects the test or a test that contains it.
 func Only(t *testing.T, names ...string) {
 	t.Helper()
 	if skip(t.Name(), flag.Lookup("test.run").Value.String(), All(), names) {

@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// insideEnv names the namespace in the process that tests. It is no name of the product's: programs under test inherit it.
+// insideEnv has the name of the namespace in the process that runs the tests. It does not have the product's prefix, because
+// programs under test inherit it.
 const insideEnv = "TEST_OWNNS"
 
-// Run is m.Run in a namespace whose name begins with the prefix: it starts the test binary once more, in there, with /sys as it
-// is seen from there. Without root it is m.Run here.
+// Run runs m.Run in a namespace whose name begins with the prefix: it starts the test binary again in that namespace, with the
+// /sys of the namespace. Without root it runs m.Run in the current namespace.
 func Run(m *testing.M, prefix string) int {
 	if os.Geteuid() != 0 || os.Getenv(insideEnv) != "" {
 		return m.Run()
@@ -24,8 +25,8 @@ func Run(m *testing.M, prefix string) int {
 		fmt.Fprintln(os.Stderr, "a namespace for the tests:", err)
 		return 1
 	}
-	defer func() { _ = exec.Command("ip", "netns", "del", name).Run() }() // what still runs in it keeps it
-	runtime.LockOSThread()                                                // the child ends with the thread that started it
+	defer func() { _ = exec.Command("ip", "netns", "del", name).Run() }() // a process that still runs in it keeps it
+	runtime.LockOSThread()                                                // the child is killed when the thread that started it ends
 	cmd := exec.Command("ip", append([]string{"netns", "exec", name, os.Args[0]}, os.Args[1:]...)...)
 	cmd.Env = append(os.Environ(), insideEnv+"="+name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -15,10 +15,11 @@ func TestMain(m *testing.M) {
 	os.Exit(Run(m, "cvown"))
 }
 
-// failEnv makes tests fail.
+// failEnv is the environment variable that makes tests fail.
 const failEnv = "TEST_OWNNS_FAIL"
 
-// TestAlone: there is lo and nothing else, here, for programs that are started, and in /sys.
+// TestAlone checks that there is no device except lo, in this process, in programs that it starts,
+// and in /sys.
 func TestAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -37,7 +38,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestFailure: tests that fail inside have failed, and the namespace is gone.
+// TestFailure checks that a failure of tests inside is reported, and that the namespace is removed.
 func TestFailure(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")

@@ -1,4 +1,5 @@
-// Command prepare builds what many tests share, before they run: the VPP plugin takes a minute, and a test has only so long.
+// Command prepare builds the files that many tests share, before they run: the VPP plugin takes a minute, and the time of a
+// test is limited.
 package main
 
 import (
@@ -14,9 +15,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if _, ok := vpptest.Find(); !ok {
-		return // tests of VPP are skipped, with a line
+		return // tests of VPP are skipped, with a message of one line
 	}
 	if _, err := vpptest.Plugin(ctx, ""); err != nil {
-		fmt.Fprintf(os.Stderr, "prepare: %v\n", err) // the tests that need it say so, too
+		fmt.Fprintf(os.Stderr, "prepare: %v\n", err) // the tests that need it report the error, too
 	}
 }

@@ -18,22 +18,22 @@ func flowOf(p *vppfake.Packet) flow {
 	return flow{netip.AddrPortFrom(p.Src, p.SrcPort), netip.AddrPortFrom(p.Dst, p.DstPort), p.Proto}
 }
 
-// back is the direction of the answers.
+// back returns the direction of the answers.
 func (f flow) back() flow { return flow{f.dst, f.src, f.proto} }
 
-// track is connection tracking's data of a packet.
+// track is the connection tracking data of a packet.
 type track struct {
-	first    flow // as the packet came
-	known    bool // it is of a connection that is translated
-	redirect bool // its destination is a new one, for a node port
-	keeps    bool // and its source stays
+	first    flow // flow of the packet as it arrived
+	known    bool // the packet belongs to a translated connection
+	redirect bool // the destination is replaced, for a node port
+	keeps    bool // the source is not replaced
 }
 
 func (s *Stack) portsOf(p *vppfake.Packet) *linux_nodeports.NodePorts {
 	return s.ports[index(p.Dst.Is6())]
 }
 
-// trackLocked translates a packet of a connection that is known, or an ICMP error about one.
+// trackLocked translates a packet of a known connection, or an ICMP error about one.
 func (s *Stack) trackLocked(p *vppfake.Packet) *track {
 	if p.Error != nil {
 		s.trackErrorLocked(p)
@@ -52,7 +52,7 @@ func rewrite(p *vppfake.Packet, to flow) {
 	p.Src, p.SrcPort, p.Dst, p.DstPort = to.src.Addr(), to.src.Port(), to.dst.Addr(), to.dst.Port()
 }
 
-// trackErrorLocked: an error about a packet that was translated here is sent to its original sender.
+// trackErrorLocked sends an error about a packet that was translated here to the packet's original sender.
 func (s *Stack) trackErrorLocked(p *vppfake.Packet) {
 	answer, known := s.nat[flowOf(&p.Error.Inner).back()]
 	if !known {
@@ -67,7 +67,7 @@ var protocols = map[linux_nodeports.NodePorts_Protocol]uint8{
 	linux_nodeports.NodePorts_TCP: vppfake.ProtoTCP, linux_nodeports.NodePorts_UDP: vppfake.ProtoUDP, linux_nodeports.NodePorts_SCTP: vppfake.ProtoSCTP,
 }
 
-// portLocked is the node port at an address of the host that a packet is for; nil: none.
+// portLocked returns the node port for a packet to an address of the host; nil: there is none.
 func (s *Stack) portLocked(p *vppfake.Packet) *linux_nodeports.NodePorts_Port {
 	rules := s.portsOf(p)
 	if !slices.Contains(rules.GetAddresses(), p.Dst.String()) || !s.ownsLocked(p.Dst) {
@@ -81,7 +81,7 @@ func (s *Stack) portLocked(p *vppfake.Packet) *linux_nodeports.NodePorts_Port {
 	return nil
 }
 
-// redirectLocked sends a packet for a node port to VPP's end of the link.
+// redirectLocked sends a packet to a node port to VPP's end of the link.
 func (s *Stack) redirectLocked(t *track, p *vppfake.Packet) {
 	port := s.portLocked(p)
 	if port == nil {
@@ -92,7 +92,7 @@ func (s *Stack) redirectLocked(t *track, p *vppfake.Packet) {
 	}
 }
 
-// masqueradeLocked gives a packet another source, and another port if the answers could not be distinguished from others'.
+// masqueradeLocked replaces the source of a packet, and also its port if its answers would otherwise be ambiguous.
 func (s *Stack) masqueradeLocked(t *track, p *vppfake.Packet, src netip.Addr) {
 	p.Src = src
 	for s.taken(flowOf(p).back(), t.first) {
@@ -105,7 +105,7 @@ func (s *Stack) taken(answers, first flow) bool {
 	return ok && now != first.back()
 }
 
-// confirmLocked remembers what has become of the first packet of a connection.
+// confirmLocked records the translation of the first packet of a connection.
 func (s *Stack) confirmLocked(t *track, p *vppfake.Packet) {
 	if now := flowOf(p); !t.known && now != t.first {
 		s.nat[t.first], s.nat[now.back()] = now, t.first.back()

@@ -12,14 +12,14 @@ import (
 // Stack is one network namespace. Its methods may be called from any goroutine.
 type Stack struct {
 	Name     string
-	Forwards bool // packets that are not for itself
+	Forwards bool // forwards packets that are not for itself
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	links  map[string]Link
 	routes map[string]Route
 	peers  map[peer]vppfake.MAC
 	ports  [2]*linux_nodeports.NodePorts // by family; nil: none
-	nat    map[flow]flow                 // what becomes of a flow's packets
+	nat    map[flow]flow                 // translations by flow
 }
 
 // Link is a device.
@@ -29,7 +29,7 @@ type Link struct {
 	Addrs  []netip.Prefix
 }
 
-// Route is a route by a device; Via is invalid for what is on the link itself.
+// Route is a route by a device; Via is invalid for destinations on the link itself.
 type Route struct {
 	Dst    netip.Prefix
 	Via    netip.Addr
@@ -41,16 +41,16 @@ type peer struct {
 	addr   netip.Addr
 }
 
-// Outcome is what becomes of a packet at a stack: it is for the stack itself, it leaves, or it is dropped.
+// Outcome is the outcome of a packet at a stack: it is for the stack itself, it is sent, or it is dropped.
 type Outcome struct {
 	Local  bool
-	Drop   string // why; empty unless it is dropped
-	Device string // by which it leaves
+	Drop   string // reason; empty unless the packet is dropped
+	Device string // device by which the packet is sent
 	To     netip.Addr
 	Packet vppfake.Packet // with Ethernet addresses, as far as the stack has them
 }
 
-// New is a stack without links.
+// New returns a stack without links.
 func New(name string) *Stack {
 	return &Stack{
 		Name: name, links: map[string]Link{}, routes: map[string]Route{}, peers: map[peer]vppfake.MAC{}, nat: map[flow]flow{},
@@ -78,14 +78,14 @@ func (s *Stack) SetRoute(name string, r Route) {
 	s.routes[name] = r
 }
 
-// DeleteRoute removes it.
+// DeleteRoute removes a named route.
 func (s *Stack) DeleteRoute(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.routes, name)
 }
 
-// SetNeighbor reports which MAC address an address on a link has; the zero MAC: none.
+// SetNeighbor sets the MAC address of a neighbour on a link; the zero MAC removes it.
 func (s *Stack) SetNeighbor(device string, addr netip.Addr, mac vppfake.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func index(ipv6 bool) int {
 	return 0
 }
 
-// MAC is that of a device.
+// MAC returns the MAC address of a device.
 func (s *Stack) MAC(device string) (vppfake.MAC, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Stack) MAC(device string) (vppfake.MAC, bool) {
 	return l.MAC, ok
 }
 
-// Source is the address with which the stack talks to another one.
+// Source returns the source address for packets to another address.
 func (s *Stack) Source(to netip.Addr) (netip.Addr, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Stack) ownsLocked(a netip.Addr) bool {
 	return false
 }
 
-// routeLocked is the most specific route; what is on a link goes before.
+// routeLocked returns the most specific route; networks on a link take precedence.
 func (s *Stack) routeLocked(to netip.Addr) (best Route, ok bool) {
 	consider := func(r Route) {
 		if r.Dst.Contains(to) && (!ok || r.Dst.Bits() > best.Dst.Bits()) {
@@ -177,7 +177,7 @@ func (s *Stack) routeLocked(to netip.Addr) (best Route, ok bool) {
 	return best, ok
 }
 
-// Send is a packet of the stack's own.
+// Send sends a packet of the stack itself.
 func (s *Stack) Send(p vppfake.Packet) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,7 @@ func (s *Stack) Send(p vppfake.Packet) Outcome {
 	return s.leaveLocked(t, p)
 }
 
-// Receive is a packet that comes by a device.
+// Receive processes a packet that arrives on a device.
 func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
 	return s.leaveLocked(t, p)
 }
 
-// leaveLocked is routing and what comes behind it.
+// leaveLocked routes and sends a packet.
 func (s *Stack) leaveLocked(t *track, p vppfake.Packet) Outcome {
 	r, ok := s.routeLocked(p.Dst)
 	if !ok {
@@ -245,7 +245,7 @@ func (s *Stack) leaveLocked(t *track, p vppfake.Packet) Outcome {
 	return Outcome{Device: r.Device, To: next, Packet: p}
 }
 
-// addressLocked is a device's address towards a neighbour.
+// addressLocked returns a device's address for a neighbour.
 func (s *Stack) addressLocked(device string, next netip.Addr) (netip.Addr, bool) {
 	for _, p := range s.links[device].Addrs {
 		if p.Contains(next) {

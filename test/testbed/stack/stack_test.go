@@ -18,7 +18,7 @@ func nets(list ...string) (out []netip.Prefix) {
 	return out
 }
 
-// host is a node's own stack: eth0 towards other hosts, vpp1 towards VPP.
+// host returns a node's own stack: eth0 towards other hosts, vpp1 towards VPP.
 func host() *Stack {
 	s := New("host")
 	s.Forwards = true
@@ -39,7 +39,7 @@ func packet(src string, sport uint16, dst string, dport uint16) vppfake.Packet {
 	}
 }
 
-// is checks where a packet goes and with which ends.
+// is checks the device by which a packet leaves, and its source and destination.
 func is(t *testing.T, what string, o Outcome, device, src, dst string) {
 	t.Helper()
 	p := o.Packet
@@ -65,7 +65,7 @@ func TestRoutes(t *testing.T) {
 	wrong := packet("10.1.2.3", 1, "10.99.0.1", 80)
 	wrong.EthDst = vppfake.MAC{9}
 	if o := s.Receive("vpp1", wrong); !strings.Contains(o.Drop, "MAC") {
-		t.Errorf("a frame for somebody else: %+v", o)
+		t.Errorf("a frame for another MAC address: %+v", o)
 	}
 	s.Forwards = false
 	if o := s.Receive("eth0", packet("10.99.0.7", 1, "10.1.2.3", 80)); !strings.Contains(o.Drop, "does not forward") {
@@ -87,8 +87,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestNodePort: what is for a node port at the host's address goes to VPP with the host's address, and comes back.
-// TestNodePortKeepsClient: the host hides itself only.
+// TestNodePortKeepsClient checks that only the host's own address is replaced.
 func TestNodePortKeepsClient(t *testing.T) {
 	s := host()
 	is(t, "from another host", s.Receive("eth0", packet("10.99.0.7", 5000, "10.99.0.1", 30081)), "vpp1", "10.99.0.7:5000", "172.30.1.1:30081")
@@ -97,6 +96,7 @@ func TestNodePortKeepsClient(t *testing.T) {
 	is(t, "the answer", s.Receive("vpp1", packet("172.30.1.1", 30081, "172.30.1.2", 5000)), "", "10.99.0.1:30081", "10.99.0.1:5000")
 }
 
+// TestNodePort checks that a packet to a node port at the host's address is sent to VPP with the host's address, and that the answer comes back.
 func TestNodePort(t *testing.T) {
 	s := host()
 	is(t, "from a neighbour", s.Receive("eth0", packet("10.99.0.7", 5, "10.99.0.1", 30080)), "vpp1", "172.30.1.2:5",

@@ -12,15 +12,15 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// Asked is what became of requests.
+// Asked is the result of a number of requests.
 type Asked struct {
-	Took   []time.Duration // of those that were answered rightly, sorted
+	Took   []time.Duration // of the requests with a right answer, sorted
 	Failed int
-	Err    error // the first of the failures
+	Err    error // the first failure
 	For    time.Duration
 }
 
-// Percentile is the p-th percentile of the times; 0 without any.
+// Percentile returns the p-th percentile of the times; 0 without any.
 func (a *Asked) Percentile(p int) time.Duration {
 	if len(a.Took) == 0 {
 		return 0
@@ -28,7 +28,7 @@ func (a *Asked) Percentile(p int) time.Duration {
 	return a.Took[min(len(a.Took)-1, len(a.Took)*p/100)]
 }
 
-// PerSecond is the number of answered requests per second.
+// PerSecond returns the number of answered requests per second.
 func (a *Asked) PerSecond() float64 { return float64(len(a.Took)) / a.For.Seconds() }
 
 func (a *Asked) fail(err error) {
@@ -37,10 +37,11 @@ func (a *Asked) fail(err error) {
 	}
 }
 
-// waitForAnswer is how long an answer may take.
+// waitForAnswer bounds the wait for an answer.
 const waitForAnswer = 5 * time.Second
 
-// Ask sends messages of a size over one connection, each when the answer to the one before is there, for a time.
+// Ask sends messages of a size over one connection, for a time. It sends each message when the previous one has been
+// answered.
 func (t *Traffic) Ask(from *testbed.Namespace, to netip.AddrPort, size int, d time.Duration) (*Asked, error) {
 	a := &Asked{}
 	err := from.Do(func() error {
@@ -94,7 +95,7 @@ func readBack(r io.Reader, message, into []byte) error {
 	return nil
 }
 
-// Once connects by a port (0: any), has one message of a size answered, and closes.
+// Once connects with a source port (0: any), exchanges one message of a size, and closes.
 func (t *Traffic) Once(from *testbed.Namespace, port uint16, to netip.AddrPort, size int, timeout time.Duration) error {
 	return from.Do(func() error { return connectOnce(port, to, size, int(port), timeout) })
 }
@@ -112,7 +113,7 @@ func connectOnce(port uint16, to netip.AddrPort, size, number int, timeout time.
 	return errors.Join(err, s.reset())
 }
 
-// Connect makes short connections from a number of threads for a time, each with one message of a size that is answered.
+// Connect makes short connections from a number of threads for a time, and exchanges one message of a size on each.
 func (t *Traffic) Connect(from *testbed.Namespace, to netip.AddrPort, threads, size int, d time.Duration) *Asked {
 	all, begin := &Asked{}, time.Now()
 	var mu sync.Mutex

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// tick is the unit of processor times in /proc (USER_HZ), the same on all architectures that Go runs on.
+// tick is the unit of processor times in /proc (USER_HZ), the same on all architectures that Go supports.
 const tick = 10 * time.Millisecond
 
-// CPU is the processor time that this process, the kernel's own threads for packets (ksoftirqd) and the given processes have
-// taken so far. The kernel books what it does for packets on the process that it interrupts, which mostly is one of them.
+// CPU returns the processor time that this process, the kernel's own threads for packets (ksoftirqd) and the given processes
+// have used so far. The kernel accounts packet processing to the process that it interrupts, which mostly is one of these.
 func CPU(pids ...int) (time.Duration, error) {
 	pids = append([]int{os.Getpid()}, pids...)
 	var sum time.Duration
@@ -32,7 +32,7 @@ func softirqThreads() (pids []int) {
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil || !strings.HasPrefix(string(comm), "ksoftirqd/") {
-			continue // others, and processes that have ended
+			continue // other threads, and processes that have ended
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
 			pids = append(pids, pid)
@@ -41,13 +41,13 @@ func softirqThreads() (pids []int) {
 	return pids
 }
 
-// processTime is the user and system time of all threads of a process.
+// processTime returns the user and system time of all threads of a process.
 func processTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0, fmt.Errorf("processor time: %w", err)
 	}
-	// The name, in brackets, may have spaces.
+	// The name, in brackets, may contain spaces.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	const utime, stime = 11, 12
 	if len(fields) <= stime {

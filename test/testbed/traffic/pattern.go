@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// period is a prime: no segment, ring or window has a length that divides it, so a piece that is lost, repeated or put
-	// elsewhere is seen.
+	// period is a prime: no segment, ring or window has a length that divides it, so that a piece that is lost, repeated or
+	// reordered is detected.
 	period = 1_048_573
-	// piece is what one call to the kernel carries.
+	// piece is the size of one call to the kernel.
 	piece = 128 << 10
 )
 
-// pattern is an endless sequence of bytes that depends on a seed. It is made once, so that sending and comparing cost little.
+// pattern is an endless sequence of bytes that depends on a seed. It is generated once, so that sending and comparing cost
+// little.
 type pattern struct {
-	data []byte // a period, and the beginning of the next one
+	data []byte // one period, and the beginning of the next one
 }
 
 func newPattern(seed uint64) *pattern {
@@ -29,13 +30,13 @@ func newPattern(seed uint64) *pattern {
 	return p
 }
 
-// at is the n bytes (up to a piece) from an offset.
+// at returns the n bytes (up to a piece) from an offset.
 func (p *pattern) at(offset int64, n int) []byte {
 	start := int(offset % period)
 	return p.data[start : start+n]
 }
 
-// check compares what came at an offset.
+// check compares the bytes received at an offset.
 func (p *pattern) check(offset int64, got []byte) error {
 	for len(got) > 0 {
 		n := min(len(got), piece)

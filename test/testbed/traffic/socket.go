@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a connected TCP socket that blocks, up to a time limit.
+// socket is a connected, blocking TCP socket with a time limit for calls.
 type socket int
 
-// dial connects from the namespace that the present thread is in, by a port (0: any).
+// dial connects from the namespace of the current thread, with a source port (0: any).
 func dial(to netip.AddrPort, port uint16, timeout time.Duration) (socket, error) {
 	family := unix.AF_INET
 	var own unix.Sockaddr = &unix.SockaddrInet4{Port: int(port)}
@@ -45,20 +45,20 @@ func dial(to netip.AddrPort, port uint16, timeout time.Duration) (socket, error)
 			return s, nil
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EALREADY):
 			continue
-		case errors.Is(err, unix.EINPROGRESS): // what a time limit on sending gives
+		case errors.Is(err, unix.EINPROGRESS): // the error when the send timeout expires
 			err = fmt.Errorf("no answer within %s", timeout)
 		}
 		return 0, errors.Join(fmt.Errorf("connect to %s: %w", to, err), s.close())
 	}
 }
 
-// usual makes TCP independent of this machine's settings: cubic is the kernel's default. BBR, which some machines prefer, takes no
-// notice of lost packets, and loses a tenth of them at rings of 256.
+// usual makes TCP independent of this machine's settings: cubic is the kernel's default. BBR, which some machines use, does not
+// slow down after packet loss, and loses a tenth of the packets at rings of 256.
 func usual(fd int) error {
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic")
 }
 
-// listen makes a server's socket; those of its connections are as it is.
+// listen returns a server's listener; the sockets of its connections inherit its settings.
 func listen(address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
@@ -68,7 +68,7 @@ func listen(address string) (net.Listener, error) {
 	return config.Listen(context.Background(), "tcp", address)
 }
 
-// adopt takes the socket of a Go connection, which is closed.
+// adopt takes over the socket of a Go connection, and closes the Go connection.
 func adopt(conn *net.TCPConn) (socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -89,7 +89,7 @@ func adopt(conn *net.TCPConn) (socket, error) {
 	return s, nil
 }
 
-// limit sets how long a call may block; 0: for ever.
+// limit sets how long a call may block; 0: without limit.
 func (s socket) limit(d time.Duration) error {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	return errors.Join(unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
@@ -132,7 +132,7 @@ func (s socket) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// state is the kernel's data of the connection, to distinguish lost packets from a server that does not answer.
+// state returns the kernel's data of the connection, to distinguish lost packets from a server that does not answer.
 func (s socket) state() string {
 	i, err := unix.GetsockoptTCPInfo(int(s), unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
@@ -144,11 +144,11 @@ func (s socket) state() string {
 }
 
 // abort wakes blocked callers.
-func (s socket) abort() { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) } // it may have ended by itself
+func (s socket) abort() { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) } // the connection may have ended by itself
 
 func (s socket) close() error { return unix.Close(int(s)) }
 
-// reset closes without a trace in the kernel: no TIME-WAIT keeps the port.
+// reset closes the connection with a reset, so that no TIME-WAIT state keeps the port.
 func (s socket) reset() error {
 	return errors.Join(unix.SetsockoptLinger(int(s), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}), s.close())
 }

@@ -12,21 +12,21 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// StreamOptions say what a stream carries.
+// StreamOptions describe a stream.
 type StreamOptions struct {
 	Name string
-	// Up: from the client to the server; Down: the other way. Both at once are possible.
+	// Up: from the client to the server; Down: in the other direction. Both can be set.
 	Up, Down bool
-	// Rate is bytes per second in each direction, sent in bursts of Burst bytes as fast as they go; 0: as many as possible.
+	// Rate is bytes per second in each direction, sent in bursts of Burst bytes as fast as possible; 0: without limit.
 	Rate, Burst int64
-	// StallTimeout is the time that a call may make no progress before the stream is broken; 0: a minute.
+	// StallTimeout is the time that a call may make no progress before the stream fails; 0: a minute.
 	StallTimeout time.Duration
 }
 
-// Stream is a TCP connection that carries checked bytes until it is stopped.
+// Stream is a TCP connection that transfers checked bytes until it is stopped.
 type Stream struct {
 	StreamOptions
-	// Up and Down are the bytes that have arrived and were right: at the server, and at the client.
+	// Up and Down count the bytes that have arrived and were right: at the server, and at the client.
 	Up, Down atomic.Int64
 
 	t       *Traffic
@@ -34,12 +34,12 @@ type Stream struct {
 	pattern *pattern
 	sock    socket
 	work    sync.WaitGroup
-	served  chan struct{} // closed when the server's part has ended
-	started atomic.Bool   // the server has a part
+	served  chan struct{} // closed when the server's side has ended
+	started atomic.Bool   // the server's side has started
 
 	mu      sync.Mutex
 	stopped bool
-	err     error // the first; guarded by mu
+	err     error // the first error; guarded by mu
 }
 
 const dialTimeout = 10 * time.Second
@@ -80,10 +80,10 @@ func (t *Traffic) drop(id uint64) {
 	delete(t.streams, id)
 }
 
-// serve is the server's part.
+// serve runs the server's side.
 func (s *Stream) serve(sock socket) {
 	if s.started.Swap(true) {
-		return // a second connection for one stream
+		return // this is a second connection for the same stream
 	}
 	defer close(s.served)
 	if err := sock.limit(s.StallTimeout); err != nil {
@@ -93,7 +93,7 @@ func (s *Stream) serve(sock socket) {
 	s.run(sock, s.StreamOptions.Down, s.StreamOptions.Up, &s.Up)
 }
 
-// run sends and receives on one side until either fails.
+// run sends and receives on one side until one of them fails.
 func (s *Stream) run(sock socket, send, receive bool, arrived *atomic.Int64) {
 	var work sync.WaitGroup
 	if send {
@@ -105,7 +105,7 @@ func (s *Stream) run(sock socket, send, receive bool, arrived *atomic.Int64) {
 	work.Wait()
 }
 
-// send writes until the stream ends. Bursts that are late are not made up for.
+// send writes until the stream ends. Late bursts are skipped.
 func (s *Stream) send(sock socket) error {
 	var offset int64
 	for next := time.Now(); ; {
@@ -143,7 +143,7 @@ func (s *Stream) receive(sock socket, arrived *atomic.Int64) error {
 	}
 }
 
-// fail keeps the first error; what ends a stream that is stopped is none, except wrong bytes.
+// fail records the first error. After Stop, only wrong bytes count as an error.
 func (s *Stream) fail(what string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,17 +156,17 @@ func (s *Stream) fail(what string, err error) {
 	s.err = fmt.Errorf("stream %s: %s: %w", s.Name, what, err)
 }
 
-// Err is what has broken the stream so far.
+// Err returns the error that has broken the stream so far.
 func (s *Stream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Arrived is the bytes of both directions.
+// Arrived returns the number of bytes in both directions.
 func (s *Stream) Arrived() int64 { return s.Up.Load() + s.Down.Load() }
 
-// Stop ends the stream, and says what had broken it before.
+// Stop ends the stream, and returns the error that had broken it before.
 func (s *Stream) Stop() error {
 	s.mu.Lock()
 	first := !s.stopped

@@ -14,39 +14,40 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// ErrCorrupted: a byte is not the one that was sent.
+// ErrCorrupted reports that a received byte differs from the sent one.
 var ErrCorrupted = errors.New("corrupted")
 
-// Traffic is servers, and the streams that they serve.
+// Traffic holds servers, and the streams that they serve.
 type Traffic struct {
 	work   sync.WaitGroup
 	lastID atomic.Uint64
 
 	mu      sync.Mutex
-	streams map[uint64]*Stream     // guarded by mu, as what follows
+	streams map[uint64]*Stream     // guarded by mu, like the fields below
 	closers map[io.Closer]struct{} // listeners and connections of servers
 	closed  bool
 	broken  []Broken
 }
 
-// Broken is a connection that a server gave up.
+// Broken is a connection that a server closed after an error.
 type Broken struct {
 	Client netip.AddrPort
 	Err    error
 }
 
-// brokenKept is how many of them are remembered.
+// brokenKept is how many broken connections are kept.
 const brokenKept = 100
 
 func (t *Traffic) broke(conn net.Conn, err error) {
-	client, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // an invalid address reports itself
+	client, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // an invalid address is printed as such
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = append(t.broken, Broken{netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), err})
 	t.broken = t.broken[max(0, len(t.broken)-brokenKept):]
 }
 
-// Broken are the connections of a client's port that servers gave up lately, for the search for the reason of a failure.
+// Broken returns the connections of a client's port that servers closed recently after an error, to help find the cause
+// of a failure.
 func (t *Traffic) Broken(port uint16) (all []Broken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,12 +59,12 @@ func (t *Traffic) Broken(port uint16) (all []Broken) {
 	return all
 }
 
-// New makes a Traffic without servers.
+// New returns a Traffic without servers.
 func New() *Traffic {
 	return &Traffic{streams: map[uint64]*Stream{}, closers: map[io.Closer]struct{}{}}
 }
 
-// Serve serves at a port of all addresses of a namespace. What is returned ends the server and its connections.
+// Serve serves at a port of all addresses of a namespace. stop ends the server and its connections.
 func (t *Traffic) Serve(ns *testbed.Namespace, port uint16) (stop func(), err error) {
 	s := &server{t: t, conns: map[io.Closer]struct{}{}}
 	err = ns.Do(func() error {
@@ -79,7 +80,7 @@ func (t *Traffic) Serve(ns *testbed.Namespace, port uint16) (stop func(), err er
 	}
 	t.work.Go(s.accept)
 	t.keep(s)
-	return func() { t.forget(s); _ = s.Close() }, nil // its listener may be closed already
+	return func() { t.forget(s); _ = s.Close() }, nil // the listener may be closed already
 }
 
 // Close ends all streams and servers.
@@ -90,7 +91,7 @@ func (t *Traffic) Close() {
 	t.streams, t.closers = map[uint64]*Stream{}, map[io.Closer]struct{}{}
 	t.mu.Unlock()
 	for _, s := range streams {
-		_ = s.Stop() // A caller that wanted to know has asked before
+		_ = s.Stop() // the caller can get this error by its own call of Stop
 	}
 	for c := range closers {
 		_ = c.Close()
@@ -119,19 +120,19 @@ func (t *Traffic) stream(id uint64) *Stream {
 	return t.streams[id]
 }
 
-// kind is what a connection is for.
+// kind is the purpose of a connection.
 type kind byte
 
 const (
-	bulk kind = iota + 1 // the stream that the ID names
-	echo                 // messages of a size that come back
+	bulk kind = iota + 1 // the stream with the ID
+	echo                 // messages of a size that are returned
 	once                 // one such message
 )
 
-// header is what a client says first.
+// header is the first message of a client.
 type header struct {
 	kind kind
-	size uint32 // of messages
+	size uint32 // of the messages
 	id   uint64 // of the stream
 }
 
@@ -197,13 +198,13 @@ func (s *server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil { // else the client has gone away again
+		if err == nil { // otherwise the client has disconnected
 			s.work.Go(func() { s.serve(conn.(*net.TCPConn)) })
 		}
 	}
 }
 
-// greeting is how long a client may take to say what it wants.
+// greeting bounds the time until a client has sent its header.
 const greeting = time.Minute
 
 func (s *server) serve(conn *net.TCPConn) {
@@ -242,7 +243,7 @@ func (s *server) serve(conn *net.TCPConn) {
 	_ = sock.close()
 }
 
-// aborter closes a socket for those that use it; its descriptor stays.
+// aborter shuts down a socket that others use; its descriptor stays open.
 type aborter socket
 
 // Close implements io.Closer.
@@ -257,10 +258,10 @@ func readHeader(conn *net.TCPConn) (header, error) {
 	return parseHeader(b), err
 }
 
-// maxMessage is the largest message that is answered.
+// maxMessage is the maximum size of a message that is answered.
 const maxMessage = 1 << 20
 
-// answer sends one message back.
+// answer returns one message to the sender.
 func answer(rw io.ReadWriter, size int) error {
 	if size > maxMessage {
 		return fmt.Errorf("a message of %d bytes is too large", size)
@@ -279,7 +280,7 @@ func (s *server) answerAll(sock socket, size int) {
 	}
 	for b := make([]byte, size); ; {
 		if _, err := io.ReadFull(sock, b); err != nil {
-			return // the client has what it wanted
+			return // the client has received its answer
 		}
 		if _, err := sock.Write(b); err != nil {
 			return

@@ -37,7 +37,7 @@ func newTraffic(t *testing.T, ns *testbed.Namespace) *Traffic {
 	return tr
 }
 
-// soon waits until a stream has carried so many bytes in the directions that it has.
+// soon waits until a stream has transferred the number of bytes in each of its directions.
 func soon(t *testing.T, s *Stream, bytes int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -53,7 +53,8 @@ func soon(t *testing.T, s *Stream, bytes int64) {
 	}
 }
 
-// Streams carry bytes in both directions and both families, over more than a period of the pattern.
+// TestStreams checks that streams transfer bytes in both directions and both families, over more
+// than a period of the pattern.
 func TestStreams(t *testing.T) {
 	ns := newNamespace(t)
 	tr := newTraffic(t, ns)
@@ -75,7 +76,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A rate is kept.
+// TestRate checks that a stream keeps its rate.
 func TestRate(t *testing.T) {
 	ns := newNamespace(t)
 	tr := newTraffic(t, ns)
@@ -92,7 +93,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// One wrong byte is noticed, and so is a connection that ends.
+// TestFaultsAreSeen checks that one wrong byte is detected, and a connection that ends, too.
 func TestFaultsAreSeen(t *testing.T) {
 	ns := newNamespace(t)
 	tr := newTraffic(t, ns)
@@ -125,7 +126,7 @@ func TestFaultsAreSeen(t *testing.T) {
 	}
 }
 
-// relayTo is a relay for one connection, through whose hands every piece of the client's data goes.
+// relayTo returns a relay for one connection; hands receives every piece of the client's data.
 func relayTo(t *testing.T, ns *testbed.Namespace, to string, hands func(b []byte, offset int) bool) netip.AddrPort {
 	t.Helper()
 	var l net.Listener
@@ -163,7 +164,7 @@ func relayTo(t *testing.T, ns *testbed.Namespace, to string, hands func(b []byte
 	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Requests are answered, and what is not answered is counted.
+// TestAsk checks that requests are answered, and that failed requests are counted.
 func TestAsk(t *testing.T) {
 	ns := newNamespace(t)
 	tr := newTraffic(t, ns)
@@ -176,13 +177,13 @@ func TestAsk(t *testing.T) {
 		if c.Failed > 0 || len(c.Took) < 20 {
 			t.Errorf("%s: %d connections, %d failed: %v", to, len(c.Took), c.Failed, c.Err)
 		}
-		for _, port := range []uint16{0, 20001, 20001} { // a port is free at once
+		for _, port := range []uint16{0, 20001, 20001} { // a port can be used again at once
 			if err := tr.Once(ns, port, netip.MustParseAddrPort(to), 1000, time.Second); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	// A client that goes away in the middle of a message is remembered.
+	// A client that disconnects in the middle of a message is recorded.
 	err := ns.Do(func() error {
 		s, err := dial(netip.MustParseAddrPort("127.0.0.1:7000"), 20002, time.Second)
 		if err == nil {
@@ -207,7 +208,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The processor time of this process grows with what it does.
+// TestCPU checks that the processor time of this process grows with its work.
 func TestCPU(t *testing.T) {
 	before, err := CPU()
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// Answer is what a server says.
+// Answer is the answer of a server.
 type Answer struct {
 	Server string
-	Local  netip.AddrPort // at which the server got it
-	Client netip.AddrPort // the source that the server sees
+	Local  netip.AddrPort // the address at which the server received the request
+	Client netip.AddrPort // the source address that the server received
 }
 
-// The two ways in which nothing answers.
+// The two cases in which no server answers.
 var (
 	ErrRejected = errors.New("rejected")
 	ErrDropped  = errors.New("dropped")
@@ -36,18 +36,18 @@ type Conn struct {
 	timeout time.Duration
 }
 
-// Dial connects from a namespace. UDP "connects" always.
+// Dial connects from a namespace. For UDP this always succeeds.
 func Dial(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (*Conn, error) {
 	return DialFrom(ctx, ns, network, nil, to, timeout)
 }
 
-// DialFrom is Dial with the client's address (nil: any).
+// DialFrom is like Dial, with the client's address (nil: any).
 func DialFrom(ctx context.Context, ns *testbed.Namespace, network string, from net.Addr, to netip.AddrPort,
 	timeout time.Duration,
 ) (*Conn, error) {
 	var conn net.Conn
 	err := ns.Do(func() (err error) {
-		// A timeout by a context would leave the connecting to another thread.
+		// With a timeout by a context, another thread would connect.
 		d := net.Dialer{Timeout: timeout, LocalAddr: from, KeepAlive: -1, Control: noticeErrors}
 		conn, err = d.DialContext(ctx, network, to.String())
 		return err
@@ -58,7 +58,7 @@ func DialFrom(ctx context.Context, ns *testbed.Namespace, network string, from n
 	return &Conn{conn: conn, lines: bufio.NewReader(conn), timeout: timeout}, nil
 }
 
-// noticeErrors makes a UDP socket take notice of all ICMP errors, not only of closed ports.
+// noticeErrors makes a UDP socket report all ICMP errors, not only those about closed ports.
 func noticeErrors(network, _ string, raw syscall.RawConn) (err error) {
 	level, option := unix.SOL_IP, unix.IP_RECVERR
 	switch network {
@@ -74,7 +74,7 @@ func noticeErrors(network, _ string, raw syscall.RawConn) (err error) {
 	return err
 }
 
-// fate distinguishes rejection from silence.
+// fate distinguishes rejection from a missing answer.
 func fate(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, unix.ETIMEDOUT), isTimeout(err):
@@ -91,12 +91,12 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// Ask asks who is there.
+// Ask sends a request and returns the server's answer.
 func (c *Conn) Ask() (Answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return Answer{}, err
 	}
-	// EPERM: the kernel has dropped the packet on its way out; whether it was rejected is found by reading.
+	// EPERM: the kernel has dropped the packet on its way out; the read determines whether it was rejected.
 	if _, err := c.conn.Write([]byte("who\n")); err != nil && !errors.Is(err, unix.EPERM) {
 		return Answer{}, fmt.Errorf("ask %s: %w", c.conn.RemoteAddr(), fate(err))
 	}
@@ -107,7 +107,7 @@ func (c *Conn) Ask() (Answer, error) {
 	return parseAnswer(c.conn.RemoteAddr().String(), line)
 }
 
-// parseAnswer reads "name own-address client" from a server.
+// parseAnswer parses "name own-address client" from a server.
 func parseAnswer(server, line string) (Answer, error) {
 	var a Answer
 	var texts [2]string
@@ -124,18 +124,18 @@ func parseAnswer(server, line string) (Answer, error) {
 	return a, nil
 }
 
-// LocalAddr is the client's address.
+// LocalAddr returns the client's address.
 func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 
-// Close ends the connection at once: nothing of it waits anywhere, so that many can be made.
+// Close resets the connection: nothing of it waits in the kernel, so that many can be made.
 func (c *Conn) Close() error {
 	if tcp, ok := c.conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // else it ends slowly
+		_ = tcp.SetLinger(0) // otherwise the connection ends slowly
 	}
 	return c.conn.Close()
 }
 
-// Ask connects, asks once and closes.
+// Ask connects, sends one request and closes.
 func Ask(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
 	c, err := Dial(ctx, ns, network, to, timeout)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// packets is a UDP or raw socket that answers from the address that it was asked at: a host has several.
+// packets is a UDP or raw socket that answers from the address to which the request was sent: a host has
+// several addresses.
 type packets interface {
 	receive(buf []byte) (n int, own net.IP, client net.Addr, err error)
 	send(data []byte, own net.IP, client net.Addr) error

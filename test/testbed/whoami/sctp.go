@@ -20,8 +20,9 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// SCTP by raw sockets, because not every kernel has its own. A client asks with INIT, the first packet of an association, and a server answers with
-// INIT ACK, whose cookie is the answer (RFC 9260, 3.3.2 and 3.3.3): connection tracking takes it as the answer. There is no more of the association.
+// SCTP by raw sockets, because not every kernel implements SCTP. A client sends INIT, the first packet of an association, and a server answers with
+// INIT ACK, whose cookie contains the answer (RFC 9260, 3.3.2 and 3.3.3): connection tracking accepts INIT ACK as the answer. The association has no
+// further packets.
 const (
 	protoSCTP                 = 132
 	chunkInit, chunkInitAck   = 1, 2
@@ -33,9 +34,9 @@ const (
 // sctpPacket is the packet with the first chunk of an association.
 type sctpPacket struct {
 	from, to uint16
-	tag      uint32 // of the header: that of the receiver
+	tag      uint32 // of the header: the tag of the receiver
 	chunk    uint8
-	own      uint32 // tag in the chunk: that of the sender
+	own      uint32 // tag in the chunk: the tag of the sender
 	cookie   []byte // of INIT ACK
 }
 
@@ -64,14 +65,14 @@ func (p sctpPacket) bytes() []byte {
 	return b
 }
 
-// sctpSum is the checksum of a packet, whatever it has as one.
+// sctpSum returns the checksum of a packet, regardless of the value in its checksum field.
 func sctpSum(b []byte) uint32 {
 	b = slices.Clone(b)
 	clear(b[8:12])
 	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 }
 
-// parseSCTP reads what bytes writes; ok is false for everything else, and where the checksum is wrong.
+// parseSCTP parses packets in the form that bytes returns; ok is false for all others, and if the checksum is wrong.
 func parseSCTP(b []byte) (p sctpPacket, ok bool) {
 	if len(b) < sctpHeader+chunkHeader+initFixed || binary.LittleEndian.Uint32(b[8:]) != sctpSum(b) {
 		return p, false
@@ -89,7 +90,7 @@ func parseSCTP(b []byte) (p sctpPacket, ok bool) {
 	return p, true
 }
 
-// ServeSCTP answers at ports of all addresses of a namespace by SCTP.
+// ServeSCTP answers requests at ports of all addresses of a namespace by SCTP.
 func ServeSCTP(ns *testbed.Namespace, name string, ports ...uint16) (*Server, error) {
 	s := &Server{Name: name, closers: map[interface{ Close() error }]struct{}{}}
 	err := ns.Do(func() error {
@@ -137,11 +138,11 @@ func (s *Server) answerSCTP(conn packets, ports []uint16) {
 		}
 		text := s.answer(&net.UDPAddr{IP: own, Port: int(p.to)}, &net.UDPAddr{IP: from.IP, Port: int(p.from)})
 		answer := sctpPacket{from: p.to, to: p.from, tag: p.own, chunk: chunkInitAck, own: rand.Uint32() | 1, cookie: text}
-		_ = conn.send(answer.bytes(), own, client) // a client that is gone sees nothing
+		_ = conn.send(answer.bytes(), own, client) // the client may have ended
 	}
 }
 
-// SCTP is a client's port.
+// SCTP is a port of a client.
 type SCTP struct {
 	conn    *net.IPConn
 	port    uint16
@@ -149,7 +150,7 @@ type SCTP struct {
 	timeout time.Duration
 }
 
-// DialSCTP takes a port at random. Nothing is sent.
+// DialSCTP chooses a random port. It sends nothing.
 func DialSCTP(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, timeout time.Duration) (*SCTP, error) {
 	network := map[bool]string{true: "ip4", false: "ip6"}[to.Addr().Is4()]
 	c := &SCTP{port: uint16(20000 + rand.IntN(40000)), to: to, timeout: timeout}
@@ -169,7 +170,7 @@ func DialSCTP(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, tim
 	return c, nil
 }
 
-// Ask begins an association, and waits for the server's answer.
+// Ask starts an association, and waits for the server's answer.
 func (c *SCTP) Ask() (Answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return Answer{}, err
@@ -179,13 +180,13 @@ func (c *SCTP) Ask() (Answer, error) {
 		return Answer{}, fmt.Errorf("ask %s by SCTP: %w", c.to, fate(err))
 	}
 	for buf := make([]byte, 2048); ; {
-		n, _, err := c.conn.ReadFromIP(buf) // without the IP header, which Read leaves there
+		n, _, err := c.conn.ReadFromIP(buf) // without the IP header, which Read would include
 		if err != nil {
 			return Answer{}, fmt.Errorf("ask %s by SCTP: %w", c.to, fate(err))
 		}
 		p, ok := parseSCTP(buf[:n])
 		if !ok || p.chunk != chunkInitAck || p.to != c.port || p.from != c.to.Port() || p.tag != own {
-			continue // another client's
+			continue // the packet belongs to another client
 		}
 		return parseAnswer(c.to.String(), string(bytes.TrimSpace(p.cookie)))
 	}

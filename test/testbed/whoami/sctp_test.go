@@ -11,7 +11,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// TestSCTP: a server answers the first packet of an association at its ports and at no others, in both families; damaged packets are not read.
+// TestSCTP checks that a server answers the first packet of an association at its ports and at no others, in both families; damaged packets
+// are ignored.
 func TestSCTP(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: network namespaces need root")

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// Server answers in one namespace.
+// Server answers requests in one namespace.
 type Server struct {
 	Name string
 
@@ -20,7 +20,7 @@ type Server struct {
 	closed  bool
 }
 
-// Serve answers at ports of all addresses of a namespace, by TCP and UDP.
+// Serve answers requests at ports of all addresses of a namespace, by TCP and UDP.
 func Serve(ns *testbed.Namespace, name string, ports ...uint16) (*Server, error) {
 	s := &Server{Name: name, closers: map[interface{ Close() error }]struct{}{}}
 	for _, port := range ports {
@@ -52,7 +52,7 @@ func (s *Server) listen(ns *testbed.Namespace, port uint16) error {
 	})
 }
 
-// keep remembers what Close has to close.
+// keep records c, which Close has to close.
 func (s *Server) keep(c interface{ Close() error }) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Server) forget(c interface{ Close() error }) {
 	_ = c.Close()
 }
 
-// Close ends all listeners and connections.
+// Close closes all listeners and connections.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -80,7 +80,7 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// answer is "name own-address client".
+// answer returns "name own-address client".
 func (s *Server) answer(local, client net.Addr) []byte {
 	return fmt.Appendf(nil, "%s %s %s\n", s.Name, local, client)
 }
@@ -92,7 +92,7 @@ func (s *Server) accept(l net.Listener) {
 			return
 		}
 		if err != nil {
-			continue // the client has gone away again
+			continue // the client has disconnected
 		}
 		s.keep(conn)
 		s.work.Go(func() { s.answerLines(conn) })
@@ -117,7 +117,7 @@ func (s *Server) answerPackets(conn packets, port uint16) {
 			return
 		}
 		if err == nil {
-			// A client that is gone sees nothing.
+			// The client may have ended.
 			_ = conn.send(s.answer(&net.UDPAddr{IP: own, Port: int(port)}, client), own, client)
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// maxWait is the time that an answer may take on a machine that has other things to do.
+// maxWait is the timeout for an answer on a busy machine.
 const maxWait = 20 * time.Second
 
-// TestOutcomes: an answer names the server and the client; a closed port is a rejection; an address that nothing has is silence.
+// TestOutcomes checks that an answer names the server and the client, that a closed port is a rejection, and that an unused
+// address gives no answer.
 func TestOutcomes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -50,7 +51,7 @@ func TestOutcomes(t *testing.T) {
 		for addr, want := range map[string]error{"127.0.0.1:1": ErrRejected, "[::1]:1": ErrRejected, "192.0.2.9:1": ErrDropped} {
 			wait := maxWait
 			if want == ErrDropped {
-				wait = 200 * time.Millisecond // without result
+				wait = 200 * time.Millisecond // no answer is expected
 			}
 			if _, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), wait); !errors.Is(err, want) {
 				t.Errorf("%s %s: %v, want %v", network, addr, err, want)

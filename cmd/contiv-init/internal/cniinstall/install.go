@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Install describes what is to be where.
+// Install describes the files and the directories that they are installed in.
 type Install struct {
 	Source   string   // directory with the binaries
 	Binaries []string // their names
@@ -22,20 +22,20 @@ type Install struct {
 	List     List
 }
 
-// List is what the configuration list says.
+// List is the content of the configuration list.
 type List struct {
-	Version     string // the least that the runtime may know
+	Version     string // the lowest that the runtime may support
 	AgentSocket string
 	Portmap     bool // host ports by the portmap plugin
-	// MasqueradeAll makes portmap replace the source of what comes to host ports by the node's address. VPP needs it: without,
-	// a pod's answer to a client outside leaves by VPP's uplink and never meets the translation in the host's stack.
+	// MasqueradeAll makes portmap replace the source of packets to host ports by the node's address. VPP needs it: otherwise a pod's answer to an
+	// outside client leaves by VPP's uplink and bypasses the translation in the host's stack.
 	MasqueradeAll bool
 }
 
-// versions are those that the plugin speaks, for runtimes that choose.
+// versions returns the versions that the plugin supports, for runtimes that select one.
 func versions() []string { return []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
 
-// Validate reports what the runtime could not take.
+// Validate returns an error if the runtime could not use the list.
 func (l List) Validate() error {
 	if !slices.Contains(versions(), l.Version) {
 		return fmt.Errorf("CNI version %q: use one of %v", l.Version, versions())
@@ -46,8 +46,8 @@ func (l List) Validate() error {
 	return nil
 }
 
-// Render is the configuration list. Runtimes that know cniVersions take the highest version that they know; older ones take
-// cniVersion.
+// Render returns the configuration list as text. Runtimes that support cniVersions take the highest version that they support; older runtimes
+// take cniVersion.
 func (l List) Render() ([]byte, error) {
 	plugins := []map[string]any{{"type": "contiv-cni", "agentSocket": l.AgentSocket}}
 	if l.Portmap {
@@ -64,7 +64,7 @@ func (l List) Render() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// PutBinaries installs the binaries that are not there yet or differ, and says which.
+// PutBinaries installs the binaries that are missing or differ, and returns their names.
 func (i Install) PutBinaries() (changed []string, err error) {
 	for _, name := range i.Binaries {
 		put, err := putFile(filepath.Join(i.Source, name), filepath.Join(i.BinDir, name))
@@ -94,7 +94,7 @@ func (i Install) PutConflist() (changed bool, err error) {
 	return true, nil
 }
 
-// ourPlugin is the file of the plugin.
+// ourPlugin returns the file name of the plugin.
 func ourPlugin() string {
 	if runtime.GOOS == "windows" {
 		return "contiv-cni.exe"
@@ -102,8 +102,8 @@ func ourPlugin() string {
 	return "contiv-cni"
 }
 
-// Remove takes the configuration list away, so that the node is not Ready any more, and then our own binary. The reference
-// plugins stay: others may use them.
+// Remove removes the configuration list first, so that the node is not Ready any more, and then our own binary. The reference plugins stay:
+// other programs may use them.
 func (i Install) Remove() error {
 	var errs []error
 	for _, path := range []string{filepath.Join(i.ConfDir, i.Conflist), filepath.Join(i.BinDir, ourPlugin())} {
@@ -114,7 +114,7 @@ func (i Install) Remove() error {
 	return errors.Join(errs...)
 }
 
-// putFile copies an executable unless the same is there.
+// putFile copies an executable unless the destination is the same.
 func putFile(from, to string) (changed bool, err error) {
 	same, err := equal(from, to)
 	if err != nil || same {
@@ -128,7 +128,7 @@ func putFile(from, to string) (changed bool, err error) {
 	return true, replace(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
 }
 
-// equal compares two executables; a second one that is missing, or that nothing may execute, differs.
+// equal compares two executables. It returns false if the second one is missing or not executable.
 func equal(a, b string) (bool, error) {
 	x, err := os.ReadFile(a)
 	if err != nil {
@@ -145,8 +145,8 @@ func equal(a, b string) (bool, error) {
 	return bytes.Equal(x, y) && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0), nil
 }
 
-// replace writes a file beside its place, makes sure that it is on the disk, and renames it. Its name begins with a dot and
-// ends in .tmp, so that no runtime takes it for a configuration.
+// replace writes a file under a temporary name in the same directory, syncs it to the disk, and renames it. The temporary name begins with a
+// dot and ends in .tmp, so that no runtime takes it for a configuration.
 func replace(path string, mode os.FileMode, write func(io.Writer) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

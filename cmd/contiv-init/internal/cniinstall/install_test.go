@@ -39,8 +39,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestBinaryIsReplacedWhileItRuns: a plugin that wires a pod just now goes on; the next one is the new one; nothing is written
-// when nothing changed.
+// TestBinaryIsReplacedWhileItRuns: a plugin that is wiring a pod continues to run; the next one is the new binary; nothing is written if
+// nothing has changed.
 func TestBinaryIsReplacedWhileItRuns(t *testing.T) {
 	i := install(t)
 	sleep, err := exec.LookPath("sleep")
@@ -75,8 +75,8 @@ func TestBinaryIsReplacedWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestConflistIsAlwaysWhole: a caller that reads while it is replaced sees the old one or the new one, and no other file that a runtime
-// would take.
+// TestConflistIsAlwaysWhole: a process that reads the list while it is replaced reads the old one or the new one, and finds no other file that
+// a runtime would use.
 func TestConflistIsAlwaysWhole(t *testing.T) {
 	i := install(t)
 	if changed, err := i.PutConflist(); err != nil || !changed {
@@ -113,7 +113,7 @@ func TestConflistIsAlwaysWhole(t *testing.T) {
 	}
 }
 
-// TestConflistIsWhatLibcniTakes: a runtime of today asks for STATUS, with version 1.1.0.
+// TestConflistIsWhatLibcniTakes: libcni accepts the list, and a current runtime sends STATUS with version 1.1.0.
 func TestConflistIsWhatLibcniTakes(t *testing.T) {
 	i := install(t)
 	log := filepath.Join(t.TempDir(), "log")
@@ -143,7 +143,7 @@ case $CNI_COMMAND in VERSION) echo '{"cniVersion":"1.1.0","supportedVersions":["
 	}
 }
 
-// TestRemove takes what is ours and leaves what may be others'.
+// TestRemove: our files are removed, and files that others may use stay.
 func TestRemove(t *testing.T) {
 	i := install(t)
 	for _, name := range []string{"contiv-cni", "portmap"} {
@@ -153,7 +153,7 @@ func TestRemove(t *testing.T) {
 	if _, err := i.PutConflist(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time there is nothing left
+	for range 2 { // the second time there is nothing to remove
 		if err := i.Remove(); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestFaults: a full disk, a missing binary and a version that nothing speaks are reported by name.
+// TestFaults: a full disk, a missing binary and an unsupported version are reported by name.
 func TestFaults(t *testing.T) {
 	i := install(t)
 	if _, err := i.PutBinaries(); err == nil || !strings.Contains(err.Error(), "contiv-cni") {
@@ -182,8 +182,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestMasqueradeAll: only where it is asked for do clients of host ports lose their address. What it does to packets is seen in
-// test/kube.
+// TestMasqueradeAll: clients of host ports lose their address only if the option is set. test/kube tests its effect on packets.
 func TestMasqueradeAll(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		text, err := List{Version: "1.0.0", AgentSocket: "/a.sock", Portmap: true, MasqueradeAll: all}.Render()
@@ -202,7 +201,7 @@ func TestMasqueradeAll(t *testing.T) {
 	}
 }
 
-// TestNotExecutable: a plugin that is there, but that the runtime cannot execute, is put in place again.
+// TestNotExecutable: a plugin that exists, but that the runtime cannot execute, is installed again.
 func TestNotExecutable(t *testing.T) {
 	i := install(t)
 	write(t, filepath.Join(i.Source, "contiv-cni"), "#!/bin/sh\n")

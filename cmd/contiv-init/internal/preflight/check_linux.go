@@ -10,14 +10,14 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// Wants are what the node is to do.
+// Wants is the configuration that the node must be able to run.
 type Wants struct {
-	VPP       bool // else Linux moves the packets
+	VPP       bool // false: Linux moves the packets
 	NICs      []vppsup.NIC
-	LinuxNIC  string // that connects nodes on the Linux dataplane; empty: that of the default route
+	LinuxNIC  string // connects nodes on the Linux dataplane; empty: the NIC of the default route
 	Settings  vppsup.Settings
 	Hugepages string // vppsup.HugepagesAuto, …
-	// HugepageLimit is what VPP's container may take of them, in bytes; negative: no limit.
+	// HugepageLimit is the most bytes of hugepages that VPP's container may use; negative: no limit.
 	HugepageLimit int64
 	VXLAN         bool
 	Ports         []Port
@@ -26,16 +26,16 @@ type Wants struct {
 	Config *contivconf.Config
 }
 
-// Port is a TCP port that something of ours listens on.
+// Port is a TCP port that one of our programs listens on.
 type Port struct {
 	Number int
 	For    string
-	Flag   string // what changes it
+	Flag   string // flag that changes the port
 }
 
 const vxlanPort = 4789
 
-// vxlanLink is what the agent calls the tunnel of the Linux dataplane, which stays when the agent is replaced.
+// vxlanLink is the name of the Linux dataplane's tunnel, which stays when the agent is replaced.
 const vxlanLink = "contiv-vxlan"
 
 // check collects findings.
@@ -53,7 +53,7 @@ func (c *check) warn(subject, fix, problem string, args ...any) {
 	c.found = append(c.found, Finding{false, subject, fmt.Sprintf(problem, args...), fix})
 }
 
-// Check compares; errors come first.
+// Check compares facts with wants. It returns errors first.
 func Check(f Facts, w Wants) []Finding {
 	if w.HugepageLimit >= 0 {
 		f.HugepageBytes = min(f.HugepageBytes, w.HugepageLimit)
@@ -90,7 +90,7 @@ func Check(f Facts, w Wants) []Finding {
 	return c.found
 }
 
-// cpu: FD.io's packages are built for this; on less VPP ends with an illegal instruction.
+// cpu checks for SSE 4.2: FD.io's packages are built for it, and without it VPP ends with an illegal instruction.
 func (c *check) cpu() {
 	if c.Arch == "amd64" && len(c.CPUFlags) > 0 && !c.CPUFlags["sse4_2"] {
 		c.lacks("CPU", "use the Linux dataplane on this node, or a virtual machine type that passes the host's CPU through",
@@ -98,7 +98,7 @@ func (c *check) cpu() {
 	}
 }
 
-// policies: VPP enforces them with our plugin only, which pre-flight does not look for.
+// policies warns that VPP enforces network policies with our plugin only. Pre-flight does not check for the plugin.
 func (c *check) policies() {
 	if c.Policies && c.VPP {
 		c.warn("NetworkPolicy", "make sure that contiv_plugin.so is with VPP's plugins, as in our images; or use the Linux dataplane",
@@ -108,7 +108,7 @@ func (c *check) policies() {
 
 func (c *check) memory() {
 	if c.VPPRunning {
-		return // what it needs it has
+		return // VPP already has the memory that it needs
 	}
 	need := int64(c.Settings.HeapMB) << 20
 	if c.HugepageBytes < c.Settings.BufferMemory() {
@@ -138,7 +138,7 @@ func (c *check) hugepages() {
 	}
 }
 
-// pciNIC: VPP takes the device from the kernel, which works only when nothing else uses it.
+// pciNIC checks that VPP can take the device from the kernel, which works only if no other program uses the device.
 func (c *check) pciNIC(nic vppsup.NIC) {
 	dev, ok := c.PCI[nic.PCI]
 	if !ok {
@@ -201,7 +201,7 @@ func (c *check) kernel() {
 
 func (c *check) ports() {
 	if c.AgentRunning {
-		return // they are taken by ours
+		return // our own programs use the ports
 	}
 	for _, p := range c.Ports {
 		if c.TCP[p.Number] {
@@ -210,7 +210,7 @@ func (c *check) ports() {
 				"TCP port %d, for %s, is taken", p.Number, p.For)
 		}
 	}
-	// The kernel's sockets have inodes, too: a tunnel that an agent before this one has left in place is no program.
+	// The kernel's sockets have inodes, too: a tunnel that a previous agent has left in place is not a program.
 	_, ours := c.Links[vxlanLink]
 	if c.VXLAN && !c.VPP && c.UDP[vxlanPort] && !ours {
 		c.lacks("port", "find the process (ss -lunp sport = :4789) and stop it", "UDP port %d, for VXLAN, is taken by a program",
@@ -218,7 +218,7 @@ func (c *check) ports() {
 	}
 }
 
-// conflists: the runtime takes the first file by name.
+// conflists warns about files that come before ours: the runtime takes the first file by name.
 func (c *check) conflists() {
 	for _, name := range c.Conflists {
 		if name < c.Conflist {
@@ -228,7 +228,7 @@ func (c *check) conflists() {
 	}
 }
 
-// PrintPassed reports what was looked at and found to be as it should, so that a reader sees what has not been checked.
+// PrintPassed prints the checks that passed, so that users also see what has not been checked.
 func PrintPassed(w io.Writer, wants Wants, found []Finding) {
 	subjects := []string{"kernel", "port", "CNI"}
 	if wants.Config != nil {

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
-// How the findings about contiv.conf are mended.
+// The fixes for the findings about contiv.conf.
 const (
 	inConf   = "change contiv.conf (contivConf in the chart's values)"
 	forNode  = "write this node's name as Kubernetes has it"
@@ -17,7 +17,7 @@ const (
 	lowerMTU = "raise the NIC's MTU, lower mtuSize in contiv.conf, or leave it out"
 )
 
-// vxlanOverhead is what the overlay takes of each packet at least.
+// vxlanOverhead is the least number of bytes that the overlay adds to each packet.
 const vxlanOverhead = 50
 
 // config compares contiv.conf with the node.
@@ -41,7 +41,7 @@ func (c *check) config() {
 	c.mtu(nic)
 }
 
-// faultsOf are the single faults of an error that joins them.
+// faultsOf splits a joined error into its faults.
 func faultsOf(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -52,7 +52,7 @@ func faultsOf(err error) []error {
 	return []error{err}
 }
 
-// uplink is the kernel's name of the NIC that connects the node with others; empty where that is not known.
+// uplink returns the kernel's name of the NIC that connects the node with others; empty if it is not known.
 func (c *check) uplink() string {
 	node := c.Config.Node()
 	if name := node.MainVPPInterface.InterfaceName; name != "" {
@@ -70,7 +70,7 @@ func (c *check) uplink() string {
 	}
 	found, err := uplink.Select(wanted, c.NICsOfHost)
 	switch {
-	case errors.Is(err, uplink.ErrSeveral): // one of them may have been the uplink before, and stay it
+	case errors.Is(err, uplink.ErrSeveral): // one of them may be the previous uplink, which is kept
 		c.warn("NIC", inConf, "%s", err)
 	case err != nil:
 		c.lacks("NIC", inConf, "%s", err)
@@ -80,7 +80,7 @@ func (c *check) uplink() string {
 	return found.Name
 }
 
-// interconnect: VPP's own addresses are in the network of a NIC that is not VPP's.
+// interconnect warns if VPP's own addresses are in the network of a NIC that is not VPP's.
 func (c *check) interconnect(uplinkName string) {
 	if !c.VPP || uplinkName == "" {
 		return
@@ -92,7 +92,7 @@ func (c *check) interconnect(uplinkName string) {
 	}
 }
 
-// mtu: what pods send has to fit through the uplink.
+// mtu checks that the pods' packets fit into the uplink's MTU.
 func (c *check) mtu(uplinkName string) {
 	at := slices.IndexFunc(c.NICsOfHost, func(n uplink.NIC) bool { return n.Name == uplinkName })
 	if at < 0 || c.NICsOfHost[at].MTU == 0 {
@@ -105,7 +105,7 @@ func (c *check) mtu(uplinkName string) {
 	pods := c.Config.Interface()
 	least := pods.MTUSize
 	if pods.MTUIsDefault {
-		least = minMTU // the agent takes what fits
+		least = minMTU // the agent selects an MTU that fits
 	}
 	if has := c.NICsOfHost[at].MTU; has < int(least)+overhead {
 		c.lacks("MTU", lowerMTU, "%s has an MTU of %d, pods' packets of %d and the overlay's %d bytes need %d", uplinkName, has, least,
@@ -113,5 +113,5 @@ func (c *check) mtu(uplinkName string) {
 	}
 }
 
-// minMTU is what IPv4 asks of a link.
+// minMTU is the packet size that every IPv4 host must accept.
 const minMTU = 576

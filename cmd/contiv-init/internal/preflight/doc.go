@@ -1,8 +1,8 @@
-// Package preflight says what a node lacks, before the vswitch finds out the hard way. It runs as the first container of the
-// vswitch pod and by hand (contiv-init preflight).
+// Package preflight reports what a node lacks before the vswitch fails because of it. It runs as the first container of the vswitch pod and by
+// hand (contiv-init preflight).
 //
-// Gather collects Facts from /proc and /sys; Probe tries the kernel's features in a network namespace that is thrown away,
-// since what a kernel was built with says little about which modules it may load. Check is pure: from facts and from what
-// contiv.conf wants it finds what is missing, each Finding with what to do about it. A Finding that is an Error means that
-// pods could not be served; a warning that they will be served, but not as well as they could.
+// Gather collects Facts from /proc and /sys. Probe tries the kernel's features in a temporary network namespace, because the kernel's build
+// options do not show which modules it may load. Check is a pure function: it compares the facts with what contiv.conf requires, and returns a
+// Finding, with its fix, for each thing that is missing. A Finding that is an Error means that pods could not be served; a warning means that
+// they are served, but with limitations.
 package preflight

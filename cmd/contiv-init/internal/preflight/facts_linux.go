@@ -15,24 +15,24 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
-// Facts are what is known about the node.
+// Facts holds what has been read about the node.
 type Facts struct {
 	Arch          string
 	CPUFlags      map[string]bool
 	MemAvailable  int64 // bytes; 0: unknown
-	HugepageBytes int64 // free ones of the node; this process's own limit is not VPP's
+	HugepageBytes int64 // free hugepages of the node; this process's own limit is not VPP's
 	Links         map[string]Link
 	PCI           map[string]PCIDevice
 	VFIO, IOMMU   bool
 	TCP           map[int]bool // ports with a listener
-	UDP           map[int]bool // ports that a program (not the kernel) has
+	UDP           map[int]bool // ports that a program (not the kernel) uses
 	Conflists     []string
 	AgentRunning  bool
 	VPPRunning    bool
 	Features      []Feature // of the kernel; see Probe
 	NICsOfHost    []uplink.NIC
 	Networks      []contivconf.HostNetwork // that the node is in
-	Policies      bool                     // the cluster has NetworkPolicy objects; only known when the API server was asked
+	Policies      bool                     // the cluster has NetworkPolicy objects; only known if the API server was queried
 }
 
 // Link is an interface of the kernel.
@@ -41,19 +41,19 @@ type Link struct{ Up, Virtual bool }
 // PCIDevice is a device on the PCI bus.
 type PCIDevice struct {
 	Driver string
-	NetDev string // its name, when the kernel has it as a network interface
+	NetDev string // its name, if the kernel has it as a network interface
 	Up     bool
 }
 
-// Places are where things are; the zero value of a path means that it is not looked at.
+// Places holds the paths of the checked files; an empty path is not checked.
 type Places struct {
-	Root        string // "/", but in tests
+	Root        string // "/", except in tests
 	CNIConfDir  string
 	AgentSocket string // REST
 	VPPSocket   string
 }
 
-// Gather reads the kernel's facts. What cannot be read is unknown, which is no fault of the node.
+// Gather reads the kernel's facts. Facts that cannot be read stay unknown; this is not a fault of the node.
 func Gather(p Places) Facts {
 	f := Facts{
 		Arch: runtime.GOARCH, HugepageBytes: vppsup.FreeHugepages(p.Root), AgentRunning: answers(p.AgentSocket),
@@ -82,7 +82,7 @@ func Gather(p Places) Facts {
 	return f
 }
 
-// path is that of a file of /proc or /sys. The symbolic link /proc/net leads to the process's own network namespace.
+// path returns the path of a file of /proc or /sys. The symbolic link /proc/net leads to the process's own network namespace.
 func (p Places) path(name string) string { return filepath.Join(p.Root, name) }
 
 func exists(path string) bool {
@@ -90,7 +90,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// text is a file's one line; empty when there is none.
+// text returns a file's one line; empty if there is none.
 func text(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -160,7 +160,7 @@ func links(dir string) map[string]Link {
 	return out
 }
 
-// up is IFF_UP, as the administrator set it.
+// up reports whether the administrator has set IFF_UP.
 func up(dir string) bool {
 	flags, err := strconv.ParseUint(strings.TrimPrefix(text(filepath.Join(dir, "flags")), "0x"), 16, 32)
 	return err == nil && flags&1 != 0
@@ -178,7 +178,7 @@ func pciDevices(dir string) map[string]PCIDevice {
 		if target, err := os.Readlink(filepath.Join(at, "driver")); err == nil {
 			dev.Driver = filepath.Base(target)
 		}
-		// virtio's network interface is one level below.
+		// virtio devices have their network interface one level below.
 		for _, pattern := range []string{"net/*", "virtio*/net/*"} {
 			found, err := filepath.Glob(filepath.Join(at, pattern))
 			if err == nil && len(found) > 0 {
@@ -190,7 +190,7 @@ func pciDevices(dir string) map[string]PCIDevice {
 	return out
 }
 
-// sockets reads the ports of /proc/net/tcp and its like.
+// sockets reads the ports of /proc/net/tcp and similar files.
 func sockets(path string, ports map[int]bool, match func(state, inode string) bool) {
 	lines(path, func(fields []string) {
 		if len(fields) < 10 || !match(fields[3], fields[9]) {

@@ -9,13 +9,13 @@ import (
 
 // Finding is something that the node lacks.
 type Finding struct {
-	Error   bool   // else a warning
+	Error   bool   // false: a warning
 	Subject string // hugepages, NIC, networks, MTU, contiv.conf, kernel, port, memory, CNI
 	Problem string
 	Fix     string
 }
 
-// String is one line.
+// String returns the finding as one line.
 func (f Finding) String() string { return fmt.Sprintf("%s: %s; %s", f.Subject, f.Problem, f.Fix) }
 
 // Failed reports whether there is an error among the findings.
@@ -23,7 +23,7 @@ func Failed(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Error })
 }
 
-// Print writes the findings for people.
+// Print writes the findings in readable form.
 func Print(w io.Writer, found []Finding) {
 	if len(found) == 0 {
 		fmt.Fprintln(w, "preflight: this node has everything that is needed")
@@ -37,7 +37,7 @@ func Print(w io.Writer, found []Finding) {
 	}
 }
 
-// Summary is the findings as one text, as long as an Event or a condition may be.
+// Summary returns the findings as one text, at most as long as an Event or a condition may be.
 func Summary(found []Finding) string {
 	var parts []string
 	for _, f := range found {

@@ -8,17 +8,17 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// HNS is what pre-flight asks Windows' Host Network Service: hcn.Service, or hnsmem.V2 in memory.
+// HNS is the interface by which pre-flight queries Windows' Host Network Service: hcn.Service, or hnsmem.V2 in memory.
 type HNS interface {
 	Features() (hcn.Features, error)
 	ListNetworks() ([]hcn.Network, error)
 }
 
-// HNSTimeout is how long HNS may take to answer all questions.
+// HNSTimeout is the timeout for all queries to HNS together.
 const HNSTimeout = 15 * time.Second
 
-// AskHNS says what the Host Network Service can do, or why it cannot be used. One that does not answer within a limit is given up: the call
-// then goes on in jobs, because HNS has no way to end it.
+// AskHNS returns the features of the Host Network Service, or why it cannot be used. A call that exceeds the limit is abandoned: it goes on in
+// jobs, because HNS has no way to cancel it.
 func AskHNS(jobs *lifecycle.Group, limit time.Duration, open func() (HNS, error)) (hcn.Features, error) {
 	calls := hnscall.New(hnscall.Config{Jobs: jobs, Timeout: limit, MaxGivenUp: 1})
 	return hnscall.Do(calls, "features and networks", func() (hcn.Features, error) {

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
-// capable is a node that lacks nothing for VPP by DPDK.
+// capable returns a node that lacks nothing for VPP with DPDK.
 func capable() (Facts, Wants) {
 	return Facts{
 			Arch: "amd64", CPUFlags: map[string]bool{"sse4_2": true}, MemAvailable: 8 << 30, HugepageBytes: 1 << 30,
@@ -29,7 +29,7 @@ func capable() (Facts, Wants) {
 		}
 }
 
-// TestCheck: each thing that may be lacking is found, is an error or a warning as it should be, and comes with what to do.
+// TestCheck: each thing that may be missing is found, is an error or a warning as it should be, and has a fix.
 func TestCheck(t *testing.T) {
 	afPacket := []vppsup.NIC{{Name: "host-eth1", Driver: vppsup.AFPacket, Linux: "eth1"}}
 	for name, tc := range map[string]struct {
@@ -105,7 +105,7 @@ func lacking(f For, optional bool) []Feature {
 	return []Feature{{Name: "thing", For: f, Optional: optional, Err: "no", Fix: "do"}, {Name: "other", For: f}}
 }
 
-// TestErrorsFirst: what stops the node is read first, and the text fits into an Event.
+// TestErrorsFirst: errors come before warnings, and the text fits into an Event.
 func TestErrorsFirst(t *testing.T) {
 	f, w := capable()
 	f.Conflists, f.TCP = []string{strings.Repeat("0", 2000)}, map[int]bool{9999: true}
@@ -123,7 +123,7 @@ func TestErrorsFirst(t *testing.T) {
 	}
 }
 
-// TestGather reads a node's /proc and /sys as they are, and copes with one that has nothing.
+// TestGather: a node's /proc and /sys are read as they are, and an empty root directory is accepted.
 func TestGather(t *testing.T) {
 	root := t.TempDir()
 	for name, content := range map[string]string{
@@ -160,7 +160,7 @@ func TestGather(t *testing.T) {
 	t.Errorf("%+v", f)
 }
 
-// TestProbe: this machine's kernel has what our other tests use, and the trials leave nothing behind.
+// TestProbe: this machine's kernel has the features that our other tests use, and the trials leave nothing behind.
 func TestProbe(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("trials of the kernel's features need root")
@@ -181,7 +181,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestCheckConfig: what of contiv.conf does not fit the node is found before the agent starts.
+// TestCheckConfig: settings of contiv.conf that do not fit the node are found before the agent starts.
 func TestCheckConfig(t *testing.T) {
 	nics := []uplink.NIC{
 		{Name: "eth0", Up: true, DefaultRoute: true, MTU: 1500, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/24")}},

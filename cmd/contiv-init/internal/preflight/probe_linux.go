@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// For reports which dataplane needs a feature.
+// For is the dataplane that needs a feature.
 type For int
 
 // The dataplanes.
@@ -24,15 +24,15 @@ const (
 	ForBoth For = iota
 	ForVPP
 	ForLinux
-	ForVXLAN // on Linux, between nodes by VXLAN
+	ForVXLAN // on Linux, if nodes are connected by VXLAN
 )
 
-// Feature is something that the kernel can do, or not.
+// Feature is a feature that the kernel may have.
 type Feature struct {
 	Name     string
 	For      For
 	Optional bool
-	Err      string // why not; empty: it can
+	Err      string // why the kernel does not have it; empty: it does
 	Fix      string
 }
 
@@ -44,7 +44,7 @@ func Probe(ctx context.Context, log *slog.Logger) ([]Feature, error) {
 	jobs := lifecycle.NewGroup(ctx, log)
 	done := make(chan []Feature, 1)
 	jobs.Go("probe", func(context.Context) error {
-		// Never unlocked: the thread ends with the job, and takes the namespace along.
+		// The thread is never unlocked: it ends with the job, and its namespace is removed with it.
 		runtime.LockOSThread()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("network namespace for trials: %w; run as root", err)
@@ -111,7 +111,7 @@ func tryPacket() error {
 // ctGetStats is IPCTNL_MSG_CT_GET_STATS.
 const ctGetStats = 5
 
-// askNetfilter asks a part of netfilter something harmless, which loads its module.
+// askNetfilter sends a read request to a part of netfilter, which loads its module.
 func askNetfilter(subsystem, message uint16) func() error {
 	return func() error { return ask(subsystem<<8 | message) }
 }

@@ -8,13 +8,13 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// WindowsFacts are what is known about a Windows node.
+// WindowsFacts holds what has been read about a Windows node.
 type WindowsFacts struct {
 	Build    uint32 // of Windows
 	HNS      error  // why the Host Network Service cannot be used
 	Features hcn.Features
 	Uplink   string // the adapter with the default route
-	// Conflists are the files among the runtime's CNI configurations; Conflist is the name of ours.
+	// Conflists holds the names of the runtime's CNI configurations; Conflist is the name of ours.
 	Conflists []string
 	Conflist  string
 	// Overlay: contiv.conf connects nodes by VXLAN, with this VNI. IPv4, IPv6: pods have such addresses.
@@ -26,10 +26,10 @@ type WindowsFacts struct {
 // server2019 is the first build that has AF_UNIX sockets and version 2 of HNS.
 const server2019 = 17763
 
-// VNIs that Windows takes.
+// The range of VNIs that Windows accepts.
 const minVNI, maxVNI = 4096, 65535
 
-// CheckWindows says what a Windows node lacks.
+// CheckWindows returns what a Windows node lacks.
 func CheckWindows(f WindowsFacts) (found []Finding) {
 	lacks := func(subject, fix, problem string, args ...any) {
 		found = append(found, Finding{true, subject, fmt.Sprintf(problem, args...), fix})

@@ -54,7 +54,7 @@ func TestCheckWindows(t *testing.T) {
 	}
 }
 
-// TestAskHNS: an HNS that answers says what it can do; one that fails or hangs is a finding, and pre-flight ends.
+// TestAskHNS: an HNS that answers reports its features; one that fails or hangs is a finding, and pre-flight ends.
 func TestAskHNS(t *testing.T) {
 	for _, op := range []string{"Features", "ListNetworks", "open"} {
 		host := hnsmem.New()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Bundle is being written.
+// Bundle is a support bundle that is being written.
 type Bundle struct {
 	gz      *gzip.Writer
 	tar     *tar.Writer
@@ -20,31 +20,31 @@ type Bundle struct {
 	secrets []*regexp.Regexp
 }
 
-// blackout stands for a secret.
+// blackout replaces a secret.
 const blackout = "[removed]"
 
-// New writes to out.
+// New returns a bundle that is written to out.
 func New(out io.Writer, at time.Time) *Bundle {
 	gz := gzip.NewWriter(out)
 	return &Bundle{gz: gz, tar: tar.NewWriter(gz), at: at, secrets: secrets()}
 }
 
-// secrets find what must not leave the cluster; the part to keep is the first group.
+// secrets returns expressions for text that must not leave the cluster; the first group is the part to keep.
 func secrets() []*regexp.Regexp {
 	const name = `\b[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|psk)`
 	return []*regexp.Regexp{
 		regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----`),
 		regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+)[^\s"',]+`),
-		// In quotes, which may be escaped when JSON is in JSON; and without.
+		// Values in quotes, which are escaped when JSON is inside of JSON, and values without quotes.
 		regexp.MustCompile(`(?i)(` + name + `"?\s*[:=]\s*")(?:[^"\\\n]|\\.)+`),
 		regexp.MustCompile(`(?i)(` + name + `\\"\s*[:=]\s*\\")[^"\\\n]+`),
 		regexp.MustCompile(`(?i)(` + name + `"?\s*[:=]\s*)[^\s"',}\\]{4,}`),
-		// A JSON Web Token, such as service accounts have.
+		// A JSON Web Token, such as that of a service account.
 		regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`),
 	}
 }
 
-// Clean blacks out secrets.
+// Clean replaces secrets.
 func (b *Bundle) Clean(text string) string {
 	for _, s := range b.secrets {
 		text = s.ReplaceAllString(text, "${1}"+blackout)
@@ -52,7 +52,7 @@ func (b *Bundle) Clean(text string) string {
 	return text
 }
 
-// Add puts a text into the bundle. A name must stay inside of it: names of nodes come from others.
+// Add adds a text to the bundle. A name must stay inside of the bundle, because names of nodes are input.
 func (b *Bundle) Add(name, text string) error {
 	clean := path.Clean(name)
 	if path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../") {
@@ -68,5 +68,5 @@ func (b *Bundle) Add(name, text string) error {
 	return nil
 }
 
-// Close ends the bundle; what it is written to stays open.
+// Close completes the bundle; its writer stays open.
 func (b *Bundle) Close() error { return errors.Join(b.tar.Close(), b.gz.Close()) }

@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// SharedName is the name that a certificate for all agents has.
+	// SharedName is the name in a certificate that all agents share.
 	SharedName = "contiv-agent"
-	// maxAnswer bounds what is read of an agent: the dump of a large node.
+	// maxAnswer bounds the size of an agent's answer: the dump of a large node.
 	maxAnswer = 512 << 20
-	// dialTimeout is for an agent that is there; one that is not must not hold up the others' answers.
+	// dialTimeout bounds connecting, so that an agent that does not answer does not delay the answers of the others.
 	dialTimeout = 3 * time.Second
 )
 
 // Agent is the agent of one node.
 type Agent struct {
-	Name  string // of the node; empty while not known
+	Name  string // of the node; empty until it is known
 	where string
 	base  string
 	token string
 	http  *http.Client
-	// readOnly: it is asked by GET only, whatever the token allows.
+	// readOnly: only GET requests are sent, whatever the token allows.
 	readOnly bool
 }
 
-// Local is the agent behind a unix socket.
+// Local returns the agent behind a unix socket.
 func Local(socket string) *Agent {
 	return &Agent{where: socket, base: "http://agent", http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -50,15 +50,15 @@ func Local(socket string) *Agent {
 	}}}
 }
 
-// Credentials are what other nodes' agents want.
+// Credentials holds what other nodes' agents require.
 type Credentials struct {
 	CAFile, TokenFile string
 	ServerName        string // instead of node name, address and SharedName
-	// Plain talks HTTP: only to a loopback address, where nothing can be overheard.
+	// Plain uses HTTP without TLS, only to a loopback address, where the traffic does not leave the machine.
 	Plain bool
 }
 
-// Remote is the agent at host:port.
+// Remote returns the agent at host:port.
 func Remote(node, address string, cred Credentials) (*Agent, error) {
 	a := &Agent{Name: node, where: address, base: "https://" + address}
 	host, _, err := net.SplitHostPort(address)
@@ -90,7 +90,7 @@ func Remote(node, address string, cred Credentials) (*Agent, error) {
 	return a, err
 }
 
-// verifying accepts certificates of the CA (of the system, without a file) for any of the names.
+// verifying returns a TLS configuration that accepts certificates of the CA (of the system, without a file) for any of the names.
 func verifying(caFile string, names []string) (*tls.Config, error) {
 	var roots *x509.CertPool
 	if caFile != "" {
@@ -105,7 +105,7 @@ func verifying(caFile string, names []string) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// Go checks one name only, so that the check is made here: chain and name, as it would.
+		// Go checks one name only. So the check is made here, of chain and name as in Go.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
@@ -129,7 +129,7 @@ func verifying(caFile string, names []string) (*tls.Config, error) {
 	}, nil
 }
 
-// String names the agent in messages.
+// String returns the agent's name for messages.
 func (a *Agent) String() string {
 	if a.Name == "" {
 		return a.where
@@ -137,7 +137,7 @@ func (a *Agent) String() string {
 	return a.Name + " (" + a.where + ")"
 }
 
-// Error is an answer that is an error.
+// Error is an error that an agent returned.
 type Error struct {
 	Agent  string
 	Path   string
@@ -148,17 +148,17 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	if e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound && e.Text != "" && !strings.HasPrefix(e.Text, "404 ") {
-		return fmt.Sprintf("agent %s: %s", e.Agent, e.Text) // the path is ours, and does not help
+		return fmt.Sprintf("agent %s: %s", e.Agent, e.Text) // the path does not help: the user has not entered it
 	}
 	return fmt.Sprintf("agent %s: %s: %s (%d)", e.Agent, e.Path, e.Text, e.Status)
 }
 
-// GetText asks for a path.
+// GetText requests a path and returns the answer as text.
 func (a *Agent) GetText(ctx context.Context, path string) (string, error) {
 	return a.do(ctx, http.MethodGet, path, nil)
 }
 
-// Get asks for a path and decodes the answer.
+// Get requests a path and decodes the answer.
 func (a *Agent) Get(ctx context.Context, path string, into any) error {
 	body, err := a.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -200,10 +200,10 @@ func (a *Agent) do(ctx context.Context, method, path string, body []byte) (strin
 	return string(answer), nil
 }
 
-// errReadOnly is for a request that could change or send something, by a command that must not.
+// errReadOnly is the error for a request that could change or send something, in a command that must not.
 var errReadOnly = errors.New("this command only reads")
 
-// send gives the answer, unless it is an error.
+// send sends a request and returns the answer, or the error in it.
 func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	if a.readOnly && method != http.MethodGet {
 		return nil, fmt.Errorf("agent %s: %s %s: %w", a, method, path, errReadOnly)
@@ -240,7 +240,7 @@ func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*ht
 	return nil, e
 }
 
-// hint is the option that an answer is about.
+// hint returns the option that an error is about.
 func (a *Agent) hint(e *Error) string {
 	switch {
 	case e.Status == http.StatusUnauthorized && a.token == "":
@@ -255,7 +255,7 @@ func (a *Agent) hint(e *Error) string {
 	return ""
 }
 
-// Unreachable says that an agent gave no answer at all.
+// Unreachable means that an agent did not answer at all.
 type Unreachable struct {
 	Agent string
 	Cause error
@@ -269,13 +269,13 @@ func (u *Unreachable) Error() string {
 // Unwrap implements errors.
 func (u *Unreachable) Unwrap() error { return u.Cause }
 
-// Away reports whether an error says that the agent gave no answer, in which case asking it for more does not help.
+// Away reports whether an error means that the agent did not answer, so that further requests to it do not help.
 func Away(err error) bool {
 	var u *Unreachable
 	return errors.As(err, &u)
 }
 
-// plain is the cause, without URL and address, which the caller has.
+// plain returns the cause without URL and address, which the caller adds.
 func plain(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -299,7 +299,7 @@ func plain(err error) error {
 	return err
 }
 
-// tlsCause is a failure of TLS with the option that it is about; nil if err is not one.
+// tlsCause returns a failure of TLS with the option that it is about; nil if err is not a failure of TLS.
 func tlsCause(err error) error {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -320,7 +320,7 @@ func tlsCause(err error) error {
 	return nil
 }
 
-// Recording is a trace that an agent is making.
+// Recording is a trace that an agent is recording.
 type Recording struct {
 	agent *Agent
 	body  io.ReadCloser
@@ -328,7 +328,7 @@ type Recording struct {
 	id    string
 }
 
-// Trace begins to record packets; it returns when they are recorded.
+// Trace starts recording packets; it returns once the recording runs.
 func (a *Agent) Trace(ctx context.Context, req diag.TraceRequest) (*Recording, error) {
 	data, err := json.Marshal(req)
 	if err != nil {
@@ -362,7 +362,7 @@ func (r *Recording) next() (ev diag.TraceEvent, err error) {
 	return ev, err
 }
 
-// Stop ends the recording and gives what was recorded.
+// Stop ends the recording and returns what was recorded.
 func (r *Recording) Stop(ctx context.Context) (*diag.Capture, error) {
 	defer r.body.Close()
 	if err := r.agent.Post(ctx, diag.TraceStopPath, diag.TraceEvent{ID: r.id}, nil); err != nil {

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// agent is an agent that wants the token; its certificate is for example.com and 127.0.0.1.
+// agent starts an agent that requires the token; its certificate is for example.com and 127.0.0.1.
 func agent(t *testing.T, token string) (s *httptest.Server, caFile, tokenFile string) {
 	t.Helper()
 	s = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,7 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 		{"by node name", "example.com", "localhost:" + port, Credentials{CAFile: ca, TokenFile: token}, ""},
 		{"by given name", "n1", address, Credentials{CAFile: ca, TokenFile: token, ServerName: "example.com"}, ""},
 		{"of another name", "n1", address, Credentials{CAFile: ca, TokenFile: token, ServerName: "n7"}, "--tls-server-name"},
-		{"of nobody's name", "n1", "localhost:" + port, Credentials{CAFile: ca, TokenFile: token}, "certificate is valid for"},
+		{"without a matching name", "n1", "localhost:" + port, Credentials{CAFile: ca, TokenFile: token}, "certificate is valid for"},
 		{"unknown CA", "n1", address, Credentials{TokenFile: token}, "unknown authority; --ca must be"},
 		{"wrong token", "n1", address, Credentials{CAFile: ca, TokenFile: other}, "wrong bearer token; check the token in --token-file"},
 		{"no token", "n1", address, Credentials{CAFile: ca}, "give a token by --token-file"},
@@ -81,7 +81,7 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 	}
 }
 
-// local is an agent on a unix socket that has three nodes.
+// local starts an agent on a unix socket, with three nodes.
 func local(t *testing.T, info diag.AgentInfo) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rest.sock")
@@ -155,7 +155,7 @@ func TestAgentsOnLoopbackOnlyAreSaidToBe(t *testing.T) {
 	}
 }
 
-// TestReadOnly: an agent is not sent anything but GET, other nodes get the token that allows no more, and connections are kept.
+// TestReadOnly: an agent gets GET requests only, other nodes get the read token, and connections are kept.
 func TestReadOnly(t *testing.T) {
 	_, ca, token := agent(t, "0123456789abcdef")
 	reading := filepath.Join(t.TempDir(), "read-token")

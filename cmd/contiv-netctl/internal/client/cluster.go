@@ -22,15 +22,15 @@ import (
 // NodesPath lists the nodes of the cluster.
 const NodesPath = "/contiv/v1/nodes"
 
-// defaultPort is where agents listen unless something else is known.
+// defaultPort is the port of agents unless another one is known.
 const defaultPort = "9999"
 
-// Options say how agents are reached; what is empty is asked of the first agent.
+// Options holds how agents are reached; for empty fields, the settings of the first agent are used.
 type Options struct {
 	Socket string // of the local agent
 	Server string // host:port of the first agent, instead of the local one
 	Port   string // of the other agents
-	// ReadOnly: agents are asked by GET only, with the token that allows no more if there is one.
+	// ReadOnly: agents get GET requests only, with the read token if there is one.
 	ReadOnly bool
 	Credentials
 }
@@ -39,25 +39,26 @@ type Options struct {
 type Nodes struct {
 	Nodes  []nodesync.NodeReport `json:"nodes"`
 	Broken map[string]string     `json:"broken"`
-	// Stale says that, and why, this is what the agent remembers: etcd does not answer.
+	// Stale is why the agent returned stored data: etcd does not answer. Empty: the data are current.
 	Stale string `json:"stale,omitempty"`
 }
 
-// Cluster are the agents of a cluster.
+// Cluster is the set of a cluster's agents.
 type Cluster struct {
 	opts  Options
 	first *Agent
 	info  diag.AgentInfo // of the first
 	nodes Nodes
 
-	// remotes are the agents of other nodes that were asked before, with their connections. Shared by all that Again makes of this one.
+	// remotes holds the agents of other nodes that were queried before, with their connections. It is shared by all clusters that Again makes of this
+	// one.
 	remotes *remotes
 }
 
-// maxAge is for how long the agent of another node is reached with the same token and CA: files may be replaced.
+// maxAge is how long a token and CA are used for the agent of another node before they are read again: the files may be replaced.
 const maxAge = time.Minute
 
-// remotes remembers agents by node and address.
+// remotes caches agents by node and address.
 type remotes struct {
 	mu     sync.Mutex
 	agents map[string]*remembered // guarded by mu
@@ -68,7 +69,7 @@ type remembered struct {
 	made  time.Time
 }
 
-// get gives the agent of a node, which create makes if it is missing or too old.
+// get returns the agent of a node. If it is missing or too old, create makes it.
 func (r *remotes) get(key string, create func() (*Agent, error)) (*Agent, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +88,7 @@ func (r *remotes) get(key string, create func() (*Agent, error)) (*Agent, error)
 	return a, nil
 }
 
-// keep forgets the agents of nodes that are not there any more.
+// keep removes the agents of nodes that do not exist any more.
 func (r *remotes) keep(nodes []nodesync.NodeReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +100,7 @@ func (r *remotes) keep(nodes []nodesync.NodeReport) {
 	}
 }
 
-// Open asks the first agent what it is and which nodes there are. Without etcd there is only the first one's own node.
+// Open queries the first agent for its description and the nodes. Without etcd it has only the first agent's own node.
 func Open(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{opts: opts, remotes: &remotes{agents: map[string]*remembered{}}}
 	if opts.Server == "" {
@@ -117,7 +118,7 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Again asks the first agent again and keeps the connections to all agents: for a command that asks them again and again.
+// Again queries the first agent again and keeps the connections to all agents. It is for commands that query them repeatedly.
 func (c *Cluster) Again(ctx context.Context) (*Cluster, error) {
 	first := *c.first
 	again := &Cluster{opts: c.opts, first: &first, remotes: c.remotes}
@@ -128,7 +129,7 @@ func (c *Cluster) Again(ctx context.Context) (*Cluster, error) {
 	return again, nil
 }
 
-// ask asks the first agent what it is and which nodes there are.
+// ask queries the first agent for its description and the nodes.
 func (c *Cluster) ask(ctx context.Context) error {
 	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
 		if c.opts.Server == "" && Away(err) {
@@ -149,13 +150,13 @@ func (c *Cluster) ask(ctx context.Context) error {
 	return nil
 }
 
-// First is the agent that was asked, and what it is.
+// First returns the agent that was queried first, and its description.
 func (c *Cluster) First() (*Agent, diag.AgentInfo) { return c.first, c.info }
 
-// Nodes are the nodes as the first agent sees them.
+// Nodes returns the nodes as the first agent reports them.
 func (c *Cluster) Nodes() Nodes { return c.nodes }
 
-// Names are the names of the nodes that exist.
+// Names returns the names of the nodes that exist.
 func (c *Cluster) Names() []string {
 	var out []string
 	for _, n := range c.nodes.Nodes {
@@ -166,7 +167,7 @@ func (c *Cluster) Names() []string {
 	return out
 }
 
-// Check reports whether there is a node that the cluster does not have.
+// Check returns an error if the cluster does not have one of the nodes.
 func (c *Cluster) Check(nodes []string) error {
 	for _, node := range nodes {
 		if _, err := c.Agent(node); errors.Is(err, errNoNode) {
@@ -178,7 +179,7 @@ func (c *Cluster) Check(nodes []string) error {
 
 var errNoNode = errors.New("there is no node")
 
-// Agent is that of a node, given by name or by any of its addresses; empty: the first one.
+// Agent returns the agent of a node, given by name or by any of its addresses; empty: the first agent.
 func (c *Cluster) Agent(node string) (*Agent, error) {
 	if node == "" || node == c.info.Node {
 		return c.first, nil
@@ -210,7 +211,7 @@ func hasAddress(n *nodesync.NodeReport, text string) bool {
 	return false
 }
 
-// parse reads an address with or without a prefix length.
+// parse parses an address with or without a prefix length.
 func parse(text string) (netip.Addr, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Addr(), true
@@ -219,8 +220,8 @@ func parse(text string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// remote reaches a node by its management address, which its host stack has; else by its address in the network of nodes, which
-// is the host's own where there is no VPP.
+// remote returns the agent of another node. It uses the management address, which the node's host stack has, or else the address in the
+// network of nodes, which is the host's own where there is no VPP.
 func (c *Cluster) remote(n *nodesync.NodeReport) (*Agent, error) {
 	for _, list := range [][]string{n.MgmtIPs, n.VPPIPs} {
 		for _, text := range list {
@@ -243,7 +244,7 @@ func (c *Cluster) remote(n *nodesync.NodeReport) (*Agent, error) {
 	return nil, fmt.Errorf("node %s has no known address at which its agent could be reached", n.Name)
 }
 
-// access completes the options by how the first agent is itself reached.
+// access fills missing options from the settings of the first agent.
 func (c *Cluster) access() (Credentials, string, error) {
 	cred, port := c.opts.Credentials, c.opts.Port
 	host, own, err := net.SplitHostPort(c.info.Access.Address)
@@ -269,8 +270,8 @@ func (c *Cluster) access() (Credentials, string, error) {
 	return cred, port, nil
 }
 
-// LocalOnly reports that the agents of other nodes cannot be asked from here, because agents listen on a loopback address, which is the
-// default. It is a setting and no fault of those nodes.
+// LocalOnly means that the agents of other nodes cannot be queried from here, because agents listen on a loopback address, which is the
+// default. It is a setting and not a fault of those nodes.
 type LocalOnly struct {
 	Address string // host:port
 }
@@ -281,34 +282,34 @@ func (l *LocalOnly) Error() string {
 		"start agents with --http on an address of the node, --http-cert, --http-key and --http-token-file", l.Address)
 }
 
-// IsLocalOnly reports whether an agent was not asked because of LocalOnly.
+// IsLocalOnly reports whether an agent was not queried because of LocalOnly.
 func IsLocalOnly(err error) bool {
 	var l *LocalOnly
 	return errors.As(err, &l)
 }
 
-// readable is a file that can be read here; else empty.
+// readable returns the file if it can be read here; else empty.
 func readable(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
 		return ""
 	}
-	_ = f.Close() // only read
+	_ = f.Close() // opened for reading only
 	return file
 }
 
-// Answer is what a node answered.
+// Answer is the answer of a node.
 type Answer[T any] struct {
 	Node  string
 	Value T
 	Err   error
 }
 
-// parallel is how many agents are asked at once.
+// parallel is how many agents are queried at the same time.
 const parallel = 16
 
-// Each asks the agents of nodes (of all, when none is given) at once. The answers are in the order of the nodes; an agent that
-// does not answer is one of them.
+// Each queries the agents of nodes (of all, if none is given) in parallel. The answers are in the order of the nodes; an agent that does not
+// answer has an answer with an error.
 func Each[T any](ctx context.Context, c *Cluster, nodes []string, ask func(context.Context, *Agent) (T, error)) []Answer[T] {
 	if len(nodes) == 0 {
 		nodes = c.Names()

@@ -1,6 +1,6 @@
-// Package state is what netctl asks agents for more than one of its commands: nodes, pods, services, addresses and what they add up to.
-// The commands print it (cmd/contiv-netctl), and the page draws it (cmd/contiv-netctl/internal/ui), so that both say the same.
+// Package state has the queries that more than one command of netctl needs: nodes, pods, services, addresses, and their summary. The commands
+// print them (cmd/contiv-netctl), and the page draws them (cmd/contiv-netctl/internal/ui), so that both show the same.
 //
-//   - rows.go has what agents answer.
-//   - summary.go makes one screen of all nodes' answers, each line with ✓ or ✗, and the cause of each problem.
+//   - rows.go has the types of the agents' answers.
+//   - summary.go summarizes all nodes' answers on one screen, each line with ✓ or ✗, and the cause of each problem.
 package state

@@ -6,13 +6,13 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// Rates makes rates of counters: it remembers the last two answers of each node.
+// Rates computes rates from counters: it stores the last two answers of each node.
 type Rates struct {
 	mu    sync.Mutex
 	nodes map[string]*[2]*statscollector.TrafficReport // guarded by mu: the older, the newer
 }
 
-// Add takes in an answer. One that is no newer than the last says nothing new.
+// Add stores an answer. It ignores one that is no newer than the last.
 func (r *Rates) Add(node string, t *statscollector.TrafficReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *Rates) Add(node string, t *statscollector.TrafficReport) {
 // Series names an interface.
 type Series struct{ Namespace, Pod, Interface string }
 
-// Interfaces are the rates of a node's interfaces; nil while only one answer is known.
+// Interfaces returns the rates of a node's interfaces; nil until there are two answers.
 func (r *Rates) Interfaces(node string) map[Series]Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,11 +50,11 @@ func (r *Rates) Interfaces(node string) map[Series]Rate {
 	for _, t := range last[1].Interfaces {
 		key := Series{t.Namespace, t.Pod, t.Interface}
 		b := before[key]
-		if b == nil || t.RxBytes < b.RxBytes || t.TxBytes < b.TxBytes { // new, or made again
+		if b == nil || t.RxBytes < b.RxBytes || t.TxBytes < b.TxBytes { // new, or created again
 			continue
 		}
 		per := func(now, then uint64) float64 { return float64(now-min(then, now)) / seconds }
-		// What the dataplane receives is what the pod sends.
+		// The dataplane receives what the pod sends.
 		out[key] = Rate{
 			InBits: 8 * per(t.TxBytes, b.TxBytes), OutBits: 8 * per(t.RxBytes, b.RxBytes),
 			InPackets: per(t.TxPackets, b.TxPackets), OutPackets: per(t.RxPackets, b.RxPackets),
@@ -63,7 +63,7 @@ func (r *Rates) Interfaces(node string) map[Series]Rate {
 	return out
 }
 
-// Node is what all pods of a node send and receive; nil: not known.
+// Node returns the sum of what all pods of a node send and receive; nil if it is not known.
 func (r *Rates) Node(node string) *Rate {
 	all := r.Interfaces(node)
 	if all == nil {

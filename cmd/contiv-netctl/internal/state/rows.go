@@ -8,13 +8,13 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
-// The paths of the agents.
+// The paths of the agents' REST API.
 const (
 	PodsPath     = "/contiv/v1/pods"
 	ServicesPath = "/contiv/v1/services"
 )
 
-// Get asks an agent for a path.
+// Get returns a function that requests a path from an agent.
 func Get[T any](path string) func(context.Context, *client.Agent) (T, error) {
 	return func(ctx context.Context, a *client.Agent) (v T, err error) {
 		err = a.Get(ctx, path, &v)
@@ -22,7 +22,7 @@ func Get[T any](path string) func(context.Context, *client.Agent) (T, error) {
 	}
 }
 
-// NoAnswer is why there is no answer of an agent, in a few words.
+// NoAnswer describes in a few words why an agent did not answer.
 func NoAnswer(err error) string {
 	var u *client.Unreachable
 	if errors.As(err, &u) {
@@ -47,7 +47,7 @@ type Pod struct {
 	Current     bool           `json:"current"`
 }
 
-// ID is NAMESPACE/NAME; a pod without Kubernetes has no namespace.
+// ID returns NAMESPACE/NAME; a pod without Kubernetes has no namespace.
 func (p *Pod) ID() string {
 	if p.Namespace == "" {
 		return p.Name
@@ -55,13 +55,13 @@ func (p *Pod) ID() string {
 	return p.Namespace + "/" + p.Name
 }
 
-// PodList are pods, and what each node answered.
+// PodList holds pods and the answers of the nodes.
 type PodList struct {
 	Pods    []Pod
 	Answers []client.Answer[[]Pod]
 }
 
-// Pods asks for the pods of nodes; of all, when none is given.
+// Pods requests the pods of nodes; of all nodes, if none is given.
 func Pods(ctx context.Context, c *client.Cluster, nodes []string) PodList {
 	out := PodList{Pods: []Pod{}, Answers: client.Each(ctx, c, nodes, Get[[]Pod](PodsPath))}
 	for _, a := range out.Answers {
@@ -73,7 +73,7 @@ func Pods(ctx context.Context, c *client.Cluster, nodes []string) PodList {
 	return out
 }
 
-// IPAM is what a node has of the cluster's addresses.
+// IPAM is a node's share of the cluster's addresses.
 type IPAM struct {
 	NodeID            uint32  `json:"nodeId"`
 	NodeName          string  `json:"nodeName"`
@@ -83,13 +83,13 @@ type IPAM struct {
 	Subnets           []Usage `json:"subnets"`
 }
 
-// Usage is how full a subnet is.
+// Usage is the number of used and free addresses of a subnet.
 type Usage struct {
 	Subnet     string
 	Used, Free int
 }
 
-// AskIPAM asks a node for its subnets.
+// AskIPAM requests the subnets of a node.
 func AskIPAM(ctx context.Context, a *client.Agent) (row IPAM, err error) {
 	if err := a.Get(ctx, "/contiv/v1/ipam", &row); err != nil {
 		return row, err

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/version"
 )
 
-// Node is what is asked of each node.
+// Node is what the summary needs of each node.
 type Node struct {
 	Info   diag.AgentInfo `json:"agent"`
 	IPAM   IPAM           `json:"ipam"`
@@ -21,7 +21,7 @@ type Node struct {
 	Error  string         `json:"error,omitempty"`
 }
 
-// Line is a line of the screen: what it is about, and whether that is as it should be.
+// Line is a line of the screen: its subject, and whether that is as it should be.
 type Line struct {
 	OK    bool   `json:"ok"`
 	About string `json:"about"`
@@ -31,14 +31,14 @@ type Line struct {
 // Summary is the state of the cluster on one screen.
 type Summary struct {
 	Lines []Line `json:"lines"`
-	// Problems are what is wrong, each with its node.
+	// Problems lists the faults, each with its node.
 	Problems []string `json:"problems"`
-	// NotAsked are nodes that only they themselves may ask (client.LocalOnly).
+	// NotAsked lists nodes that can be queried only from themselves (client.LocalOnly).
 	NotAsked []string        `json:"notAsked,omitempty"`
 	Nodes    map[string]Node `json:"nodes"`
 }
 
-// AskNode asks an agent for what the summary needs.
+// AskNode queries an agent for what the summary needs.
 func AskNode(ctx context.Context, a *client.Agent) (s Node, err error) {
 	if err := a.Get(ctx, diag.AgentPath, &s.Info); err != nil {
 		return s, err
@@ -50,7 +50,7 @@ func AskNode(ctx context.Context, a *client.Agent) (s Node, err error) {
 		func() error { return a.Get(ctx, PodsPath, &pods) },
 		func() error { return a.Get(ctx, "/scheduler/status?state=FAILED", &values) },
 	} {
-		// An agent that has just started may lack some of it, and reports it in its problems.
+		// An agent that has just started may lack some of these, and lists that in its problems.
 		if err := ask(); err != nil && len(s.Info.Problems) == 0 {
 			return s, err
 		}
@@ -59,7 +59,7 @@ func AskNode(ctx context.Context, a *client.Agent) (s Node, err error) {
 	return s, nil
 }
 
-// Served reports how many services with how many backends a node serves.
+// Served describes how many services with how many backends a node serves.
 func Served(rows []Service, node string, err error) string {
 	if err != nil {
 		return "unknown: " + err.Error()
@@ -73,7 +73,7 @@ func Served(rows []Service, node string, err error) string {
 	return fmt.Sprintf("%s with %s, on %s", Count(len(rows), "service"), Count(backends, "backend"), node)
 }
 
-// Summarize makes the screen of what the nodes have answered; services is the text about them.
+// Summarize makes the screen from the answers of the nodes; services is the text about services.
 func Summarize(nodes client.Nodes, answers []client.Answer[Node], services string) Summary {
 	rep := Summary{Problems: []string{}, Nodes: map[string]Node{}}
 	sum := totals{dataplanes: map[string]int{}, transports: map[string]bool{}, versions: map[string][]string{}, values: map[string]int{}}
@@ -112,16 +112,16 @@ func Summarize(nodes client.Nodes, answers []client.Answer[Node], services strin
 	return rep
 }
 
-// Problem is what is wrong on a node.
+// Problem is a fault on a node.
 type Problem struct {
-	// Unready: the node cannot serve pods, or is not known to.
+	// Unready: the node cannot serve pods, or it is unknown whether it can.
 	Unready bool   `json:"unready"`
 	Text    string `json:"text"`
-	// Fix is what to do next; empty when Text says it.
+	// Fix is what to do next; empty if Text contains it.
 	Fix string `json:"fix,omitempty"`
 }
 
-// String is the problem on one line.
+// String returns the problem on one line.
 func (p Problem) String() string {
 	if p.Fix == "" {
 		return p.Text
@@ -129,10 +129,10 @@ func (p Problem) String() string {
 	return p.Text + ": " + p.Fix
 }
 
-// fewLeft is from which percentage on a subnet counts as nearly full, as for check.
+// fewLeft is the percentage from which a subnet counts as nearly full, as in the command check.
 const fewLeft = 90
 
-// Problems are what is wrong on a node of this name.
+// Problems returns the faults of the node, which has this name.
 func (s *Node) Problems(node string) (out []Problem) {
 	if s.Error != "" {
 		return []Problem{{Unready: true, Text: s.Error}}
@@ -159,7 +159,7 @@ func (u *Usage) full() bool {
 	return total > 0 && u.Used*100 >= fewLeft*total
 }
 
-// totals are counted over nodes.
+// totals holds sums over nodes.
 type totals struct {
 	ready, pods, paths, used, free int
 	full                           string // a subnet with few addresses left
@@ -223,7 +223,7 @@ func either(ok bool, yes, no string) string {
 	return no
 }
 
-// Count is a number of things: "1 node", "2 nodes".
+// Count returns a number of things as text: "1 node", "2 nodes".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

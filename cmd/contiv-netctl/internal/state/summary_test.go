@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// wellNode is a node without a problem.
+// wellNode returns a node without a problem.
 func wellNode() Node {
 	return Node{
 		Info: diag.AgentInfo{Dataplane: "vpp", Transport: "vxlan", Version: "0.1.0"}, Pods: 2,
@@ -19,7 +19,7 @@ func wellNode() Node {
 	}
 }
 
-// screen is the summary as text: a line for each check, then one for each problem.
+// screen returns the summary as text: a line for each check, then one for each problem.
 func screen(nodes client.Nodes, answers ...client.Answer[Node]) (Summary, string) {
 	rep := Summarize(nodes, answers, "1 service with 2 backends, on a")
 	var b strings.Builder
@@ -48,7 +48,7 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 	}
 }
 
-// TestStatusOfNodesThatWereNotAsked: that other agents listen on a loopback address is the default, and no problem.
+// TestStatusOfNodesThatWereNotAsked: agents that listen on a loopback address are the default, and not a problem.
 func TestStatusOfNodesThatWereNotAsked(t *testing.T) {
 	rep, text := screen(client.Nodes{}, client.Answer[Node]{Node: "a", Value: wellNode()},
 		client.Answer[Node]{Node: "b", Err: fmt.Errorf("node b: %w", &client.LocalOnly{Address: "127.0.0.1:9999"})})
@@ -60,7 +60,7 @@ func TestStatusOfNodesThatWereNotAsked(t *testing.T) {
 	}
 }
 
-// TestStatusShowsCauses: each fault is marked, and its cause is below with the node.
+// TestStatusShowsCauses: each fault is marked, and its cause is listed below with the node.
 func TestStatusShowsCauses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(*client.Answer[Node])

@@ -1,2 +1,2 @@
-// Package table prints the answers of contiv-netctl: as columns for people, as JSON or YAML for scripts.
+// Package table prints the answers of contiv-netctl: as columns for users, as JSON or YAML for scripts.
 package table

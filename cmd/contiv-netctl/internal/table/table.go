@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is how answers are printed.
+// Format is the output format of answers.
 type Format string
 
 // The formats. Wide has all columns and does not cut cells; Name has names only, one on a line.
@@ -23,12 +23,12 @@ const (
 	Name Format = "name"
 )
 
-// Formats lists them.
+// Formats returns the names of the formats.
 func Formats() []string {
 	return []string{string(Text), string(Wide), string(JSON), string(YAML), string(Name)}
 }
 
-// Parse reads a format.
+// Parse parses the name of a format.
 func Parse(text string) (Format, error) {
 	if f := Format(text); slices.Contains(Formats(), text) {
 		return f, nil
@@ -36,26 +36,26 @@ func Parse(text string) (Format, error) {
 	return "", fmt.Errorf("output format %q: use %s", text, strings.Join(Formats(), ", "))
 }
 
-// Structured reports whether the answer is for scripts.
+// Structured reports whether the format is for scripts.
 func (f Format) Structured() bool { return f == JSON || f == YAML }
 
-// maxCell is how long a cell may be, except for Wide.
+// maxCell is the longest cell in characters, except for Wide.
 const maxCell = 60
 
-// Table are columns for people. A column whose header begins with "+" is for Wide only.
+// Table holds columns for users. A column whose header begins with "+" is for Wide only.
 type Table struct {
 	Header []string
 	Rows   [][]string
-	// Whole are columns, by their headers, whose cells are never cut.
+	// Whole lists columns, by their headers, whose cells are never cut.
 	Whole []string
-	// Color is set when the table goes to a terminal.
+	// Color is set if the output is a terminal.
 	Color bool
 }
 
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Write prints the value for scripts, or the table for people.
+// Write prints the value for scripts, or the table for users.
 func Write(w io.Writer, f Format, value any, t Table) error {
 	switch {
 	case f.Structured():
@@ -82,7 +82,7 @@ func Write(w io.Writer, f Format, value any, t Table) error {
 	return err
 }
 
-// cell is one of a row, never empty and on one line.
+// cell returns a cell of a row, never empty and on one line.
 func (t *Table) cell(row []string, i int, f Format) string {
 	if i >= len(row) || row[i] == "" {
 		return "-"
@@ -119,7 +119,7 @@ func (t *Table) align(rows [][]string) string {
 	return b.String()
 }
 
-// names prints NAMESPACE/NAME, NAME, or else the first column.
+// names prints one name per row: NAMESPACE/NAME, NAME, or else the first column.
 func (t *Table) names(w io.Writer) error {
 	column := func(names ...string) int {
 		for _, name := range names {
@@ -152,7 +152,7 @@ const (
 	green, red, yellow, reset = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 )
 
-// Paint gives a cell that says whether something is healthy its colour.
+// Paint colours a cell that shows whether something is healthy.
 func Paint(cell string) string {
 	word, _, _ := strings.Cut(cell, " ")
 	switch strings.TrimSuffix(word, ":") {

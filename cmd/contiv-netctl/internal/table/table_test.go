@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// example is a table as the command nodes makes it.
+// example returns a table like that of the command nodes.
 func example() Table {
 	t := Table{Header: []string{"ID", "NAME", "READY", "+STARTED"}}
 	t.Add("1", "worker-1", "yes", "today")
@@ -40,7 +40,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestNames: a name has its namespace, and is there once.
+// TestNames: a name includes its namespace, and is printed once.
 func TestNames(t *testing.T) {
 	tab := Table{Header: []string{"NAMESPACE", "NAME", "PORT"}}
 	tab.Add("default", "web", "80")
@@ -52,7 +52,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestColor: only what says whether something is healthy has a colour, only where it is wanted, and columns stay aligned.
+// TestColor: only cells that show whether something is healthy have a colour, only if colours are enabled, and columns stay aligned.
 func TestColor(t *testing.T) {
 	tab := Table{Header: []string{"READY", "NAME"}, Color: true}
 	tab.Add("yes", "a")

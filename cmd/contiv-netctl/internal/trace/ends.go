@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Ends are a packet's addresses and ports (0 where the protocol has none).
+// Ends holds a packet's addresses and ports (0 where the protocol has none).
 type Ends struct {
 	Source netip.AddrPort `json:"source"`
 	Dest   netip.AddrPort `json:"dest"`
@@ -14,7 +14,7 @@ type Ends struct {
 
 func (e Ends) valid() bool { return e.Source.IsValid() && e.Dest.IsValid() }
 
-// Onward is the flow as it leaves the node: with another source, if the node has put its own address there.
+// Onward returns the flow as it leaves the node: with another source, if the node has translated the source to its own address.
 func (s *Side) Onward(f Flow) Flow {
 	if source := s.There.Left.Source.Addr(); source.IsValid() {
 		f.Source = source
@@ -22,14 +22,14 @@ func (s *Side) Onward(f Flow) Flow {
 	return f
 }
 
-// ends are those with which the packet came to VPP, and those with which it left: before it was put into a tunnel.
+// ends returns the ends with which the packet arrived at VPP, and those with which it left, before it was encapsulated in a tunnel.
 func (p vppPacket) ends(proto string) (came, left Ends) {
 	for _, h := range p {
 		if strings.HasPrefix(h.node, "vxlan") || strings.HasPrefix(h.node, "ipip") {
 			if left.valid() && strings.HasSuffix(h.node, "-encap") {
 				return came, left
 			}
-			came, left = Ends{}, Ends{} // what comes out of a tunnel is the packet
+			came, left = Ends{}, Ends{} // the inner packet of the tunnel is the one that counts
 			continue
 		}
 		if strings.HasPrefix(h.node, pluginNodes) {
@@ -49,7 +49,7 @@ func (p vppPacket) ends(proto string) (came, left Ends) {
 	return came, left
 }
 
-// vppHeader reads "TCP: 10.1.1.2 -> 10.1.1.3", and "TCP: 4711 -> 80" after it.
+// vppHeader parses "TCP: 10.1.1.2 -> 10.1.1.3", and "TCP: 4711 -> 80" after it.
 func vppHeader(lines []string, proto string) (e Ends, ok bool) {
 	for _, line := range lines {
 		rest, is := strings.CutPrefix(strings.TrimSpace(line), proto+": ")
@@ -75,7 +75,7 @@ func vppHeader(lines []string, proto string) (e Ends, ok bool) {
 	return e, ok
 }
 
-// nftEnds reads "… ip saddr 10.1.1.2 ip daddr 10.1.1.3 … tcp sport 4711 tcp dport 80 …" of a packet's line.
+// nftEnds parses "… ip saddr 10.1.1.2 ip daddr 10.1.1.3 … tcp sport 4711 tcp dport 80 …" in a packet's line.
 func nftEnds(text string) (e Ends, ok bool) {
 	var src, dst netip.Addr
 	var sport, dport uint64
@@ -84,7 +84,7 @@ func nftEnds(text string) (e Ends, ok bool) {
 		switch {
 		case f[i] != "ip" && f[i] != "ip6" && f[i] != "tcp" && f[i] != "udp":
 		case f[i+1] == "saddr":
-			src, _ = netip.ParseAddr(f[i+2]) // invalid is what ok is about
+			src, _ = netip.ParseAddr(f[i+2]) // ok is false for an invalid address
 		case f[i+1] == "daddr":
 			dst, _ = netip.ParseAddr(f[i+2])
 		case f[i+1] == "sport":
@@ -97,7 +97,7 @@ func nftEnds(text string) (e Ends, ok bool) {
 	return e, e.valid()
 }
 
-// port reads a number; nft has names for some only when it is instructed to.
+// port parses a port number; nft prints names for some ports only if an option selects it.
 func port(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {

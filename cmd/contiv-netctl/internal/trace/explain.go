@@ -8,16 +8,16 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// Verdict is what became of the packet as a whole.
+// Verdict is the result for the packet as a whole.
 type Verdict struct {
-	Delivered bool   `json:"delivered"` // it came to the receiver
+	Delivered bool   `json:"delivered"` // it arrived at the receiver
 	Answered  bool   `json:"answered"`
-	Lost      string `json:"lost,omitempty"` // the node where it, or the answer, was lost
+	Lost      string `json:"lost,omitempty"` // the node where the packet, or its answer, was lost
 	Text      string `json:"text"`
 }
 
-// Explain follows the packet from the node of the sender (from) to that of the receiver (to, which may be the same), and the
-// answer back. probe is what the sender noticed.
+// Explain follows the packet from the node of the sender (from) to the node of the receiver (to, which may be the same), and the answer back.
+// probe is what the sender observed.
 func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
 		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
@@ -74,7 +74,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	return v
 }
 
-// after is " in 0.12 ms", if that was reported.
+// after returns " in 0.12 ms", if a round-trip time was reported.
 func after(probe *diag.ProbeResult) string {
 	if len(probe.RTTMs) == 0 {
 		return ""
@@ -82,7 +82,7 @@ func after(probe *diag.ProbeResult) string {
 	return fmt.Sprintf(" in %.2f ms", probe.RTTMs[0])
 }
 
-// LostBefore reports whether, and how, a packet that was not answered ends on a node that was only to pass it on.
+// LostBefore returns whether, and how, an unanswered packet ends on a node that should only forward it.
 func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
 	if probe != nil && probe.Received > 0 {
 		return Verdict{}, false
@@ -92,7 +92,7 @@ func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
 	return v, lost
 }
 
-// ExplainHalf is Explain where nothing was recorded on the receiver's node.
+// ExplainHalf is Explain for packets of which nothing was recorded on the receiver's node.
 func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) Verdict {
 	if probe != nil && probe.Received > 0 {
 		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
@@ -106,14 +106,14 @@ func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) 
 	return v
 }
 
-// unseenDrop is what becomes of packets between two rules.
+// unseenDrop explains packets that are lost between two rules.
 const unseenDrop = "no rule of nf_tables dropped it, so the kernel's routing did, its check of the source (rp_filter) or " +
 	"iptables-legacy: does another program's route lead elsewhere?"
 
-// refused is what a sender notices of a TCP reset.
+// refused is the error that a sender gets for a TCP reset.
 const refused = "connection refused"
 
-// lostOn reports whether and why a packet ends on a node.
+// lostOn returns whether and why a packet ends on a node.
 func lostOn(s Side, p Path, what string) (Verdict, bool) {
 	switch p.Outcome {
 	case Dropped:
@@ -128,7 +128,7 @@ func lostOn(s Side, p Path, what string) (Verdict, bool) {
 			text += ": " + problem
 		}
 		return Verdict{Lost: s.Node, Text: text}, true
-	case Unknown: // seen by rules, then no more: the kernel's routing
+	case Unknown: // rules have seen it, but it did not leave: see unseenDrop
 		return Verdict{Lost: s.Node, Text: fmt.Sprintf("%s was lost on %s: %s", what, s.Node, orElse(firstProblem(s.Facts),
 			unseenDrop))}, true
 	}

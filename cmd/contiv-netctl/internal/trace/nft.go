@@ -16,15 +16,15 @@ type nftLine struct {
 }
 
 const (
-	// ownTable only marks packets, before all other tables.
+	// ownTable is the table that only marks packets, before all other tables.
 	ownTable = "contiv-trace"
-	// ourTable has the driver's rules, servicesTable those of services.
+	// ourTable has the driver's rules, servicesTable the rules of services.
 	ourTable, servicesTable = "contiv", "contiv-services"
-	// ourChains and felixChains begin the names of chains that the driver makes by iptables: --linux-names decides.
+	// ourChains and felixChains are the prefixes of chains that the driver makes by iptables: --linux-names selects one.
 	ourChains, felixChains = "contiv-", "cali-"
 )
 
-// minor reports whether a rule of ours only leads to others.
+// minor reports whether a rule of ours only leads to other rules.
 func minor(l nftLine, verdict string) bool {
 	switch {
 	case l.table == ourTable || strings.HasPrefix(l.chain, ourChains) || strings.HasPrefix(l.chain, felixChains): // by nftables, or by iptables
@@ -47,11 +47,11 @@ func parseNft(text string) []nftLine {
 	return out
 }
 
-// nftPackets sorts lines by packet. The kernel gives all lines of a packet one number, and gives that to a later packet
-// again; each packet begins in the table that marks it.
+// nftPackets groups lines by packet. The kernel gives all lines of a packet one number, and reuses the number for later packets; each packet
+// begins in the table that marks it.
 func nftPackets(lines []nftLine) [][]nftLine {
 	var out [][]nftLine
-	at := map[string]int{} // number → place of the packet that has it now
+	at := map[string]int{} // number → place of the packet that currently has the number
 	for _, l := range lines {
 		i, known := at[l.id]
 		if !known || l.table == ownTable && l.kind == "packet:" && (l.chain == "prerouting" || l.chain == "output") {
@@ -64,7 +64,7 @@ func nftPackets(lines []nftLine) [][]nftLine {
 	return out
 }
 
-// readNft picks the packet of the flow that came farthest.
+// readNft returns the packet of the flow that passed the most stages.
 func readNft(c *diag.Capture, f Flow, answer bool) Path {
 	n := newNames(c.Interfaces)
 	best := Path{Outcome: NotSeen, Hops: []Hop{}}
@@ -92,7 +92,7 @@ func nftCarries(lines []nftLine, f Flow, answer bool) bool {
 	return false
 }
 
-// nftPath reports where the packet came in, which rules it met, and how that ended.
+// nftPath returns where the packet arrived, which rules it met, and how it ended.
 func nftPath(lines []nftLine, n names) Path {
 	device := regexp.MustCompile(`(iif|oif) "([^"]+)"`)
 	verdict := regexp.MustCompile(`\(verdict ([^)]*)\)\s*$`)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// pluginNodes begins the names of the graph nodes of our VPP plugin (dataplane/vpp/plugin).
+// pluginNodes is the name prefix of the graph nodes of our VPP plugin (dataplane/vpp/plugin).
 const pluginNodes = "contiv-"
 
-// pluginLine is the first line of what such a node traces: verdict, reason, and what more is known.
+// pluginLine matches the first line of such a node's trace: verdict, reason, and further details.
 var pluginLine = regexp.MustCompile(`^sw_if_index \d+: (\w+), (.*?)(, fragment)?(?:, connection (\d+))?$`)
 
-// pluginWhat reports what the plugin did with a packet. Behind the first line are the packet as it came, and "as" the packet that it has
-// become.
+// pluginWhat describes what the plugin did with a packet. After the first line come the packet as it arrived, and after "as" the packet after
+// translation.
 func pluginWhat(lines []string) string {
 	m := pluginLine.FindStringSubmatch(firstLine(lines))
 	if m == nil {
@@ -43,7 +43,7 @@ func pluginWhat(lines []string) string {
 	return text
 }
 
-// deniedEnds are the ends that a packet would have got from a service, if network policy did not deny what it would become.
+// deniedEnds returns the ends that a packet would have after service translation, if network policy had not denied the translated packet.
 func deniedEnds(h vppHop) (came, left Ends, ok bool) {
 	m := pluginLine.FindStringSubmatch(firstLine(h.lines))
 	if m == nil || m[1] != "drop" || m[4] != "" {
@@ -62,7 +62,7 @@ func deniedEnds(h vppHop) (came, left Ends, ok bool) {
 	return came, left, ok1 && ok2 && came != left
 }
 
-// pluginEnds are the ends of a packet before and after translation: "10.1.1.4:4711 -> 10.96.0.10:80".
+// pluginEnds returns the ends of a packet before and after translation: "10.1.1.4:4711 -> 10.96.0.10:80".
 func pluginEnds(lines []string) (came, became string) {
 	for _, line := range lines {
 		f := strings.Fields(line)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPluginNodes: what the nodes of our VPP plugin trace (format_contiv_trace of dataplane/vpp/plugin/shell/trace.c).
+// TestPluginNodes: the traces of our VPP plugin's nodes are described (format_contiv_trace of dataplane/vpp/plugin/shell/trace.c).
 func TestPluginNodes(t *testing.T) {
 	for trace, want := range map[string]string{
 		"sw_if_index 6: pass, passed\n TCP 10.1.1.4:4711 -> 10.1.2.2:80": "passed",
@@ -29,7 +29,7 @@ func TestPluginNodes(t *testing.T) {
 	}
 }
 
-// TestDeniedBackend: a packet to a service that policy denies shows the backend that was chosen for it; others show none.
+// TestDeniedBackend: for a packet to a service that policy denies, the backend that was chosen is shown; for others, none is.
 func TestDeniedBackend(t *testing.T) {
 	vip := netip.MustParseAddrPort("10.96.0.11:80")
 	for lines, want := range map[string]string{

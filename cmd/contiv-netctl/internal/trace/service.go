@@ -10,32 +10,32 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 )
 
-// Service is the service that the packet is for, as the sender's node has it.
+// Service is the destination service of the packet, in the state that the sender's node has.
 type Service struct {
 	service.Resolution
-	// Chosen is the backend that the sender's node has chosen; not valid while it is not known.
+	// Chosen is the backend that the sender's node has chosen; not valid if it is not known.
 	Chosen netip.AddrPort `json:"chosen"`
-	// Node and Pod are where it is, as far as that is known.
+	// Node and Pod are the location of the backend, as far as it is known.
 	Node string `json:"node,omitempty"`
 	Pod  string `json:"pod,omitempty"`
-	// Missing reports why nothing was recorded there.
+	// Missing is why nothing was recorded on the backend's node.
 	Missing string `json:"missing,omitempty"`
 }
 
-// ChosenBy is where a packet to vip went by what the sender's node has recorded.
+// ChosenBy returns the backend to which a packet to vip was sent, according to the records of the sender's node.
 func ChosenBy(from Side, vip netip.AddrPort) (backend netip.AddrPort, ok bool) {
 	backend = from.There.Left.Dest
 	return backend, backend.IsValid() && backend != vip
 }
 
-// Backend reduces facts to those about the chosen backend, and those that are about none.
+// Backend reduces facts to those about the chosen backend, and those that are not about a backend.
 func (s *Side) Backend(chosen netip.AddrPort) {
 	s.Facts = slices.DeleteFunc(slices.Clone(s.Facts), func(f diag.Fact) bool {
 		return f.Backend != "" && f.Backend != chosen.Addr().String()
 	})
 }
 
-// where is "pod default/c (10.1.2.2:8080 on node n2)".
+// where returns "pod default/c (10.1.2.2:8080 on node n2)".
 func (s *Service) where() string {
 	text := s.Chosen.String()
 	if s.Node != "" {
@@ -47,8 +47,8 @@ func (s *Service) where() string {
 	return text
 }
 
-// ExplainService follows a packet to a service: to is the node of the chosen backend, nil if that is not known or nothing was
-// recorded there.
+// ExplainService follows a packet to a service. to is the node of the chosen backend; nil if the backend is not known or nothing was recorded
+// on its node.
 func ExplainService(s *Service, from Side, to *Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
 		text := "delivered and answered" + after(probe)
@@ -70,7 +70,7 @@ func ExplainService(s *Service, from Side, to *Side, probe *diag.ProbeResult) Ve
 	return s.withBackend(Explain(from, *to, probe), from)
 }
 
-// withBackend reports which backend was chosen, and whether it should have been.
+// withBackend adds which backend was chosen, and whether it is an endpoint of the service.
 func (s *Service) withBackend(v Verdict, from Side) Verdict {
 	if !s.Chosen.IsValid() {
 		return v
@@ -82,7 +82,7 @@ func (s *Service) withBackend(v Verdict, from Side) Verdict {
 	return v
 }
 
-// notServed is about packets that the sender's node takes to no backend.
+// notServed explains packets that the sender's node sends to no backend.
 func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) {
 	if s.Chosen.IsValid() {
 		return Verdict{}, false
@@ -94,12 +94,12 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 	}
 	switch {
 	case s.As == service.AsNodePort && s.Verdict == "balance" && from.There.Outcome == Sent:
-		return Verdict{}, false // another node may choose
+		return Verdict{}, false // another node may choose the backend
 	case s.Verdict != "balance":
 		return Verdict{Lost: from.Node, Text: fmt.Sprintf("service %s has no endpoint for the packet on %s: %s%s%s", s.Service, from.Node,
 			s.Why, seen, told)}, true
 	case from.There.Outcome == NotSeen:
-		return Verdict{}, false // it never came to the node's dataplane
+		return Verdict{}, false // it never arrived at the node's dataplane
 	}
 	why := "; contiv-netctl check and dump say what is programmed"
 	if len(s.SourceRanges) > 0 {
@@ -110,7 +110,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 		"it%s%s%s", from.Node, s.Service, len(s.Backends), seen, why, told)}, true
 }
 
-// noticed is what the sender noticed instead of an answer.
+// noticed returns what the sender got instead of an answer.
 func noticed(probe *diag.ProbeResult) string {
 	if probe == nil || len(probe.Errors) == 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 
 var toService = Flow{Source: flow.Source, Dest: netip.MustParseAddr("10.96.0.11"), Proto: "tcp", Port: 80}
 
-// TestTranslation: what a node's dataplane has made of a packet to a service, and which packet is its answer.
+// TestTranslation: the translated addresses of a packet to a service are found, and the packet that is its answer.
 func TestTranslation(t *testing.T) {
 	for file, dataplane := range map[string]string{"vpp-service.txt": "vpp", "nft-service.txt": "linux"} {
 		s := Read("n1", &diag.Capture{Dataplane: dataplane, Text: recorded(t, file), Interfaces: interfaces()}, toService)
@@ -33,7 +33,7 @@ func TestTranslation(t *testing.T) {
 	}
 }
 
-// TestNumbersOfPacketsAreUsedAgain: the kernel gives a later packet the number of an earlier one.
+// TestNumbersOfPacketsAreUsedAgain: the kernel reuses the number of an earlier packet for a later one.
 func TestNumbersOfPacketsAreUsedAgain(t *testing.T) {
 	text := recorded(t, "nft-service.txt")
 	seen := map[string]int{}
@@ -85,7 +85,7 @@ func TestExplainService(t *testing.T) {
 			[]string{"a chose the backend pod default/c (10.1.2.2:8080 on b)", "lost between the nodes"}},
 		{"dropped there", chosen(one, "10.1.2.2:8080"), sent, &Side{Node: "b", There: Path{Outcome: Dropped, Reason: "x"}}, silent,
 			false, []string{"dropped on b: x"}},
-		{"nobody listens", chosen(one, "10.1.2.2:8080"), sent, &Side{Node: "b", There: toPod, Back: sent}, refuses, false,
+		{"no process listens", chosen(one, "10.1.2.2:8080"), sent, &Side{Node: "b", There: toPod, Back: sent}, refuses, false,
 			[]string{"nothing listens on that port"}},
 		{"old session", chosen(one, "10.1.2.9:8080"), sent, &Side{Node: "b", There: unseen}, silent, false,
 			[]string{"no endpoint of the service (any more)"}},
@@ -99,7 +99,7 @@ func TestExplainService(t *testing.T) {
 	}
 }
 
-// TestFactsOfTheChosenBackend: the kernel was asked about all of them.
+// TestFactsOfTheChosenBackend: facts about other backends are removed; the kernel was queried about all of them.
 func TestFactsOfTheChosenBackend(t *testing.T) {
 	s := Side{Facts: []diag.Fact{{Text: "general"}, {Text: "one", Backend: "10.1.2.2"}, {Text: "other", Backend: "10.1.2.3"}}}
 	s.Backend(netip.MustParseAddrPort("10.1.2.2:8080"))

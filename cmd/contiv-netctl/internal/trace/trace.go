@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// Flow reports which packet is looked for.
+// Flow identifies the packet to look for.
 type Flow struct {
 	Source netip.Addr `json:"source"`
 	Dest   netip.Addr `json:"dest"`
@@ -15,24 +15,25 @@ type Flow struct {
 	Port   uint16     `json:"port,omitempty"`
 }
 
-// answer is the direction of answers to a packet. Their source may be another address than was asked, if that was a service's.
+// answer returns the flow of the answers to a packet. Their source may differ from the destination of the packet, if that is a service's
+// address.
 func (f Flow) answer(there Path) Flow {
 	return Flow{Source: f.Dest, Dest: f.Source, Proto: f.Proto, Port: there.Came.Source.Port()}
 }
 
-// Outcome is what became of a packet on a node.
+// Outcome is what happened to a packet on a node.
 type Outcome string
 
 // The outcomes.
 const (
 	NotSeen Outcome = "not seen"
 	Sent    Outcome = "sent"    // it left by an interface
-	Local   Outcome = "local"   // the node itself took it
-	Dropped Outcome = "dropped" // Reason reports why
-	Unknown Outcome = "unknown" // it was seen, and where it went was not
+	Local   Outcome = "local"   // the node itself received it
+	Dropped Outcome = "dropped" // Reason has the cause
+	Unknown Outcome = "unknown" // it was seen, but its end was not
 )
 
-// Hop is one stage.
+// Hop is one stage of a packet's path.
 type Hop struct {
 	Stage string `json:"stage"` // node of VPP's graph, or table and chain
 	What  string `json:"what"`
@@ -40,13 +41,13 @@ type Hop struct {
 	Minor bool `json:"minor,omitempty"`
 }
 
-// Path is one packet on one node.
+// Path is the path of one packet on one node.
 type Path struct {
 	Hops    []Hop   `json:"hops"`
 	Outcome Outcome `json:"outcome"`
 	Out     string  `json:"out,omitempty"`    // the pod, or the interface, to which it was sent
 	Reason  string  `json:"reason,omitempty"` // why it was dropped
-	// Came and Left are the packet's addresses when it came to the node and when it left, which translation makes differ.
+	// Came and Left are the packet's ends when it arrived at the node and when it left. Translation makes them differ.
 	Came Ends `json:"came,omitzero"`
 	Left Ends `json:"left,omitzero"`
 }
@@ -59,7 +60,7 @@ type Side struct {
 	Capture *diag.Capture `json:"-"`
 	Facts   []diag.Fact   `json:"facts,omitempty"`
 	Notes   []string      `json:"notes,omitempty"`
-	// Drops are counters that rose meanwhile, whether for this packet or for others.
+	// Drops are counters that rose during the trace, whether for this packet or for others.
 	Drops []diag.ErrorCount `json:"drops,omitempty"`
 }
 
@@ -75,7 +76,7 @@ func Read(node string, c *diag.Capture, f Flow) Side {
 	return s
 }
 
-// names are the words for interfaces.
+// names maps interfaces to readable names.
 type names struct {
 	byIndex map[uint32]diag.Interface
 	byName  map[string]diag.Interface
@@ -92,7 +93,7 @@ func newNames(list []diag.Interface) names {
 	return n
 }
 
-// describe is "pod default/a (tap1)", "vxlanBVI (loop3)" or the bare name.
+// describe returns "pod default/a (tap1)", "vxlanBVI (loop3)" or the bare name.
 func describe(i diag.Interface) string {
 	switch {
 	case i.Pod != "":

@@ -113,7 +113,7 @@ func TestExplain(t *testing.T) {
 		{"dropped at home", Side{Node: "a", There: dropped}, Side{Node: "b"}, 0, false, "a", "dropped on a: a reason"},
 		{"on the wire", Side{Node: "a", There: sent}, Side{Node: "b", There: unseen}, 0, false, "a – b", "lost between the nodes"},
 		{"dropped there", Side{Node: "a", There: sent}, Side{Node: "b", There: dropped}, 0, false, "b", "dropped on b: a reason"},
-		{"nobody listens", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: unseen}, 0, true, "b",
+		{"no process listens", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: unseen}, 0, true, "b",
 			"does anything listen"},
 		{"answer dropped", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: dropped}, 0, true, "b",
 			"answer was dropped on b"},
@@ -150,7 +150,7 @@ func FuzzParsers(f *testing.F) {
 		for _, dataplane := range []string{"vpp", "linux"} {
 			s := Read("n", &diag.Capture{Dataplane: dataplane, Text: text, Interfaces: interfaces()}, flow)
 			Explain(s, s, nil)
-			Explain(s, s, &diag.ProbeResult{Received: 1}) // an answer without a time: what an agent says may be anything
+			Explain(s, s, &diag.ProbeResult{Received: 1}) // an answer without a time: the data of an agent can have any form
 			s = Read("n", &diag.Capture{Dataplane: dataplane, Text: text, Interfaces: interfaces()}, toService)
 			ExplainService(&Service{}, s, &s, nil)
 		}

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// vppHop is one node of VPP's graph as "show trace" has it.
+// vppHop is one node of VPP's graph in the output of "show trace".
 type vppHop struct {
 	node  string
 	lines []string
@@ -18,7 +18,7 @@ type vppHop struct {
 
 type vppPacket []vppHop
 
-// parseVPP reads "show trace": packets of several hops, each a line "00:00:02:545793: ethernet-input" with lines below.
+// parseVPP parses "show trace": packets of several hops, each a line "00:00:02:545793: ethernet-input" with lines below.
 func parseVPP(text string) []vppPacket {
 	hopLine := regexp.MustCompile(`^\d\d:\d\d:\d\d:\d+: (\S+)`)
 	var out []vppPacket
@@ -42,8 +42,8 @@ func parseVPP(text string) []vppPacket {
 	return out
 }
 
-// readVPP picks the packet of the flow that came farthest. For an answer the source may be anything: a service answers with
-// its own address at the sender's node, and with the backend's before.
+// readVPP returns the packet of the flow that passed the most stages. The source of an answer may be any address: at the sender's node it is
+// the address of the service, and before that the address of the backend.
 func readVPP(c *diag.Capture, f Flow, answer bool) Path {
 	best := Path{Outcome: NotSeen, Hops: []Hop{}}
 	n := newNames(c.Interfaces)
@@ -59,7 +59,7 @@ func readVPP(c *diag.Capture, f Flow, answer bool) Path {
 	return best
 }
 
-// carries looks for "ICMP: 10.1.1.2 -> 10.1.1.3", and with a port for "TCP: 4711 -> 80" after it.
+// carries reports whether the trace contains "ICMP: 10.1.1.2 -> 10.1.1.3", and with a port for "TCP: 4711 -> 80" after it.
 func (p vppPacket) carries(f Flow, answer bool) bool {
 	proto := f.vppProto()
 	want := []string{proto + ": " + f.Source.String() + " -> " + f.Dest.String()}
@@ -83,7 +83,7 @@ func (p vppPacket) carries(f Flow, answer bool) bool {
 	return found && ports
 }
 
-// vppProto is VPP's name of the protocol.
+// vppProto returns VPP's name of the protocol.
 func (f Flow) vppProto() string {
 	proto := strings.ToUpper(f.Proto)
 	if proto == "ICMP" && f.Dest.Is6() {
@@ -123,7 +123,7 @@ func (p vppPacket) path(n names) Path {
 	return path
 }
 
-// what says in one line what a stage did.
+// what describes in one line what a stage did.
 func (p vppPacket) what(i int, n names) string {
 	h := p[i]
 	line := firstLine(h.lines)
@@ -155,10 +155,11 @@ func (p vppPacket) what(i int, n names) string {
 	return n.renamed(line)
 }
 
-// uplinkOutput is where our plugin sends packets to an AF_PACKET uplink. What it does not send goes on to another node.
+// uplinkOutput is the graph node by which our plugin sends packets to an AF_PACKET uplink. Packets that it does not send continue in another
+// node.
 const uplinkOutput = "contiv-offload-output"
 
-// leftBy is the interface of the last output node.
+// leftBy returns the interface of the last output node.
 func (p vppPacket) leftBy(n names) string {
 	for _, h := range slices.Backward(p) {
 		if name, ok := strings.CutSuffix(h.node, "-output"); ok && n.known(name) {
@@ -178,7 +179,7 @@ func fieldAfter(line, word, label string) string {
 	return line
 }
 
-// renamed puts our names behind VPP's.
+// renamed adds our names to VPP's.
 func (n names) renamed(line string) string {
 	fields := strings.Fields(line)
 	for i, f := range fields {
@@ -189,7 +190,7 @@ func (n names) renamed(line string) string {
 	return strings.Join(fields, " ")
 }
 
-// receivedFrom is the interface by which the packet came, by its number.
+// receivedFrom returns the interface by which the packet arrived, by its index.
 func (p vppPacket) receivedFrom(n names) string {
 	number := regexp.MustCompile(`(?:sw-if-index|sw_if_index|hw_if_index|hw-if-index) (\d+)`)
 	for _, word := range []string{"sw-if-index ", "hw_if_index ", "sw_if_index "} {
@@ -214,7 +215,7 @@ func (p vppPacket) receivedFrom(n names) string {
 	return "an interface"
 }
 
-// dropReason is the error counter that VPP raised for the packet, and what it means where the counter alone does not say.
+// dropReason returns the error counter that VPP raised for the packet, and an explanation where the counter's name is not enough.
 func (p vppPacket) dropReason(n names) string {
 	reason, rx := "", ""
 	for _, h := range p {

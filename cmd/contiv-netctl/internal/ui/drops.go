@@ -13,16 +13,16 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// Drops is what the nodes drop.
+// Drops holds the packets that the nodes drop.
 type Drops struct {
 	NextMs int `json:"nextMs"`
-	// Counters are those of the dataplanes with their reasons; those that rise now come first.
+	// Counters are the dataplanes' drop counters with their reasons; those that are rising come first.
 	Counters []Drop `json:"counters"`
-	// Interfaces are pods and interfaces whose packets were dropped.
+	// Interfaces lists pods and interfaces whose packets were dropped.
 	Interfaces []Drop `json:"interfaces"`
-	// Denied are the connections that network policy has denied within the last hour, the newest first.
+	// Denied lists the connections that network policy has denied within the last hour, the newest first.
 	Denied []Denied `json:"denied"`
-	// Missing are nodes whose counters are not known, with the reason.
+	// Missing lists nodes whose counters are not known, with the reason.
 	Missing []Problem `json:"missing"`
 }
 
@@ -57,14 +57,14 @@ type Drop struct {
 	Reason string `json:"reason"`
 	Means  string `json:"means,omitempty"`
 	Count  uint64 `json:"count"` // since the dataplane has started
-	// Recent is by how much it has risen within the last minute, as far as this page has watched.
+	// Recent is the increase within the last minute, as far as this page has watched.
 	Recent uint64 `json:"recent"`
 }
 
-// window is how far back Recent looks.
+// window is the period of Recent.
 const window = time.Minute
 
-// watched remembers counters as they were, up to a window ago.
+// watched stores the values of counters within the last window.
 type watched struct {
 	mu   sync.Mutex
 	seen map[dropKey][]count // guarded by mu; the oldest first
@@ -77,8 +77,8 @@ type count struct {
 	n  uint64
 }
 
-// rise notes a counter and says by how much it has risen within the window. A counter that is seen for the first time has not, and one
-// that is smaller than before began again.
+// rise stores a counter and returns its increase within the window. A counter that is seen for the first time has not risen, and one that is
+// smaller than before has restarted.
 func (w *watched) rise(now time.Time, key dropKey, n uint64) uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *watched) rise(now time.Time, key dropKey, n uint64) uint64 {
 	return n - list[0].n
 }
 
-// begin notes that a node's counters are known: one that appears later has risen from zero.
+// begin marks a node's counters as known: a counter that appears later has risen from zero.
 func (w *watched) begin(now time.Time, node string, list []diag.DropCounter) {
 	w.mu.Lock()
 	_, known := w.seen[dropKey{node: node}]
@@ -145,7 +145,7 @@ func (f *fleet) drops(ctx context.Context) (Drops, error) {
 	return d, err
 }
 
-// dropped puts the nodes' counters together.
+// dropped joins the nodes' counters.
 func (f *fleet) dropped(now time.Time, answers []client.Answer[dropAnswer]) Drops {
 	d := Drops{Counters: []Drop{}, Interfaces: []Drop{}, Denied: []Denied{}, Missing: []Problem{}}
 	for _, a := range answers {

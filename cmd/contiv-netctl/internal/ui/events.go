@@ -21,13 +21,13 @@ const (
 	historyPath = "/controller/event-history"
 	// keptEvents is how many events of a node are shown.
 	keptEvents = 200
-	// firstEvents is how many are asked for at first.
+	// firstEvents is how many events the first request returns.
 	firstEvents = 100
 	// maxOps is how many operations of a transaction are shown; a resync of a large node has 100,000.
 	maxOps = 2000
 )
 
-// record is an event as the agent's history has it (plugins/controller EventRecord).
+// record is an event in the agent's history (plugins/controller EventRecord).
 type record struct {
 	SeqNum          uint64
 	ProcessingStart time.Time
@@ -47,7 +47,7 @@ type record struct {
 	Txn      *transaction
 }
 
-// transaction is dataplane/txn.Record as JSON.
+// transaction is a dataplane/txn.Record as JSON.
 type transaction struct {
 	SeqNum   uint64
 	PlanTime time.Duration
@@ -66,19 +66,19 @@ type operation struct {
 	Took   time.Duration
 }
 
-// EventList is what a node's agent has handled, the newest first.
+// EventList holds what a node's agent has handled, the newest first.
 type EventList struct {
 	Node   string  `json:"node"`
 	Nodes  []Name  `json:"nodes"`
 	Events []Event `json:"events"`
 }
 
-// Name is a node that may be chosen.
+// Name is a node that the user can select.
 type Name struct {
 	Name string `json:"name"`
 }
 
-// Event is one of a list.
+// Event is one event of a list.
 type Event struct {
 	Number     uint64    `json:"number"`
 	At         time.Time `json:"at"`
@@ -95,7 +95,7 @@ type Event struct {
 	Failed  int `json:"failed"`
 }
 
-// EventDetail is one event with what it did.
+// EventDetail is one event with its effects.
 type EventDetail struct {
 	Event
 	Node     string    `json:"node"`
@@ -103,7 +103,7 @@ type EventDetail struct {
 	// Changes is the transaction as a diff; More counts operations that are not shown.
 	Changes []Change `json:"changes"`
 	More    int      `json:"more"`
-	// Pending are values that wait for another one.
+	// Pending lists values that wait for another one.
 	Pending  []Change `json:"pending"`
 	Reverted bool     `json:"reverted"`
 	PlanMs   float64  `json:"planMs"`
@@ -178,20 +178,20 @@ func (r *record) detail(node string) EventDetail {
 	return d
 }
 
-// eventLogs have the last events of the nodes whose events are looked at. Only new ones are asked for.
+// eventLogs holds the last events of the nodes whose events are displayed. Only new events are requested.
 type eventLogs struct {
 	mu    sync.Mutex
 	nodes map[string]*eventLog // guarded by mu
 }
 
 type eventLog struct {
-	started string // of the agent: a new one counts from 1
+	started string // start time of the agent: a restarted agent counts from 1
 	last    uint64
 	asked   time.Time
 	events  []Event // the newest first
 }
 
-// eventList is what a node's agent has handled; of the first node, if none is named.
+// eventList returns what a node's agent has handled; of the first node, if none is named.
 func (f *fleet) eventList(ctx context.Context, node string) (EventList, error) {
 	agent, err := f.agent(ctx, node)
 	if err != nil {
@@ -209,7 +209,7 @@ func (f *fleet) eventList(ctx context.Context, node string) (EventList, error) {
 	return out, err
 }
 
-// of asks an agent for events that are not known yet, at most once in the shortest pace.
+// of requests the events that are not stored yet from an agent, at most once per half of the shortest interval.
 func (l *eventLogs) of(ctx context.Context, agent *client.Agent) ([]Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,7 +245,7 @@ func (l *eventLogs) of(ctx context.Context, agent *client.Agent) ([]Event, error
 	return log.events, nil
 }
 
-// event is one event of a node with its transaction.
+// event returns one event of a node with its transaction.
 func (f *fleet) event(ctx context.Context, node, number string) (EventDetail, error) {
 	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
 		return EventDetail{}, &badRequest{fmt.Errorf("event %q: a number is needed", number)}
@@ -263,7 +263,7 @@ func (f *fleet) event(ctx context.Context, node, number string) (EventDetail, er
 	return r.detail(agent.Name), nil
 }
 
-// Value is what a node has of a key now.
+// Value is the current value of a key on a node.
 type Value struct {
 	Key     string          `json:"key"`
 	State   string          `json:"state"` // empty: it is not desired any more
@@ -271,7 +271,7 @@ type Value struct {
 	Applied json.RawMessage `json:"applied,omitempty"`
 }
 
-// value asks a node for a value.
+// value requests a value from a node.
 func (f *fleet) value(ctx context.Context, node, key string) (Value, error) {
 	if key == "" || strings.ContainsAny(key, "\r\n") {
 		return Value{}, &badRequest{errors.New("the key of a value is needed")}

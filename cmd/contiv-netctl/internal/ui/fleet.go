@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// leastPace is the shortest time between two questions to all agents.
+	// leastPace is the shortest interval between two queries to all agents.
 	leastPace = 2 * time.Second
-	// share is the part of the time in which agents are asked, at most: a cluster that takes 2 s to answer is asked every 20 s.
+	// share limits the queries to 1/share of the time: a cluster that takes 2 s to answer is queried every 20 s.
 	share = 10
-	// askTimeout bounds the questions to all agents.
+	// askTimeout bounds a query to all agents.
 	askTimeout = 8 * time.Second
-	// reopenAfter is for how long the list of nodes is used without asking for it again.
+	// reopenAfter is how long the list of nodes is used before it is requested again.
 	reopenAfter = 10 * time.Second
 )
 
-// fleet asks the agents. Its methods may be called by many pages at once: they share the answers.
+// fleet queries the agents. Many pages may call its methods at the same time: they share the answers.
 type fleet struct {
 	open func(context.Context) (*client.Cluster, error)
 
 	mu      sync.Mutex
 	cluster *client.Cluster // guarded by mu; nil before the first answer
-	asked   time.Time       // guarded by mu: when the cluster was
+	asked   time.Time       // guarded by mu: when the cluster was queried
 
 	overviews remembered[Overview]
 	works     remembered[Workloads]
@@ -42,7 +42,7 @@ func newFleet(open func(context.Context) (*client.Cluster, error)) *fleet {
 	return &fleet{open: open, events: eventLogs{nodes: map[string]*eventLog{}}}
 }
 
-// remembered is an answer that is used again until its time is over.
+// remembered caches an answer until it expires.
 type remembered[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -50,8 +50,8 @@ type remembered[T any] struct {
 	until time.Time
 }
 
-// get asks, unless the last answer is young enough; next is in how many milliseconds it makes sense to ask again. The question goes on
-// when the page that has asked is closed: others wait for the same answer.
+// get queries, unless the last answer is recent enough; next is the number of milliseconds after which another query makes sense. The query
+// continues when the page that started it is closed, because other pages wait for the same answer.
 func (m *remembered[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (v T, next int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *remembered[T]) get(ctx context.Context, ask func(context.Context) (T, e
 	return m.value, int(pace.Milliseconds()), m.err
 }
 
-// connect gives the cluster as it was a moment ago, or asks for it.
+// connect returns the cluster as it was a moment ago, or queries it.
 func (f *fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error
 	return c, nil
 }
 
-// agent is that of a node, by its name; empty: the first one.
+// agent returns the agent of a node, given by its name; empty: the first agent.
 func (f *fleet) agent(ctx context.Context, node string) (*client.Agent, error) {
 	c, err := f.connect(ctx, false)
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *fleet) agent(ctx context.Context, node string) (*client.Agent, error) {
 	return c.Agent(node)
 }
 
-// absent reports whether an agent has no such path: its dataplane does not have what it is about, or the agent is older.
+// absent reports whether an agent does not have a path: its dataplane lacks the feature, or the agent is older.
 func absent(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound

@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// policy is what the page may load and do: its own files, and requests to this server. Trusted Types turn off all ways to make HTML of
-// text, so that a name in the cluster is never code.
+// policy is what the page may load and do: its own files, and requests to this server. Trusted Types disable all ways to convert text to HTML,
+// so that a name in the cluster is never executed as code.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// keyParameter is the secret's name in the address that the terminal shows.
+// keyParameter is the name of the secret in the URL that the terminal shows.
 const keyParameter = "key"
 
 // guard decides which requests are answered.
@@ -32,14 +32,14 @@ type guard struct {
 	next   http.Handler
 }
 
-// newSecret has 192 random bits.
+// newSecret returns a secret of 192 random bits.
 func newSecret() string {
 	b := make([]byte, 24)
 	_, _ = rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// refusal is a request that is not answered.
+// refusal is the rejection of a request.
 type refusal struct {
 	status int
 	err    error
@@ -71,7 +71,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fail(w, http.StatusForbidden, errKey)
 			return
 		}
-		// The secret leaves the address bar, the history and what the page could send on.
+		// The redirect removes the secret from the address bar, from the history and from what the page could send to other servers.
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -85,10 +85,10 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errKey = errors.New("this page needs the address that contiv-netctl ui has printed, with its key: open that one")
 
-// check looks at everything except the secret.
+// check checks everything except the secret.
 func (g *guard) check(r *http.Request) *refusal {
 	if !loopbackHost(r.Host) {
-		// A name that an attacker's DNS server resolves to 127.0.0.1 makes the browser take this server for the attacker's.
+		// If an attacker's DNS server resolves a name to 127.0.0.1, the browser takes this server for the attacker's.
 		return refuse(http.StatusForbidden, "the host name %q is not answered: use 127.0.0.1, [::1] or localhost", r.Host)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, apiPrefix) && site != "" && site != "same-origin" {
@@ -126,9 +126,9 @@ func loopbackHost(host string) bool {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// fail answers with an error, as agents do.
+// fail answers with an error in the format of the agents.
 func fail(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // fails only if the client has disconnected
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestGuard: what is answered without the key, with another host name, with other methods, and for paths outside of the page.
+// TestGuard: requests without the key, with another host name, with other methods, and for paths outside of the page get the right answers.
 func TestGuard(t *testing.T) {
 	c := newCluster(t, 1)
 	s := serve(t, c, nil)
@@ -70,7 +70,7 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// ask sends a request as it is written here: no client makes path or host proper.
+// ask sends a request exactly as given: HTTP clients would correct path or host.
 func ask(t *testing.T, at, method, path string, header map[string]string) (int, string, http.Header) {
 	t.Helper()
 	conn, err := net.Dial("tcp", at)
@@ -103,7 +103,7 @@ func ask(t *testing.T, at, method, path string, header map[string]string) (int, 
 	return resp.StatusCode, string(body), resp.Header
 }
 
-// TestKey: the address that the command prints opens the page, and the key leaves the address.
+// TestKey: the address that the command prints opens the page, and the redirect removes the key from the address.
 func TestKey(t *testing.T) {
 	s := serve(t, newCluster(t, 1), nil)
 	jar, _ := cookiejar.New(nil)
@@ -126,7 +126,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestListenOnLoopbackOnly: the page has no TLS.
+// TestListenOnLoopbackOnly: other addresses are rejected, because the page has no TLS.
 func TestListenOnLoopbackOnly(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "192.0.2.1:80", "[::]:0", "example.com:80", "127.0.0.1"} {
 		if _, err := New(Config{Listen: listen}); err == nil || !strings.Contains(err.Error(), "--listen") {
@@ -207,7 +207,7 @@ func TestTraceIsAllowedOnRequest(t *testing.T) {
 	}
 }
 
-// TestManyPagesAskOnce: however many pages are open, the agents are asked once.
+// TestManyPagesAskOnce: however many pages are open, the agents are queried once.
 func TestManyPagesAskOnce(t *testing.T) {
 	c := newCluster(t, 2)
 	f := newFleet(c.open)

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 )
 
-// kinds are words for what a key's prefix says, the longer prefixes first where one begins with another.
+// kinds maps key prefixes to words. If one prefix begins with another, the longer one comes first.
 var kinds = []struct{ prefix, word string }{
 	{nb.VppInterfacePrefix, "interface"},
 	{nb.ARPPrefix, "neighbour"},
@@ -49,7 +49,7 @@ var kinds = []struct{ prefix, word string }{
 	{nb.ForwardedPrefix, "forwarding of the host"},
 }
 
-// readable says in words what a key names. An unknown key stays as it is.
+// readable describes a key in words. An unknown key stays as it is.
 func readable(key string) (kind, name string) {
 	for _, k := range kinds {
 		if rest, ok := strings.CutPrefix(key, k.prefix); ok {
@@ -59,7 +59,7 @@ func readable(key string) (kind, name string) {
 	return "", key
 }
 
-// nameOf makes the rest of a key readable.
+// nameOf makes the part of a key after the prefix readable.
 func nameOf(prefix, rest string) string {
 	switch prefix {
 	case nb.RoutePrefix:
@@ -80,7 +80,7 @@ func nameOf(prefix, rest string) string {
 	return rest
 }
 
-// routeName is "10.1.2.0/24 via 192.168.30.2 by vxlanBVI, table 1" of if/vxlanBVI/vrf/1/dst/10.1.2.0/24/gw/192.168.30.2.
+// routeName returns "10.1.2.0/24 via 192.168.30.2 by vxlanBVI, table 1" for if/vxlanBVI/vrf/1/dst/10.1.2.0/24/gw/192.168.30.2.
 func routeName(rest string) string {
 	head, dst, ok := strings.Cut(rest, "/dst/")
 	if !ok {

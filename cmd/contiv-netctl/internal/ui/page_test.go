@@ -35,7 +35,7 @@ func serve(t *testing.T, c *cluster, trace func(context.Context, TraceRequest) (
 
 var desk = browser.Screen{Width: 1280, Height: 900}
 
-// TestPage: what a user sees in each view of a cluster without a fault, then of one with faults, each with its cause.
+// TestPage: the views show a cluster without a fault, then one with faults, each with its cause.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 4)
@@ -56,13 +56,13 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// lookAtTopology: the drawing of a healthy cluster, then of one with faults: worker-4 stays away.
+// lookAtTopology checks the drawing of a healthy cluster, then of one with faults: worker-4 stays down.
 func lookAtTopology(t *testing.T, c *cluster, p *browser.Page) {
 	t.Helper()
 	p.Want("#state", "all healthy")
 	p.Want("svg.topology", "worker-1", "worker-4", "vpp · 3 pods", "0.41 ms")
 	p.Want(".checks", "4 of 4 ready", "packets get through")
-	p.Want("svg.topology", "Mbit/s") // the second answer makes rates
+	p.Want("svg.topology", "Mbit/s") // rates need the second answer
 	if n := browser.Value[int](p, `document.querySelectorAll("svg .edge.good").length`); n != 6 {
 		t.Errorf("%d good tunnels are drawn, want 6", n)
 	}
@@ -87,7 +87,7 @@ func lookAtTopology(t *testing.T, c *cluster, p *browser.Page) {
 	p.Shot("topology-faults")
 }
 
-// lookAtWorkloads: pods and services; worker-4 is back.
+// lookAtWorkloads checks pods and services; worker-4 is up again.
 func lookAtWorkloads(c *cluster, p *browser.Page) {
 	p.ClickText("nav a", "Pods")
 	p.Want("main", "shop/web-1", "10.1.1.2", "The pods of worker-4 are not shown: no answer: the connection was closed")
@@ -128,7 +128,7 @@ func lookAtDrops(c *cluster, p *browser.Page) {
 func lookAtEvents(p *browser.Page) {
 	p.ClickText("nav a", "Events")
 	p.Want(".list", "Add Pod", "shop/batch-7", "no such file or directory")
-	p.ClickText(".event", "") // the newest
+	p.ClickText(".event", "") // the newest event
 	p.Want(".detail", "Add Pod", "tap-shop-batch-7", "VPP: no such file or directory", "ipam", "10.1.1.19")
 	p.Do(`[...document.querySelectorAll(".event")].find((e) => e.textContent.includes("worker-3 joined")).click()`)
 	p.Want(".detail .diff", "forwarding entry", "vxlanBD 12:2b:00:00:00:03", "10.1.3.0/24 via 192.168.30.3, table 1")
@@ -137,7 +137,7 @@ func lookAtEvents(p *browser.Page) {
 	p.Shot("events")
 }
 
-// TestPageWithoutAnswer: when the agent is away, and when the command has ended, the page says what to do, and recovers.
+// TestPageWithoutAnswer: when the agent does not answer, and when the command has ended, the page shows the fix, and recovers.
 func TestPageWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2)
@@ -153,7 +153,7 @@ func TestPageWithoutAnswer(t *testing.T) {
 	p.Want(".problems", "etcd does not answer", "check that etcd runs")
 }
 
-// TestPhone: on a phone nothing is wider than the screen, in each view, and in the dark.
+// TestPhone: on a phone nothing is wider than the screen, in each view, and in dark mode.
 func TestPhone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -179,8 +179,8 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-// TestManyNodes: 50 nodes with names as long as those of clouds are drawn side by side, with all their texts inside, and the lists of pods and
-// events stay inside of the screen.
+// TestManyNodes: 50 nodes with long names, as in clouds, are drawn side by side, with all their texts inside, and the lists of pods and events
+// stay inside of the screen.
 func TestManyNodes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 50)
@@ -237,7 +237,7 @@ func noOverlaps(t *testing.T, p *browser.Page) {
 	}
 }
 
-// TestKeyboard: a node in the drawing is reached and opened by keys, and closed by Escape.
+// TestKeyboard: a node in the drawing can be reached and opened by the keyboard, and closed by Escape.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2)
@@ -260,7 +260,7 @@ func TestKeyboard(t *testing.T) {
 	p.WantNot("main", "VPP 25.10")
 }
 
-// TestSavedTrace: a report of contiv-netctl trace is drawn as a path; what is not one is rejected with the reason.
+// TestSavedTrace: a report of contiv-netctl trace is drawn as a path; any other file is rejected with the reason.
 func TestSavedTrace(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -281,7 +281,7 @@ func TestSavedTrace(t *testing.T) {
 	}
 }
 
-// TestTraceForm: what was typed is still there after another view, and a trace that fails says why.
+// TestTraceForm: the input is still there after a change of the view, and a trace that fails shows the reason.
 func TestTraceForm(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)

@@ -28,31 +28,31 @@ var embedded embed.FS
 const (
 	apiPrefix = "/api/"
 	tracePath = "/api/trace"
-	// maxBody bounds what the page sends.
+	// maxBody bounds the size of a request.
 	maxBody = 16 << 10
-	// maxRequests is how many requests for data are answered at once; further ones are rejected.
+	// maxRequests is how many requests for data are answered at the same time; further ones are rejected.
 	maxRequests = 16
-	// stopTimeout is for answers that are on their way when the command ends.
+	// stopTimeout is the time for answers in progress when the command ends.
 	stopTimeout = 2 * time.Second
 )
 
-// Config is what the server needs.
+// Config holds the settings of the server.
 type Config struct {
 	// Listen is host:port on a loopback address; port 0: a random one.
 	Listen string
-	// Open reaches the cluster, to read only.
+	// Open connects to the cluster for reading.
 	Open func(context.Context) (*client.Cluster, error)
-	// Trace sends and follows a packet; its answer is that of contiv-netctl trace -o json. Nil: the page may not.
+	// Trace sends and follows a packet; its answer is that of contiv-netctl trace -o json. Nil: the page may not trace.
 	Trace func(context.Context, TraceRequest) (any, error)
 	// Version is shown on the page.
 	Version string
 }
 
-// TraceRequest reports which packet to follow, in the words of contiv-netctl trace.
+// TraceRequest selects the packet to follow, with the parameters of contiv-netctl trace.
 type TraceRequest struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
-	Proto string `json:"proto,omitempty"` // icmp, tcp, udp; empty: as the destination says
+	Proto string `json:"proto,omitempty"` // icmp, tcp, udp; empty: the destination decides
 	Port  uint16 `json:"port,omitempty"`
 	IPv6  bool   `json:"ipv6,omitempty"`
 }
@@ -67,7 +67,7 @@ type Server struct {
 	handler  http.Handler
 }
 
-// New listens; Serve answers.
+// New starts listening; Serve answers.
 func New(cfg Config) (*Server, error) {
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
@@ -89,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// URL is the address of the page with the secret.
+// URL returns the address of the page with the secret.
 func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String() + "/?" + keyParameter + "=" + s.secret
 }
@@ -115,11 +115,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	_ = server.Shutdown(stop) // what is still open is closed below
+	_ = server.Shutdown(stop) // open connections are closed below
 	return errors.Join(failed, server.Close(), jobs.Stop(stopTimeout))
 }
 
-// routes are all there is; anything else does not exist.
+// routes returns all routes of the server; every other path does not exist.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for name, handler := range s.files() {
@@ -149,7 +149,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// files are the embedded files by path. Only they exist: no path leads to a file of the machine.
+// files maps paths to the embedded files. No path leads to a file of the machine.
 func (s *Server) files() map[string]http.HandlerFunc {
 	out := map[string]http.HandlerFunc{}
 	_ = fs.WalkDir(embedded, "web", func(name string, d fs.DirEntry, err error) error { // embedded: never fails
@@ -162,7 +162,7 @@ func (s *Server) files() map[string]http.HandlerFunc {
 		}
 		kind := mime.TypeByExtension(path.Ext(name))
 		if path.Ext(name) == ".js" {
-			kind = "text/javascript; charset=utf-8" // whatever the machine's table says: modules need it
+			kind = "text/javascript; charset=utf-8" // modules need this type, whatever the machine's table contains
 		}
 		route := "GET /" + strings.TrimPrefix(name, "web/")
 		if name == "web/index.html" {
@@ -170,14 +170,14 @@ func (s *Server) files() map[string]http.HandlerFunc {
 		}
 		out[route] = func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(text) // the client has gone
+			_, _ = w.Write(text) // fails only if the client has disconnected
 		}
 		return nil
 	})
 	return out
 }
 
-// session is what the page has to know of the server.
+// session returns what the page needs about the server.
 func (s *Server) session(*http.Request) (any, error) {
 	return map[string]any{"version": s.cfg.Version, "trace": s.cfg.Trace != nil}, nil
 }
@@ -195,13 +195,13 @@ func (s *Server) trace(r *http.Request) (any, error) {
 	return s.cfg.Trace(r.Context(), req)
 }
 
-// badRequest is the fault of the page or of its user.
+// badRequest is an error that the page or its user has caused.
 type badRequest struct{ error }
 
 // Unwrap implements errors.
 func (b *badRequest) Unwrap() error { return b.error }
 
-// api answers with JSON. An answer that the page has already is not sent again.
+// api answers with JSON. It does not send an answer again that the page already has.
 func (s *Server) api(answer func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -235,6 +235,6 @@ func (s *Server) api(answer func(*http.Request) (any, error)) http.HandlerFunc {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		_, _ = w.Write(text) // the client has gone
+		_, _ = w.Write(text) // fails only if the client has disconnected
 	}
 }

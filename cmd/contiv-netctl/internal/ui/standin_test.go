@@ -25,10 +25,10 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// readToken is the only one that the stand-in agents take.
+// readToken is the only token that the stand-in agents accept.
 const readToken = "a-token-that-allows-reading"
 
-// cluster is a set of agents that answer as real ones do, and can be given faults. Each listens at its own address, with one port.
+// cluster is a set of agents that answer like real ones, and can be given faults. Each listens at its own address, all on the same port.
 type cluster struct {
 	t     *testing.T
 	port  string
@@ -36,20 +36,20 @@ type cluster struct {
 	start time.Time
 
 	mu       sync.Mutex
-	nodes    []*agent // guarded by mu, with all that is in them
+	nodes    []*agent // guarded by mu, including the fields of the agents
 	stale    string
 	services []state.Service
 	posts    int // requests other than GET
 	asked    int
 }
 
-// agent is one node.
+// agent is the agent of one node.
 type agent struct {
 	name     string
 	id       uint32
 	down     bool
 	problems []string
-	silent   map[string]bool // nodes that do not answer it
+	silent   map[string]bool // nodes that do not answer its probes
 	pods     []state.Pod
 	failed   int
 	used     int
@@ -58,7 +58,7 @@ type agent struct {
 	events   []map[string]any
 }
 
-// newCluster has so many nodes named worker-1 and so on, with pods web and db on each.
+// newCluster returns a cluster with the given number of nodes, named worker-1 and so on, with pods web and db on each.
 func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, start: time.Now(), token: filepath.Join(t.TempDir(), "read-token")}
@@ -139,7 +139,7 @@ func (c *cluster) set(change func()) {
 	change()
 }
 
-// open reaches the stand-in agents as contiv-netctl ui does.
+// open connects to the stand-in agents like contiv-netctl ui.
 func (c *cluster) open(ctx context.Context) (*client.Cluster, error) {
 	return client.Open(ctx, client.Options{Server: "127.0.0.1:" + c.port, ReadOnly: true,
 		Credentials: client.Credentials{Plain: true, TokenFile: c.token}})
@@ -238,7 +238,7 @@ func (c *cluster) paths(a *agent) pathwatch.Report {
 	return rep
 }
 
-// traffic: the k-th pod of a node sends k and receives 3k Mbit/s.
+// traffic returns counters: the k-th pod of a node sends k and receives 3k Mbit/s.
 func (c *cluster) traffic(a *agent) statscollector.TrafficReport {
 	now := time.Now()
 	rep := statscollector.TrafficReport{Sampled: now}
@@ -265,7 +265,7 @@ func history(a *agent, r *http.Request) (any, bool) {
 	return out, q.Get("seq-num") == ""
 }
 
-// events are what an agent with VPP has handled: the start, a pod, a service, a failure.
+// events returns the history of an agent with VPP: the start, a pod, a service, a failure.
 func events(node string) (out []map[string]any) {
 	at := time.Date(2026, 11, 22, 9, 14, 3, 0, time.UTC)
 	add := func(name, text, method, failure string, handlers []map[string]any, ops ...string) {

@@ -14,13 +14,13 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// Health is how a node or a tunnel is.
+// Health is the state of a node or a tunnel.
 type Health string
 
-// The healths.
+// The values of Health.
 const (
 	Good    Health = "good"
-	Warning Health = "warning" // it works, and something is wrong
+	Warning Health = "warning" // it works, but has a fault
 	Bad     Health = "bad"
 	Unknown Health = "unknown"
 )
@@ -28,16 +28,16 @@ const (
 // Overview is the state of the cluster.
 type Overview struct {
 	NextMs   int          `json:"nextMs"`
-	From     string       `json:"from"` // the node that was asked first
+	From     string       `json:"from"` // the node that was queried first
 	Lines    []state.Line `json:"lines"`
 	Problems []Problem    `json:"problems"`
 	Nodes    []Node       `json:"nodes"`
-	// Tunnels are the paths between two nodes; in a large cluster only those that are not good, and Hidden counts the others.
+	// Tunnels holds the paths between two nodes; in a large cluster only those that are bad, and Hidden counts the others.
 	Tunnels []Tunnel `json:"tunnels"`
 	Hidden  int      `json:"hidden"`
 }
 
-// Problem is something that is wrong, with where it is.
+// Problem is a fault and its location.
 type Problem struct {
 	Node string `json:"node,omitempty"` // empty: of the cluster
 	state.Problem
@@ -68,11 +68,11 @@ type Tunnel struct {
 	B         string   `json:"b"`
 	Health    Health   `json:"health"`
 	Transport string   `json:"transport,omitempty"`
-	RTTMs     float64  `json:"rttMs,omitempty"` // the longest of the last answers
+	RTTMs     float64  `json:"rttMs,omitempty"` // the longest of the last round trips
 	Causes    []string `json:"causes"`
 }
 
-// nodeAnswer is what is asked of each node.
+// nodeAnswer is what the overview needs of each node.
 type nodeAnswer struct {
 	state.Node
 	path    *pathwatch.Report // nil: the agent does not watch the data path
@@ -112,7 +112,7 @@ func (f *fleet) overview(ctx context.Context) (Overview, error) {
 	return o, err
 }
 
-// topology makes the overview of what the nodes have answered.
+// topology makes the overview from the answers of the nodes.
 func (f *fleet) topology(nodes client.Nodes, answers []client.Answer[nodeAnswer], from, services string) Overview {
 	plain := make([]client.Answer[state.Node], len(answers))
 	byName := map[string]*nodeAnswer{}
@@ -180,10 +180,10 @@ func nodeOf(name string, a *nodeAnswer) Node {
 	return n
 }
 
-// maxDrawn is up to how many nodes all tunnels are drawn.
+// maxDrawn is the largest number of nodes for which all tunnels are drawn.
 const maxDrawn = 16
 
-// tunnels are the paths between each two nodes, as both ends see them.
+// tunnels returns the paths between all pairs of nodes, as both ends report them.
 func tunnels(nodes []Node, answers map[string]*nodeAnswer) (out []Tunnel, hidden int) {
 	out = []Tunnel{}
 	all := len(nodes) <= maxDrawn
@@ -205,7 +205,7 @@ func tunnel(a, b *Node, inA, inB *nodeAnswer) Tunnel {
 	t := Tunnel{A: a.Name, B: b.Name, Health: Unknown, Transport: cmp.Or(a.Transport, b.Transport), Causes: []string{}}
 	t.see(a.Name, b.Name, inA)
 	t.see(b.Name, a.Name, inB)
-	if t.Health == Bad { // what is wrong at one of the ends explains it
+	if t.Health == Bad { // the fault at one of the ends explains it
 		for _, end := range []*Node{a, b} {
 			for _, p := range end.Problems {
 				if p.Unready {
@@ -227,7 +227,7 @@ func tunnel(a, b *Node, inA, inB *nodeAnswer) Tunnel {
 	return t
 }
 
-// see adds one end's data of the other.
+// see adds what one end reports about the other.
 func (t *Tunnel) see(from, to string, end *nodeAnswer) {
 	if end == nil || end.path == nil {
 		return
@@ -252,7 +252,7 @@ func (t *Tunnel) see(from, to string, end *nodeAnswer) {
 	}
 }
 
-// since says from when on a peer has been silent, as far as that is known.
+// since returns from when on a peer has been silent, as far as that is known.
 func since(r *pathwatch.Report, peer string) string {
 	for _, c := range r.Causes {
 		if c.Kind == pathwatch.PeerUnreachable && c.Object == peer {

@@ -11,15 +11,15 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
 )
 
-// Workloads are pods and services.
+// Workloads holds pods and services.
 type Workloads struct {
 	NextMs   int       `json:"nextMs"`
-	From     string    `json:"from"` // the node whose services these are
+	From     string    `json:"from"` // the node that Services is from
 	Pods     []Pod     `json:"pods"`
 	Services []Service `json:"services"`
-	// Missing are nodes whose pods are not known, with the reason.
+	// Missing lists nodes whose pods are not known, with the reason.
 	Missing []Problem `json:"missing"`
-	// ServicesMissing reports why there are no services.
+	// ServicesMissing is why there are no services.
 	ServicesMissing string `json:"servicesMissing,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Pod struct {
 	Name      string      `json:"name"`
 	Addresses []string    `json:"addresses"`
 	Interface string      `json:"interface"`
-	Services  []string    `json:"services"` // of which it is a backend
+	Services  []string    `json:"services"` // services that have it as a backend
 	Traffic   *state.Rate `json:"traffic,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type Service struct {
 	Addresses []string      `json:"addresses"` // in the cluster
 	External  []string      `json:"external"`
 	Ports     []ServicePort `json:"ports"`
-	Policy    string        `json:"policy,omitempty"` // what differs from "all backends of the cluster"
+	Policy    string        `json:"policy,omitempty"` // difference from "all backends of the cluster"
 	Problem   string        `json:"problem,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type ServicePort struct {
 	Backends []Backend `json:"backends"`
 }
 
-// Backend is the backend that answers.
+// Backend is a backend of a service's port.
 type Backend struct {
 	Address string `json:"address"`
 	Pod     string `json:"pod,omitempty"` // empty: no connected pod has the address
@@ -77,7 +77,7 @@ func (f *fleet) workloads(ctx context.Context) (Workloads, error) {
 	return w, err
 }
 
-// work puts pods and services together.
+// work joins pods and services.
 func (f *fleet) work(c *client.Cluster, list state.PodList, from string, services []state.Service, err error) Workloads {
 	w := Workloads{From: from, Pods: []Pod{}, Services: []Service{}, Missing: []Problem{}}
 	for _, a := range list.Answers {
@@ -94,7 +94,7 @@ func (f *fleet) work(c *client.Cluster, list state.PodList, from string, service
 		}
 	}
 	traffic := map[string]map[state.Series]state.Rate{}
-	at := map[string]int{} // of a pod in w.Pods, by namespace/name
+	at := map[string]int{} // index in w.Pods, by namespace/name
 	for i := range list.Pods {
 		p := &list.Pods[i]
 		if !p.Current {
@@ -135,7 +135,7 @@ func (f *fleet) work(c *client.Cluster, list state.PodList, from string, service
 	return w
 }
 
-// pods are the pods behind a service, each once.
+// pods returns the pods behind a service, each once.
 func (s *Service) pods() []string {
 	var out []string
 	for _, p := range s.Ports {

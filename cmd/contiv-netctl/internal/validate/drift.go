@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// drift: what a node has programmed is there, and in the state it should be in.
+// drift checks that what a node has programmed exists in the dataplane and is in the right state.
 func (s *state) drift(n *node) {
 	for _, v := range n.Values {
 		switch v.State {
@@ -63,7 +63,8 @@ func ofPod(pod string) string {
 	return " of pod " + pod
 }
 
-// podDrift is one finding for what has mostly one cause: with a pod's interface its addresses, routes and neighbours go.
+// podDrift reports one finding for differences that mostly have one cause: if a pod's interface is removed, its addresses, routes and
+// neighbours are, too.
 func (s *state) podDrift(n *node, pod string, list []diag.Repair) {
 	f := Finding{Node: n.Node, About: "drift", Object: "pod " + pod}
 	down := false
@@ -84,16 +85,16 @@ func (s *state) podDrift(n *node, pod string, list []diag.Repair) {
 	s.findings = append(s.findings, f)
 }
 
-// isUp reports the repair of an interface that is down.
+// isUp reports whether the repair is that of an interface that is down.
 func isUp(r diag.Repair) bool {
 	return r.Action == "create" && (strings.HasPrefix(r.Key, "linux/interface/state/") || strings.HasPrefix(r.Key,
 		"vpp/interface/") && strings.HasSuffix(r.Key, "/link-state/UP"))
 }
 
-// idInNames is how much of a container's ID is in the names of its interfaces, at least.
+// idInNames is the least number of characters of a container's ID that the names of its interfaces contain.
 const idInNames = 28
 
-// podOf is the pod that a value belongs to, by the container's ID in its key; empty: none.
+// podOf returns the pod that a value belongs to, by the container's ID in its key; empty: none.
 func (n *node) podOf(key string) (pod string) {
 	longest := 0
 	for i := range n.Pods {
@@ -106,7 +107,7 @@ func (n *node) podOf(key string) (pod string) {
 	return pod
 }
 
-// object reports what a key stands for.
+// object returns the kind of object that a key identifies.
 func object(key string) string {
 	for _, k := range []struct{ part, word string }{
 		{"/address/static/", "address"}, {"/workload-up/", "endpoint"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// linuxBesideVPP is what the second of the Linux nodes would have said in the cluster of those with VPP.
+// linuxBesideVPP returns the view of the second Linux node, changed as if the node were in the cluster of the nodes with VPP.
 func linuxBesideVPP(t *testing.T) *View {
 	t.Helper()
 	data, err := os.ReadFile("testdata/linux.json")
@@ -24,7 +24,7 @@ func linuxBesideVPP(t *testing.T) *View {
 	return v[1]
 }
 
-// TestMixed: nodes of either dataplane work together; a tunnel that VPP lacks to a Linux node is found, too.
+// TestMixed: nodes of both dataplanes work together; a missing VPP tunnel to a Linux node is found, too.
 func TestMixed(t *testing.T) {
 	mixed := []*View{views(t, "vpp")[0], linuxBesideVPP(t)}
 	if found := Cluster(mixed); len(found) > 0 {
@@ -42,13 +42,13 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestIPv6BetweenNodes: nodes that reach each other by IPv6 only are as much in order as others, and what differs is found.
+// TestIPv6BetweenNodes: nodes that reach each other by IPv6 only have no findings, and differences are found.
 func TestIPv6BetweenNodes(t *testing.T) {
 	data, err := os.ReadFile("testdata/linux.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A node reports itself what it has; of others it receives the address by which they are reached.
+	// A node reports all of its own addresses; of another node it stores the address by which it reaches that node.
 	parents := regexp.MustCompile(`"parent_device_ip": *"[^"]*", *|, *"parent_device_ipv6": *"[^"]*"`)
 	mac := regexp.MustCompile(`("mac_v6": *"12:2b:00:00:00:0([12])")`)
 	text := parents.ReplaceAllString(string(data), "")

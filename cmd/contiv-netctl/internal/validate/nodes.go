@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// identify finds each node in its own list.
+// identify finds the entry of each node in its own list.
 func (s *state) identify() {
 	for _, n := range s.sorted() {
 		for i := range n.Nodes {
@@ -24,7 +24,7 @@ func (s *state) identify() {
 	}
 }
 
-// nodes: all see the same ones, ready, and each with an ID and addresses of its own.
+// nodes checks that all nodes report the same nodes, that all are ready, and that each has its own ID and addresses.
 func (s *state) nodes() {
 	owners := map[netip.Addr]string{}
 	ids := map[uint32]string{}
@@ -69,10 +69,10 @@ func (s *state) nodes() {
 	s.sameView()
 }
 
-// fullAt is from which percentage on a subnet counts as nearly full.
+// fullAt is the percentage from which a subnet counts as nearly full.
 const fullAt = 90
 
-// room: a node has addresses left.
+// room checks that a node has addresses left.
 func (s *state) room(n *node) {
 	for _, sub := range n.Allocations.Subnets {
 		if total := sub.Used + sub.Free; total > 0 && sub.Used*100 >= fullAt*total {
@@ -82,7 +82,7 @@ func (s *state) room(n *node) {
 	}
 }
 
-// sameView: what nodes say of each node must be the same.
+// sameView checks that all nodes report the same about each node.
 func (s *state) sameView() {
 	said := map[string]map[string][]string{} // node → statement → nodes that report it
 	list := s.sorted()

@@ -14,7 +14,7 @@ const (
 	vxlanDevice    = "contiv-vxlan"
 )
 
-// overlay: each node has one tunnel end, ARP entry and forwarding entry for each other node, and they fit what that has.
+// overlay checks that each node has one tunnel end, ARP entry and forwarding entry for each other node, and that they match the other node's.
 func (s *state) overlay(n *node) {
 	if n.Info.Transport != transportVXLAN || n.report == nil {
 		return
@@ -25,7 +25,7 @@ func (s *state) overlay(n *node) {
 	}
 	for _, p := range s.peers(n) {
 		tunnel := s.tunnelTo(n, p)
-		if p.Info.Dataplane == dataplaneLinux { // it has no interfaces of VPP to compare with; linuxOverlay looks at its side
+		if p.Info.Dataplane == dataplaneLinux { // a Linux node has no VPP interfaces to compare; linuxOverlay checks its side
 			continue
 		}
 		s.arp(n, p)
@@ -34,7 +34,7 @@ func (s *state) overlay(n *node) {
 	s.unknownTunnels(n)
 }
 
-// tunnelTo checks the pair of tunnel ends.
+// tunnelTo checks the tunnel ends of two nodes.
 func (s *state) tunnelTo(n, p *node) (name string) {
 	for _, i := range n.interfaces {
 		if i.Type != "VXLAN_TUNNEL" || !slices.Contains(p.ips, addr(i.Vxlan.Dst)) {
@@ -58,7 +58,7 @@ func (s *state) tunnelTo(n, p *node) (name string) {
 	return name
 }
 
-// otherEnd is the tunnel in which the peer expects what this one sends.
+// otherEnd checks the peer's end of a tunnel: its addresses and VNI must match.
 func (s *state) otherEnd(n, p *node, mine vppInterface) {
 	for _, i := range p.interfaces {
 		if i.Type != "VXLAN_TUNNEL" || addr(i.Vxlan.Dst) != addr(mine.Vxlan.Src) {
@@ -78,7 +78,7 @@ func (s *state) otherEnd(n, p *node, mine vppInterface) {
 		mine.Vxlan.Src))
 }
 
-// unknownTunnels are tunnels to addresses that are not nodes.
+// unknownTunnels reports tunnels to addresses that are not nodes.
 func (s *state) unknownTunnels(n *node) {
 	for _, i := range n.interfaces {
 		if i.Type != "VXLAN_TUNNEL" {
@@ -94,7 +94,7 @@ func (s *state) unknownTunnels(n *node) {
 	}
 }
 
-// arp: the peer's addresses in the overlay have the peer's MAC.
+// arp checks that the node's ARP entries for the peer's addresses in the overlay have the peer's MAC address.
 func (s *state) arp(n, p *node) {
 	theirs, ok := p.interfaces[bvi]
 	if !ok {
@@ -119,7 +119,7 @@ func (s *state) arp(n, p *node) {
 	}
 }
 
-// fib: the peer's MAC is behind the tunnel to the peer.
+// fib checks that the peer's MAC address is behind the tunnel to the peer.
 func (s *state) fib(n, p *node, tunnel string) {
 	mac := p.interfaces[bvi].PhysAddress
 	if mac == "" || tunnel == "" {
@@ -137,7 +137,7 @@ func (s *state) fib(n, p *node, tunnel string) {
 	s.find(n.Node, "fib", mac, fmt.Sprintf("there is no forwarding entry for %s, the MAC of %s", mac, p.Node))
 }
 
-// linuxOverlay compares what a node was informed of tunnel ends with what these say of themselves, and with the kernel.
+// linuxOverlay compares a node's data about tunnel ends with what those ends report about themselves, and with the kernel.
 func (s *state) linuxOverlay(n *node) {
 	for _, p := range s.peers(n) {
 		theirs, ok := p.vteps[p.Node]
@@ -164,10 +164,10 @@ func (s *state) linuxOverlay(n *node) {
 	}
 }
 
-// reached is the address by which a node is instructed to send to another one.
+// reached returns the address that other nodes use to reach the node.
 func (v vtep) reached() string { return cmp.Or(v.Parent, v.Parent6) }
 
-// overlay are the addresses in the overlay.
+// overlay returns the addresses in the overlay.
 func (v vtep) overlay() string { return strings.Trim(v.IP4+","+v.IP6, ",") }
 
 func (s *state) kernelOverlay(n, p *node, theirs vtep, parent netip.Addr) {

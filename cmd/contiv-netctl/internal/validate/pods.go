@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pods: what the runtime has asked for, what has addresses, what is in the dataplane and what Kubernetes has are the same pods.
+// pods checks that the runtime, the address allocation, the dataplane and Kubernetes have the same pods.
 func (s *state) pods(n *node) {
 	s.allocations(n)
 	if n.Info.Dataplane == dataplaneLinux {
@@ -44,12 +44,12 @@ func (s *state) allocations(n *node) {
 	}
 }
 
-// podInterface reports whether an interface of VPP is a pod's.
+// podInterface reports whether an interface of VPP belongs to a pod.
 func podInterface(name string) bool {
 	return strings.HasPrefix(name, "vpp-tap-") || strings.HasPrefix(name, "afpacket-") && name != "afpacket-vpp2"
 }
 
-// vppPods: for each address of a pod a route to an interface of VPP, and an ARP entry there.
+// vppPods checks that each address of a pod has a route to a VPP interface, and an ARP entry on the interface.
 func (s *state) vppPods(n *node) {
 	byAddr := map[netip.Addr]*Pod{}
 	for i := range n.Pods {
@@ -90,7 +90,7 @@ func (s *state) vppPod(n *node, p *Pod, prefix netip.Prefix) {
 	}
 }
 
-// linuxPods: for each pod an endpoint of the driver, whose device the kernel has, and a route to it.
+// linuxPods checks that each pod has an endpoint of the driver, that the kernel has its device, and that there is a route to the device.
 func (s *state) linuxPods(n *node) {
 	devices := map[netip.Addr]string{}
 	for _, w := range n.workloads {
@@ -138,7 +138,7 @@ func (s *state) kernelPod(n *node, p *Pod, prefix netip.Prefix, device string) {
 	s.find(n.Node, "route", prefix.String(), fmt.Sprintf("there is no route to pod %s in the kernel", p.id()))
 }
 
-// kubernetes: pods that Kubernetes has on this node are connected with the addresses that it has.
+// kubernetes checks that pods that Kubernetes has on this node are connected, with the same addresses.
 func (s *state) kubernetes(n *node) {
 	if !n.Kube.Known {
 		return
@@ -173,7 +173,7 @@ func (s *state) kubernetes(n *node) {
 	}
 }
 
-// addresses: no address twice, and each in the subnet of its node.
+// addresses checks that no address is used twice, and that each is in the subnet of its node.
 func (s *state) addresses() {
 	owner := map[netip.Addr]string{}
 	for _, n := range s.sorted() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// routes: each node has a route to the pods of each other, and it leads there.
+// routes checks that each node has a route to the pods of each other node, and that the route leads to that node.
 func (s *state) routes(n *node) {
 	if n.report == nil {
 		return
@@ -22,7 +22,7 @@ func (s *state) routes(n *node) {
 	}
 }
 
-// nextHops are the addresses by which a node's pods are reached.
+// nextHops returns the next hops of routes to a node's pods.
 func (p *node) nextHops() []netip.Addr {
 	if p.Info.Transport != transportVXLAN {
 		return p.ips
@@ -51,7 +51,7 @@ func (s *state) vppRoute(n, p *node, subnet netip.Prefix) {
 	}
 }
 
-// linuxRoute looks at the kernel, which is the truth; the driver repairs it by itself within a minute or two.
+// linuxRoute checks the kernel's routes, because those are in effect; the driver repairs them by itself within a minute or two.
 func (s *state) linuxRoute(n, p *node, subnet netip.Prefix) {
 	if n.Kernel == nil || !reachable(n, subnet) {
 		return
@@ -75,13 +75,13 @@ func (s *state) linuxRoute(n, p *node, subnet netip.Prefix) {
 	}
 }
 
-// inside reports whether a route is for a part of the subnet: no node has such a route to the pods of another.
+// inside reports whether a route is for a part of the subnet: no node needs such a route to the pods of another node.
 func inside(dst string, subnet netip.Prefix) bool {
 	p, err := netip.ParsePrefix(dst)
 	return err == nil && p.Bits() > subnet.Bits() && subnet.Contains(p.Addr())
 }
 
-// reachable is false where the node has no address of the subnet's family, so that it cannot have a route.
+// reachable returns false if the node has no address of the subnet's family, so that it cannot have a route.
 func reachable(n *node, subnet netip.Prefix) bool {
 	for _, ip := range slices.Concat(n.ips, n.nextHops()) {
 		if ip.Is4() == subnet.Addr().Is4() {

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// views are what two nodes in good order have said (recorded from real ones).
+// views returns the views of two nodes without faults (recorded from real ones).
 func views(t *testing.T, dataplane string) []*View {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + dataplane + ".json")
@@ -26,12 +26,12 @@ func views(t *testing.T, dataplane string) []*View {
 	return v
 }
 
-// without removes the values whose key has part.
+// without removes the values whose key contains part.
 func without(v *View, part string) {
 	v.Values = slices.DeleteFunc(v.Values, func(x Value) bool { return strings.Contains(x.Key, part) })
 }
 
-// replace changes the text of the values whose key has part.
+// replace changes the text of the values whose key contains part.
 func replace(t *testing.T, v *View, part, from, to string) {
 	t.Helper()
 	done := false
@@ -52,7 +52,7 @@ func podOf(ips ...string) (out []netip.Prefix) {
 	return out
 }
 
-// fault is planted into views that are in order; exactly what want says must be found.
+// fault is made in views without faults; exactly the findings in want must be found.
 type fault struct {
 	name   string
 	linux  bool
@@ -60,14 +60,14 @@ type fault struct {
 	about  string
 	node   string
 	text   string
-	others int // findings besides
+	others int // number of further findings
 }
 
 func faults() []fault {
 	return slices.Concat(nodeFaults(), driftFaults(), vppFaults(), linuxFaults(), podFaults())
 }
 
-// driftFaults: what has one cause is one finding, which names the pod and not only a key.
+// driftFaults: differences with one cause are one finding, which names the pod and not only a key.
 func driftFaults() []fault {
 	repairs := func(keys ...string) func(*testing.T, *View, *View) {
 		return func(t *testing.T, n1, _ *View) {
@@ -133,7 +133,7 @@ func vppFaults() []fault {
 				"192.168.16.9\"")
 		}, "tunnel", "n1",
 			"begins at 192.168.16.9, which is no address of this node", 2},
-		{"tunnel to nobody", false, func(t *testing.T, n1, _ *View) { replace(t, n1, tunnel, "192.168.16.2", "192.168.16.8") },
+		{"tunnel to an unknown address", false, func(t *testing.T, n1, _ *View) { replace(t, n1, tunnel, "192.168.16.2", "192.168.16.8") },
 			"tunnel", "n1",
 			"leads to 192.168.16.8, which is no node", 2},
 		{"other VNI", false, func(t *testing.T, n1, _ *View) { replace(t, n1, tunnel, `"vni":10`, `"vni":11`) }, "tunnel", "n1",
@@ -236,7 +236,7 @@ func TestAClusterInOrderHasNoFindings(t *testing.T) {
 			t.Errorf("%s: %+v", dataplane, found)
 		}
 	}
-	// What Kubernetes does not say is no fault: pods of the host's network, pods that end, pods without an address yet.
+	// Pods that Kubernetes does not report are not faults: pods of the host's network, pods that end, pods without an address yet.
 	v := views(t, "vpp")
 	v[1].Kube = statscollector.KubePods{Known: true, Pods: []statscollector.KubePod{
 		{Namespace: "default", Name: "c", IPs: []string{"10.1.2.2"}}, {Namespace: "k", Name: "proxy", HostNetwork: true,

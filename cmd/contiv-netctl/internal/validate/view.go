@@ -11,20 +11,20 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// View is what one agent says.
+// View is what one agent reports.
 type View struct {
 	Node        string                  `json:"node"`
-	Error       string                  `json:"error,omitempty"` // why the view is not there, or not complete
+	Error       string                  `json:"error,omitempty"` // why the view is missing or incomplete
 	Info        diag.AgentInfo          `json:"agent"`
 	Nodes       []nodesync.NodeReport   `json:"nodes"`
-	Stale       string                  `json:"stale,omitempty"` // why Nodes is what the agent remembers
+	Stale       string                  `json:"stale,omitempty"` // why Nodes is stored data; empty: it is current
 	Pods        []Pod                   `json:"pods"`
 	Allocations Allocations             `json:"allocations"`
 	Kube        statscollector.KubePods `json:"kubernetes"`
 	Values      []Value                 `json:"values"`
 	Check       diag.CheckReply         `json:"check"`
 	Kernel      *diag.Kernel            `json:"kernel,omitempty"` // without VPP
-	// NotCompared reports why Check was not asked for, which needs full access.
+	// NotCompared is why Check is missing: the request needs full access.
 	NotCompared string `json:"notCompared,omitempty"`
 }
 
@@ -40,7 +40,7 @@ type Pod struct {
 
 func (p *Pod) id() string { return p.Namespace + "/" + p.Name }
 
-// Allocations are the addresses that a node has given to pods.
+// Allocations holds the addresses that a node has allocated to pods.
 type Allocations struct {
 	Pods []struct {
 		PodID     struct{ Name, Namespace string }
@@ -64,25 +64,25 @@ type Value struct {
 // Finding is a fault.
 type Finding struct {
 	Node string `json:"node"`
-	// About is what kind of thing is wrong: node, etcd, value, drift, tunnel, arp, fib, route, pod, address.
+	// About is the kind of object with the fault: node, etcd, value, drift, tunnel, arp, fib, route, pod, address.
 	About  string `json:"about"`
 	Object string `json:"object"`
 	Text   string `json:"text"`
-	// Keys are the values that it is about, if it is about several.
+	// Keys lists the values that the finding is about, if there are several.
 	Keys []string `json:"keys,omitempty"`
 }
 
-// state is the cluster, prepared for comparing.
+// state is the cluster in the form that the checks compare.
 type state struct {
 	views    []*View
 	byName   map[string]*node
 	findings []Finding
 }
 
-// node is a view with its values read.
+// node is a view with its values decoded.
 type node struct {
 	*View
-	report     *nodesync.NodeReport // of itself
+	report     *nodesync.NodeReport // about itself
 	ips        []netip.Addr         // in the network of nodes
 	mgmt       []netip.Addr
 	interfaces map[string]vppInterface
@@ -93,7 +93,7 @@ type node struct {
 	workloads  []workload
 }
 
-// The values that are compared, as northbound JSON has them.
+// The values that are compared, in the form of northbound JSON.
 type (
 	vppInterface struct {
 		Name        string   `json:"name"`
@@ -127,7 +127,7 @@ type (
 		MAC  string `json:"mac"`
 		IP4  string `json:"ipv4_addr"`
 		IP6  string `json:"ipv6_addr"`
-		// The addresses between nodes: of itself a node reports all that it has, of others it receives the one that is used.
+		// The addresses between nodes: a node reports all of its own, and stores of another node only the one that it uses.
 		Parent  string `json:"parent_device_ip"`
 		Parent6 string `json:"parent_device_ipv6"`
 	}
@@ -143,10 +143,10 @@ type (
 	}
 )
 
-// bvi is the interface of a node in the overlay.
+// bvi is the name of a node's interface in the overlay.
 const bvi = "vxlanBVI"
 
-// read decodes the values of a view. What cannot be read is a finding: a check must not be silent about what it did not check.
+// read decodes the values of a view. A value that cannot be decoded is a finding: a check must report what it did not check.
 func (s *state) read(v *View) *node {
 	n := &node{View: v, interfaces: map[string]vppInterface{}, vteps: map[string]vtep{}}
 	for _, val := range v.Values {
@@ -226,7 +226,7 @@ func (s *state) sorted() []*node {
 	return out
 }
 
-// peers are the other nodes whose agents have answered.
+// peers returns the other nodes whose agents have answered.
 func (s *state) peers(n *node) []*node {
 	var out []*node
 	for _, p := range s.sorted() {
@@ -237,7 +237,7 @@ func (s *state) peers(n *node) []*node {
 	return out
 }
 
-// addr reads an address with or without a prefix length; the zero Addr if it is not one.
+// addr parses an address with or without a prefix length; it returns the zero Addr if the text is not one.
 func addr(text string) netip.Addr {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Addr().Unmap()

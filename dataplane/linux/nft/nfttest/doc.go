@@ -1,2 +1,3 @@
-// Package nfttest has what the tests of nf_tables' policy and services share: services, random prefixes, and a node under a flood.
+// Package nfttest provides what the tests of nf_tables' policy and services share: services, random prefixes, and a node under a flood of
+// connections.
 package nfttest

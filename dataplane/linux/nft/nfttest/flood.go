@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// Flooded is a node whose only service is flooded with new connections, which end in the node: those that were translated and
-// those that were not are counted.
+// Flooded is a node whose only service is flooded with new connections, which end at the node. It counts packets that were translated and
+// packets that were not.
 type Flooded struct {
 	Node   *nettest.NS
 	client *nettest.NS
@@ -27,7 +27,7 @@ type Flooded struct {
 // VIP is the address of the service.
 const VIP = "10.96.0.1"
 
-// NewFlooded makes the node, and a client beside it.
+// NewFlooded creates the node, and a client connected to it.
 func NewFlooded(t *testing.T) *Flooded {
 	t.Helper()
 	f := &Flooded{Node: nettest.New(t), client: nettest.New(t), stop: make(chan struct{}), done: make(chan error, 1)}
@@ -45,13 +45,13 @@ func NewFlooded(t *testing.T) *Flooded {
 	return f
 }
 
-// Begin begins the flood. The service is there.
+// Begin starts the flood. The service must exist.
 func (f *Flooded) Begin(t *testing.T) {
 	t.Cleanup(func() { f.End(t) })
 	f.flood.Go(func() { f.done <- f.client.Do(f.send) })
 }
 
-// End ends the flood; it may be called twice.
+// End stops the flood; it may be called twice.
 func (f *Flooded) End(t *testing.T) {
 	t.Helper()
 	select {
@@ -65,7 +65,7 @@ func (f *Flooded) End(t *testing.T) {
 	}
 }
 
-// send sends what begins a TCP connection, from one port and address after the other.
+// send sends the first segments of TCP connections, from changing ports and addresses.
 func (f *Flooded) send() error {
 	link, err := net.InterfaceByName("eth0")
 	if err != nil {
@@ -111,7 +111,7 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Counts are how many packets were not translated and how many were.
+// Counts returns how many packets were not translated and how many were.
 func (f *Flooded) Counts(t *testing.T) (missed, translated int) {
 	t.Helper()
 	found := regexp.MustCompile(`packets (\d+)`).FindAllStringSubmatch(f.Node.Run("nft list chain ip watch in"), -1)

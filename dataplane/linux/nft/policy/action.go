@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// check finds what makes no sense in a rule before the kernel, which would not say which chain it dislikes.
+// check returns an error for an invalid rule. The kernel would also reject it, but would not name the chain.
 func check(l table.Layer, r *table.Rule) error {
 	m := &r.Match
 	ports := len(m.SrcPorts)+len(m.DstPorts)+len(m.NotSrcPorts)+len(m.NotDstPorts) > 0
@@ -67,7 +67,7 @@ func checkAction(l table.Layer, m *table.Match, a *table.Action, last bool) erro
 
 const maxLogPrefix = 127 // NF_LOG_PREFIXLEN
 
-// actions adds a rule's actions to its conditions, and makes it a program, or two.
+// actions adds a rule's actions to its conditions, and makes one or two programs of it.
 func (c *compiler) actions(r *table.Rule) error {
 	if len(r.Actions) == 0 || r.Counted {
 		c.Simple("counter")
@@ -123,7 +123,7 @@ func (c *compiler) action(a *table.Action) {
 	}
 }
 
-// target notes the chain that a rule leads to, and wants it to be there.
+// target records the chain that a rule jumps to, and returns an error if the chain does not exist.
 func (c *compiler) target(r *table.Rule) (target *node, err error) {
 	for i := range r.Actions {
 		a := &r.Actions[i]
@@ -143,12 +143,12 @@ func (c *compiler) target(r *table.Rule) (target *node, err error) {
 	return target, err
 }
 
-// skips reports whether a rule does nothing but to jump to a chain that does nothing: the kernel needs neither.
+// skips reports whether a rule has no effect because it only jumps to a chain without rules: the kernel needs neither.
 func skips(r *table.Rule, target *node) bool {
 	return target != nil && target.idle && target.usable() && len(r.Actions) == 1 && r.Actions[0].Verb == table.Jump && !r.Counted
 }
 
-// rejects refuses: TCP by a reset, all else by an ICMP error.
+// rejects adds the programs that reject: TCP by a reset, all other protocols by an ICMP error.
 func (c *compiler) rejects(r *table.Rule) {
 	c.out.allowed &= hooksOf(table.Input, table.Forward, table.Output)
 	at, proto := len(c.B), r.Match.Protocol

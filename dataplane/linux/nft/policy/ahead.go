@@ -6,8 +6,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ahead makes new sets, with their members, in their own transactions, and takes them out of the plans. It is for amounts that no single
-// transaction can take. Rules never see a set that is half filled: those that use it come later.
+// ahead creates new sets, with their members, in separate transactions, and removes them from the plans. It is used for amounts that are
+// too large for one transaction. Rules never use a partially filled set: those that refer to it are written later.
 func (b *Backend) ahead(plans [2]*plan) (writes int, err error) {
 	for _, p := range plans {
 		if p.clear || p.f.rebuild {
@@ -30,7 +30,7 @@ func (b *Backend) ahead(plans [2]*plan) (writes int, err error) {
 	return writes, nil
 }
 
-// makeSet makes one set: itself first, then its members, some at a time.
+// makeSet creates one set: first the set itself, then its members in chunks.
 func (b *Backend) makeSet(p *plan, s *set) (writes int, err error) {
 	t := b.view.NewBatch()
 	if p.create {
@@ -58,7 +58,7 @@ func (b *Backend) makeSet(p *plan, s *set) (writes int, err error) {
 	})
 	flush()
 	if err != nil {
-		b.view.Forget() // it may be half filled: read what is there
+		b.view.Forget() // it may be partially filled: read the kernel's state
 		return writes, err
 	}
 	s.present, s.typ, s.ops, s.refill = true, s.spec.Type, nil, false

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// load reads what the kernel has and notes where it differs from what we thought.
+// load reads the kernel's state and marks the differences to the recorded state.
 func (b *Backend) load() (err error) {
 	for _, f := range b.families {
 		err = wire.FirstError(err, f.load(b.view.Lister(f.Proto)))
@@ -21,7 +21,7 @@ func (b *Backend) load() (err error) {
 	return err
 }
 
-// load notes what the kernel has in the family's table.
+// load records the kernel's state of the family's table.
 func (f *family) load(l wire.Lister) error {
 	present, flags, err := l.TableFlags()
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *family) load(l wire.Lister) error {
 	return nil
 }
 
-// auditor reads a family's table and finds what is not as it was thought to be.
+// auditor reads a family's table and finds the differences to the recorded state.
 type auditor struct {
 	f      *family
 	l      wire.Lister
@@ -74,7 +74,7 @@ func (a *auditor) remember() {
 	}
 }
 
-// compare makes what is not as it was thought to be looked at.
+// compare marks the objects that differ from the recorded state to be checked.
 func (a *auditor) compare() {
 	for _, n := range a.f.nodes {
 		was := a.was[n]
@@ -97,7 +97,7 @@ func (a *auditor) compare() {
 	}
 }
 
-// compareMap makes the interfaces looked at that the kernel's map has otherwise than desired.
+// compareMap marks the interfaces whose elements in the kernel's map differ from the desired ones.
 func (a *auditor) compareMap(n *node) {
 	k := n.fork
 	if k == nil || n.elems == nil {
@@ -123,7 +123,7 @@ func (a *auditor) chains() error {
 	return a.l.Chains(func(c wire.Chain) {
 		n := a.f.nodes[c.Name]
 		if n == nil {
-			n = newNode(a.f, table.Raw, c.Name, c.Name) // without an owner: it goes
+			n = newNode(a.f, table.Raw, c.Name, c.Name) // without an owner: it will be removed
 			if c.Hook {
 				n.base = &baseHook{num: c.Hooknum, priority: c.Priority, typ: c.Type}
 			}
@@ -164,7 +164,7 @@ func (a *auditor) sets() error {
 
 func (a *auditor) set(ls wire.Set) error {
 	if ls.Flags&unix.NFT_SET_ANONYMOUS != 0 {
-		return nil // a rule's own: nothing can change it, and the rule's hash speaks for it
+		return nil // part of a rule: it cannot be changed, and the rule's hash covers it
 	}
 	if chain, ok := strings.CutPrefix(ls.Name, mapPrefix); ok {
 		if ls.Flags != unix.NFT_SET_MAP || ls.KeyLen != unix.IFNAMSIZ || ls.DataType != wire.TypeVerdict {
@@ -188,7 +188,7 @@ func (a *auditor) set(ls wire.Set) error {
 		return nil
 	}
 	if !s.wanted || s.inlined != nil || s.typ != s.spec.Type {
-		return nil // it goes, or its rules have what is in it
+		return nil // it will be removed, or its members are in the rules
 	}
 	if interval(s.typ) {
 		return a.intervals(s)
@@ -224,7 +224,7 @@ func (a *auditor) verdictMap(name, chain string) error {
 	})
 }
 
-// otherVerdict is no chain's name.
+// otherVerdict is never the name of a chain.
 const otherVerdict = "/"
 
 func (a *auditor) members(s *set) error {
@@ -248,13 +248,13 @@ func (a *auditor) members(s *set) error {
 	return err
 }
 
-// bound is one element of an interval set: the first key of an interval, or the first one behind it.
+// bound is one element of an interval set: the first key of an interval, or the first key after it.
 type bound struct {
 	key [16]byte
 	end bool
 }
 
-// bounds reads the elements of an interval set; ok is false if there are others.
+// bounds reads the elements of an interval set; ok is false if there are elements of another form.
 func (a *auditor) bounds(name string, size int) (bounds []bound, ok bool, err error) {
 	ok = true
 	err = a.l.Elements(name, func(e wire.Elem) {
@@ -287,7 +287,7 @@ func (a *auditor) intervals(s *set) error {
 	return nil
 }
 
-// list notes a list that is there. One that does not hold what its name stands for is not ours.
+// list records an existing list. A list whose content does not match its name is not ours.
 func (a *auditor) list(ls wire.Set) error {
 	if ls.KeyLen > 16 {
 		a.f.rebuild = true
@@ -311,7 +311,7 @@ func (a *auditor) list(ls wire.Set) error {
 	return nil
 }
 
-// eachSpan puts bounds together to intervals, in order; false if they do not fit together.
+// eachSpan combines bounds to intervals, in order; it returns false if they do not form intervals.
 func eachSpan(bounds []bound, size int, f func(wire.Span)) bool {
 	slices.SortFunc(bounds, func(a, b bound) int {
 		if c := slices.Compare(a.key[:], b.key[:]); c != 0 || a.end == b.end {
@@ -342,7 +342,7 @@ func eachSpan(bounds []bound, size int, f func(wire.Span)) bool {
 	return true
 }
 
-// before is the key before k, which is not the first.
+// before returns the key before k, which must not be the first key.
 func before(k [16]byte, size int) [16]byte {
 	for i := size - 1; i >= 0; i-- {
 		k[i]--

@@ -13,25 +13,25 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Options say where and how a Backend works.
+// Options configure a Backend.
 type Options struct {
-	NS    *nsdo.Namespace // nil: the process's own
-	Log   *slog.Logger    // nil: silent
+	NS    *nsdo.Namespace // nil: that of the process
+	Log   *slog.Logger    // nil: no log
 	Table string          // name of the tables; default "contiv"
-	// Append puts our base chains behind those of other tables that have the usual priorities; else they have these, too.
+	// Append gives our base chains priorities after those of other tables with the usual priorities; otherwise they have the usual ones.
 	Append bool
-	// Watch is how often an Apply is asked for to see whether another program has touched the tables; default 1 s, negative
-	// never. Such an Apply costs some microseconds.
+	// Watch is the interval at which an Apply is requested, to check whether another program has changed the tables; default 1 s, negative:
+	// never. Such an Apply takes a few microseconds.
 	Watch time.Duration
 }
 
-// Backend is a table.Backend on nf_tables. It is for one goroutine.
+// Backend is a table.Backend on nf_tables. It is used by one goroutine.
 type Backend struct {
 	view     *wire.View
 	watch    time.Duration
 	families [2]*family
-	retried  time.Time // when what the kernel refused was last tried again
-	maxBatch int       // bytes of a transaction beyond which members of new sets go ahead in their own
+	retried  time.Time // last retry of objects that the kernel rejected
+	maxBatch int       // size in bytes of a transaction above which members of new sets are written ahead in separate ones
 }
 
 var _ table.Backend = (*Backend)(nil)
@@ -39,7 +39,7 @@ var _ table.Backend = (*Backend)(nil)
 // defaultTable is the name of our tables, one in family ip and one in ip6.
 const defaultTable = "contiv"
 
-// Open opens a backend. Nothing is read or written before the first Apply. The error says that there is no nf_tables here.
+// Open opens a backend. Nothing is read or written before the first Apply. The error reports that nf_tables is not available.
 func Open(opts Options) (*Backend, error) {
 	if opts.Table == "" {
 		opts.Table = defaultTable
@@ -58,13 +58,13 @@ func Open(opts Options) (*Backend, error) {
 	return b, nil
 }
 
-// Close closes the sockets. The kernel keeps its rules.
+// Close closes the sockets. The kernel's rules remain.
 func (b *Backend) Close() error {
 	b.view.Close()
 	return nil
 }
 
-// View is what the backend reads and writes; others of its goroutine may stand beside it.
+// View returns the view that the backend uses; other views of the same goroutine may share its sockets.
 func (b *Backend) View() *wire.View { return b.view }
 
 // Name implements table.Backend.
@@ -130,10 +130,10 @@ func (b *Backend) DeleteSet(f table.Family, id string) {
 	}
 }
 
-// Resync implements table.Backend. Chains and sets are compared together: reading either means reading the table.
+// Resync implements table.Backend. Chains and sets are compared together, since the table is read as a whole in either case.
 func (b *Backend) Resync(sets, chains bool) { b.view.Resync = b.view.Resync || sets || chains }
 
-// Pending implements table.Backend. It also is true when another program has touched the tables.
+// Pending implements table.Backend. It also returns true if another program has changed the tables.
 func (b *Backend) Pending() bool {
 	for _, f := range b.families {
 		if len(f.dirtyNodes)+len(f.dirtySets) > 0 {
@@ -143,14 +143,14 @@ func (b *Backend) Pending() bool {
 	return b.view.Resync || b.view.Pending() || b.due()
 }
 
-// due reports whether something can go whose grace period is over.
+// due reports whether an object can be removed because its grace period is over.
 func (b *Backend) due() bool {
 	over := b.view.Grace.Over()
 	return b.families[0].leaving.due(over) || b.families[1].leaving.due(over)
 }
 
-// Apply implements table.Backend: everything that changed goes to the kernel in one transaction; chains that nothing leads to any more go with a later
-// Apply, behind a grace period.
+// Apply implements table.Backend: all changes are written in one transaction. Chains that no rule refers to any more are removed in a later
+// Apply, after a grace period.
 func (b *Backend) Apply(ctx context.Context) table.Result {
 	res := table.Result{Broken: map[string]error{}}
 	b.retryBroken()
@@ -170,7 +170,7 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 	return res
 }
 
-// retryBroken forgets what the kernel refused earlier: it may have changed its mind.
+// retryBroken clears the errors of objects that the kernel rejected earlier, so that they are retried.
 func (b *Backend) retryBroken() {
 	if !b.Pending() && time.Since(b.retried) < wire.RetryAfter {
 		return
@@ -189,7 +189,7 @@ func (b *Backend) retryBroken() {
 	}
 }
 
-// attempt brings the kernel up to date, if nothing comes in the way.
+// attempt tries once to bring the kernel up to date.
 func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -220,7 +220,7 @@ func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
 	return writes, nil
 }
 
-// keepDirty makes the next attempt look again at what this one looked at.
+// keepDirty marks the chains that this attempt has processed, so that the next attempt processes them again.
 func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
 	for _, nodes := range affected {
 		for n := range nodes {
@@ -229,7 +229,7 @@ func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
 	}
 }
 
-// learn takes what can be taken from a failure; false if trying again makes no sense.
+// learn handles a failure; it returns false if a retry does not make sense.
 func (b *Backend) learn(err error) bool {
 	var refused *wire.Refusal
 	if errors.As(err, &refused) {
@@ -238,7 +238,7 @@ func (b *Backend) learn(err error) bool {
 	return b.view.Again(err)
 }
 
-// finish reports what is broken, and when to come back.
+// finish reports broken objects, and when to call Apply again.
 func (b *Backend) finish(res *table.Result) {
 	for _, f := range b.families {
 		for s := range f.brokenSets {
@@ -260,11 +260,11 @@ func (b *Backend) finish(res *table.Result) {
 	}
 }
 
-// maxBatch is what one datagram may have, so that the kernel finds memory for it.
+// maxBatch is the maximum size of a datagram in bytes, so that the kernel can allocate memory for it.
 const maxBatch = 128 << 20
 
-// transact sends the plans as one transaction, and a second one for what packets on their way must not meet in the first. What is too large
-// for one is split: new sets, which nothing uses yet, go first.
+// transact sends the plans as one transaction, followed by a second one for elements that packets must not see before the first is
+// complete. If the transaction is too large, it is split: new sets, which no rule uses yet, are written first.
 func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	t := b.view.NewBatch()
 	t.B = slices.Grow(t.B, plans[0].size()+plans[1].size())
@@ -289,7 +289,7 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	return b.later(plans, t.Writes)
 }
 
-// later adds the elements of maps that lead to new chains, when the chains are there.
+// later adds the map elements that refer to new chains, after these chains exist.
 func (b *Backend) later(plans [2]*plan, writes int) (int, error) {
 	t := b.view.NewBatch()
 	for _, p := range plans {
@@ -299,7 +299,7 @@ func (b *Backend) later(plans [2]*plan, writes int) (int, error) {
 		return writes, nil
 	}
 	if err := b.view.Commit(t); err != nil {
-		b.view.Forget() // the first transaction is done, and it is not noted
+		b.view.Forget() // the first transaction is done, but not recorded
 		return writes, err
 	}
 	return writes + t.Writes, nil

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// bulkChains are n policy chains of ten rules: single nets and ports, lists of both, sets and marks, as policies have them.
+// bulkChains returns n policy chains of ten rules: single prefixes and ports, lists of both, sets and marks, as policies have them.
 func bulkChains(n, salt int) []table.Chain {
 	chains := make([]table.Chain, n)
 	for i := range chains {
@@ -33,7 +33,7 @@ func bulkChains(n, salt int) []table.Chain {
 	return chains
 }
 
-// desireBulk makes n chains that are all reached from the forward hook by a map of interfaces.
+// desireBulk adds n chains to the desired state, all of which are reached from the forward hook by a map of interfaces.
 func desireBulk(b *Backend, n int) {
 	b.SetChains(table.IPv4, table.Filter, bulkChains(n, 0)...)
 	d := table.Dispatch{Name: "from", Chains: map[string]string{}}
@@ -56,7 +56,7 @@ func mustApply(t testing.TB, b *Backend) table.Result {
 	return res
 }
 
-// settled applies until what goes behind a grace period is gone, and adds the writes.
+// settled applies until objects with a grace period are removed, and adds the writes.
 func settled(t testing.TB, b *Backend, res table.Result) table.Result {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); res.Err == nil && res.Again == wire.GraceLook; {
@@ -89,7 +89,7 @@ func BenchmarkColdStart(b *testing.B) {
 	}
 }
 
-// BenchmarkRestart is a new process that finds 5,000 chains of 10 rules as it wants them.
+// BenchmarkRestart is a new process that finds 5,000 chains of 10 rules as desired.
 func BenchmarkRestart(b *testing.B) {
 	n := benchNet(b)
 	first := open(b, n.Host.NS)
@@ -192,7 +192,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeSet makes a set of 100,000 members.
+// BenchmarkLargeSet creates a set of 100,000 members.
 func BenchmarkLargeSet(b *testing.B) {
 	for _, typ := range []table.SetType{table.SetIP, table.SetIPAndPort, table.SetNet} {
 		b.Run(fmt.Sprintf("type=%d", typ), func(b *testing.B) {
@@ -216,7 +216,7 @@ func BenchmarkLargeSet(b *testing.B) {
 	}
 }
 
-// BenchmarkNftTool has nft -f do what BenchmarkColdStart and BenchmarkMember do: with the text that nft itself lists.
+// BenchmarkNftTool does the work of BenchmarkColdStart and BenchmarkMember with nft -f, with the text that nft itself lists.
 func BenchmarkNftTool(b *testing.B) {
 	run := func(b *testing.B, n *tabletest.Net, stdin string, args ...string) string {
 		var out bytes.Buffer
@@ -256,7 +256,7 @@ func BenchmarkNftTool(b *testing.B) {
 	})
 }
 
-// BenchmarkRawFloor sends the very transaction of BenchmarkColdStart, built beforehand: what the kernel alone takes.
+// BenchmarkRawFloor sends the same transaction as BenchmarkColdStart, built beforehand: it measures the kernel's part.
 func BenchmarkRawFloor(b *testing.B) {
 	n := benchNet(b)
 	for b.Loop() {

@@ -7,22 +7,22 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// A list of nets or ports could be an anonymous set of the rule. But the kernel's work for each grows with the number of all
-// sets and, while it is made, with the size of the transaction: 5,000 of them cost many seconds. So short lists become several
-// rules, or several conditions of one, and long ones are sets with a name that stands for what they hold, shared by all rules
-// that have the same list.
+// A list of prefixes or ports could be an anonymous set of the rule. But the kernel's work for each such set grows with the number of all
+// sets and, while it is created, with the size of the transaction: 5,000 of them take many seconds. So short lists become several rules, or
+// several conditions of one rule. Long lists become named sets, whose name identifies their content and which are shared by all rules with
+// the same list.
 const (
-	maxRules   = 6 // that alternatives of nets and ports may make of one rule
-	maxWithout = 8 // conditions that a negated list may become
+	maxRules   = 6 // maximum number of rules that alternatives of prefixes and ports may make of one rule
+	maxWithout = 8 // maximum number of conditions that a negated list may become
 )
 
-// alternative is one of several conditions of which one must hold.
+// alternative is one of several conditions, one of which must hold.
 type alternative struct {
 	test func(not bool) (possible bool) // adds the condition or its opposite
-	span bool                           // holds for no packet for which another span of the list does
+	span bool                           // never holds for a packet for which another span of the list holds
 }
 
-// choices are the lists of a match of which one entry must hold. possible is false if none of some list can.
+// choices returns the lists of a match; of each list one entry must hold. possible is false if a list has no entry that can hold.
 func (c *compiler) choices(m *table.Match) (all [][]alternative, possible bool, err error) {
 	rules := 1
 	add := func(s wire.Spans, given bool, load func(), sets []alternative) {
@@ -63,7 +63,7 @@ func (c *compiler) choices(m *table.Match) (all [][]alternative, possible bool, 
 	return all, possible, nil
 }
 
-// entries are the alternatives that a list makes. rules counts into how many rules the match falls already.
+// entries returns the alternatives of a list. rules is the number of rules that the match is split into so far; entries updates it.
 func (c *compiler) entries(s wire.Spans, given bool, load func(), rules *int) (list []alternative) {
 	if !given || len(s.List) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (c *compiler) entries(s wire.Spans, given bool, load func(), rules *int) (l
 	return list
 }
 
-// otherICMP are the ways not to be a message of this type and code.
+// otherICMP returns the alternatives for "not a message of this type and code".
 func (c *compiler) otherICMP(t *table.ICMP) []alternative {
 	return []alternative{
 		{span: true, test: func(bool) bool { c.icmpType(t.Type, true); return true }},
@@ -90,7 +90,7 @@ func (c *compiler) otherICMP(t *table.ICMP) []alternative {
 	}
 }
 
-// portSets are the alternatives that sets of ports make.
+// portSets returns the alternatives for sets of ports.
 func (c *compiler) portSets(ids []string, src bool) (list []alternative, err error) {
 	for _, id := range ids {
 		s, err := c.set(id, table.SetIPAndPort)
@@ -102,7 +102,7 @@ func (c *compiler) portSets(ids []string, src bool) (list []alternative, err err
 	return list, nil
 }
 
-// choose adds the i-th alternative and, unless packets end there, the opposites of those before it.
+// choose adds the i-th alternative and, unless the rule ends the processing, the opposites of those before it.
 func (c *compiler) choose(list []alternative, i int, ends bool) (possible bool) {
 	if !ends {
 		for _, before := range list[:i] {
@@ -119,7 +119,7 @@ func (c *compiler) choose(list []alternative, i int, ends bool) (possible bool) 
 
 func (c *compiler) netSpans(list []netip.Prefix) wire.Spans { return wire.Nets(c.n.f.ID, list) }
 
-// spanTest loads a value and tests that it is in a span, or that it is not; false if that cannot be.
+// spanTest loads a value and tests that it is in a span, or with not, that it is outside; it returns false if that is impossible.
 func (c *compiler) spanTest(s wire.Spans, one *wire.Span, load func(), not bool) (possible bool) {
 	if (wire.Spans{Size: s.Size, List: []wire.Span{*one}}).All() {
 		return !not
@@ -139,7 +139,7 @@ func (c *compiler) spanTest(s wire.Spans, one *wire.Span, load func(), not bool)
 	return true
 }
 
-// without adds that a value is in none of the spans; false if that cannot be.
+// without tests that a value is in none of the spans; it returns false if that is impossible.
 func (c *compiler) without(s wire.Spans, load func()) (possible bool) {
 	if len(s.List) > maxWithout {
 		load()
@@ -162,7 +162,7 @@ func maskOf(bits, size int) []byte {
 	return m
 }
 
-// inList looks up what has been loaded in the list that these spans are.
+// inList looks up the loaded value in the named list with these spans.
 func (c *compiler) inList(s wire.Spans, not bool) {
 	typ := c.n.f.AddrType
 	if s.Size == wire.PortBytes {

@@ -29,22 +29,22 @@ const anyHook hooks = 0xff
 // compiled is the content of a chain.
 type compiled struct {
 	programs []wire.Program
-	lists    []*list // that the programs look things up in
-	targets  []*node // that rules lead to
-	skipped  []*node // that rules name and that have no rules
+	lists    []*list // that the programs use
+	targets  []*node // that rules jump to
+	skipped  []*node // that rules name, but that have no rules themselves
 	sets     []*set
-	allowed  hooks // from which the kernel lets packets come into the chain
+	allowed  hooks // hooks from which packets may enter the chain
 	err      error // the chain cannot be programmed
 }
 
-// inlinedSet is a set that an address must be in, or must not be in, and that the kernel does not have.
+// inlinedSet is a set that an address must be in, or must not be in, and that is written into the rules instead of the kernel's sets.
 type inlinedSet struct {
 	spans wire.Spans
 	load  func()
 	not   bool
 }
 
-// compiler turns the rules of one chain into programs.
+// compiler translates the rules of one chain to programs.
 type compiler struct {
 	wire.Exprs              // of the program being built
 	lists      []*list      // of the program being built
@@ -54,13 +54,13 @@ type compiler struct {
 	*scratch
 }
 
-// scratch is memory that the compilers of a family use one after the other.
+// scratch is memory that the compilers of a family reuse one after the other.
 type scratch struct {
 	exprs, hash []byte
-	slab        []byte // what programs keep
+	slab        []byte // memory for the bytes that programs keep
 }
 
-// compile renders rules that belong to chain n.
+// compile translates the rules of chain n.
 func compile(n *node, rules []table.Rule) compiled {
 	c := newCompiler(n)
 	for i := range rules {
@@ -83,8 +83,8 @@ func (c *compiler) finish() compiled {
 	return c.out
 }
 
-// rule adds the programs of a rule: one, as a rule. None if no packet can match. More than one if it has alternatives, each of
-// which leaves out the packets of those before it, so that no packet meets the actions twice.
+// rule adds the programs of a rule, usually one. There is none if no packet can match. There are several if the rule has alternatives; each
+// of them excludes the packets of those before it, so that no packet passes the actions twice.
 func (c *compiler) rule(r *table.Rule) error {
 	if err := check(c.n.layer, r); err != nil {
 		return err
@@ -101,13 +101,13 @@ func (c *compiler) rule(r *table.Rule) error {
 	return c.expand(choices, ends(r), func() error { return c.actions(r) })
 }
 
-// ends is true if no packet that matches comes to the rules behind.
+// ends reports whether matching packets never reach the rules after this one.
 func ends(r *table.Rule) bool {
 	return len(r.Actions) > 0 && r.Actions[len(r.Actions)-1].Verb > table.Jump
 }
 
-// expand calls leaf for every combination of alternatives, with their conditions added. If packets do not end there, each
-// combination excludes those before.
+// expand calls leaf for every combination of alternatives, after adding their conditions. Unless the rule ends the processing, each
+// combination excludes those before it.
 func (c *compiler) expand(choices [][]alternative, ends bool, leaf func() error) error {
 	if len(choices) == 0 {
 		return leaf()
@@ -124,11 +124,11 @@ func (c *compiler) expand(choices [][]alternative, ends bool, leaf func() error)
 	return nil
 }
 
-// emit makes a program of what has been built.
+// emit makes a program of the expressions built so far.
 func (c *compiler) emit(comment string) {
 	p := wire.Program{Exprs: c.keep(c.B)}
 	c.out.lists = append(c.out.lists, c.lists...)
-	c.hash = append(append(c.hash[:0], c.B...), comment...) // lists are in it by name, which stands for what they hold
+	c.hash = append(append(c.hash[:0], c.B...), comment...) // lists are included by name, which identifies their content
 	sum := sha256.Sum256(c.hash)
 	copy(p.Hash[:], sum[:])
 	p.Udata = c.keep(wire.AppendUserData(c.hash[:0], comment, p.Hash))
@@ -137,7 +137,7 @@ func (c *compiler) emit(comment string) {
 
 const slabSize = 64 << 10
 
-// keep copies bytes to where they stay.
+// keep copies bytes to memory that is not reused.
 func (c *compiler) keep(b []byte) []byte {
 	if len(b) > cap(c.slab)-len(c.slab) {
 		c.slab = make([]byte, 0, max(slabSize, len(b)))
@@ -147,8 +147,7 @@ func (c *compiler) keep(b []byte) []byte {
 	return c.slab[at:len(c.slab):len(c.slab)]
 }
 
-// match adds the conditions that all must hold, and returns those of which alternatives are to be chosen. possible is false
-// if no packet can match.
+// match adds the conditions that all must hold, and returns the lists of alternatives. possible is false if no packet can match.
 func (c *compiler) match(r *table.Rule) (choices [][]alternative, possible bool, err error) {
 	m := &r.Match
 	c.iface(unix.NFT_META_IIFNAME, m.InIface)
@@ -187,7 +186,7 @@ func (c *compiler) match(r *table.Rule) (choices [][]alternative, possible bool,
 	return choices, possible && any, errors.Join(err, more)
 }
 
-// Where TCP has its flags, and those that matter.
+// The offset of TCP's flags, and the relevant flags.
 const (
 	tcpFlagsAt = 13
 	tcpFIN     = 1 << 0
@@ -196,7 +195,7 @@ const (
 	tcpACK     = 1 << 4
 )
 
-// iface tests an interface's name, or with a trailing '+' its beginning.
+// iface tests an interface's name, or with a trailing '+' its prefix.
 func (c *compiler) iface(key uint32, name string) {
 	if name == "" || name == "+" {
 		return
@@ -209,7 +208,7 @@ func (c *compiler) iface(key uint32, name string) {
 	}
 }
 
-// ifaceKey is a whole interface name as nf_tables compares it.
+// ifaceKey returns a complete interface name in the format that nf_tables compares.
 func ifaceKey(name string) []byte {
 	k := make([]byte, unix.IFNAMSIZ)
 	copy(k, name)
@@ -230,7 +229,7 @@ func (c *compiler) protocol(m *table.Match) {
 func (c *compiler) loadSrc() { c.address(12, 8) }
 func (c *compiler) loadDst() { c.address(16, 24) }
 
-// address loads an address that is at one of the offsets in the IPv4 or IPv6 header.
+// address loads an address from its offset in the IPv4 or IPv6 header.
 func (c *compiler) address(at4, at6 uint32) {
 	if c.n.f.ID == table.IPv4 {
 		c.Payload(unix.NFT_PAYLOAD_NETWORK_HEADER, at4, 4, wire.Reg1)
@@ -259,12 +258,12 @@ func (c *compiler) connection(key4, key6 uint32, d wire.Direction) {
 func (c *compiler) loadSrcPort() { c.port(0, wire.Reg1) }
 func (c *compiler) loadDstPort() { c.port(2, wire.Reg1) }
 
-// port loads the port that is at an offset of the transport header.
+// port loads a port from its offset in the transport header.
 func (c *compiler) port(offset, reg uint32) {
 	c.Payload(unix.NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2, reg)
 }
 
-// set finds a set that a rule names.
+// set returns a set that a rule names.
 func (c *compiler) set(id string, types ...table.SetType) (*set, error) {
 	s := c.n.f.set(id)
 	c.out.sets = append(c.out.sets, s)
@@ -295,7 +294,7 @@ func (c *compiler) addressSets(ids []string, load func(), not bool) error {
 	return nil
 }
 
-// portSet tests address, protocol and port of one side.
+// portSet tests address, protocol and port of the source or destination.
 func (c *compiler) portSet(s *set, src, not bool) {
 	if src {
 		c.loadSrc()
@@ -344,7 +343,7 @@ func (c *compiler) icmp(m *table.Match) {
 	}
 }
 
-// routing adds the conditions that ask the routing table.
+// routing adds the conditions that use the routing table.
 func (c *compiler) routing(m *table.Match) {
 	c.addrType(m.Src, unix.NFTA_FIB_F_SADDR)
 	c.addrType(m.Dst, unix.NFTA_FIB_F_DADDR)

@@ -15,7 +15,8 @@ import (
 
 var _ table.Counters = (*Backend)(nil)
 
-// ReadCounters implements table.Counters, by a socket of its own. The cost is that of the chains it is asked for, however many rules the table has.
+// ReadCounters implements table.Counters, with a socket of its own. The cost depends only on the chains that are read, not on the number of
+// rules in the table.
 func (b *Backend) ReadCounters(ctx context.Context, families []table.Family, chains []string, each func(chain, comment string, packets uint64)) error {
 	c, err := wire.Dial(b.view.NS)
 	if err != nil {
@@ -35,7 +36,7 @@ func (b *Backend) ReadCounters(ctx context.Context, families []table.Family, cha
 	return nil
 }
 
-// readCounters reads one chain, again if its table changes meanwhile: then rules may be missing.
+// readCounters reads one chain. It repeats the read if the table changes meanwhile, since rules may be missing then.
 func readCounters(l wire.Lister, chain string, each func(chain, comment string, packets uint64)) error {
 	type count struct {
 		comment string
@@ -64,7 +65,7 @@ func readCounters(l wire.Lister, chain string, each func(chain, comment string, 
 	return fmt.Errorf("read counters of nf_tables table %s: %w", l.Table, wire.ErrDumpChanged)
 }
 
-// packetsOf is what a rule's counter says; false if it has none.
+// packetsOf returns the packet count of a rule's counter; false if it has none.
 func packetsOf(exprs []byte) (n uint64, counted bool) {
 	wire.EachAttr(exprs, func(_ uint16, e []byte) {
 		if netlink.Text(wire.Attr(e, unix.NFTA_EXPR_NAME)) != "counter" {
@@ -77,7 +78,7 @@ func packetsOf(exprs []byte) (n uint64, counted bool) {
 	return n, counted
 }
 
-// commentOf takes the comment out of user data; empty if there is none.
+// commentOf returns the comment in user data, or "" if there is none.
 func commentOf(u []byte) string {
 	for len(u) >= 2 && len(u) >= 2+int(u[1]) {
 		if u[0] == wire.UserDataComment {

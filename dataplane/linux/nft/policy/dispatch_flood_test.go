@@ -14,7 +14,7 @@ import (
 
 func verb(v table.Verb) []table.Rule { return []table.Rule{{Actions: []table.Action{{Verb: v}}}} }
 
-// TestDispatchChainsFirst: chains are there before an element of a dispatch chain's map leads to them. Where no chain comes there is one
+// TestDispatchChainsFirst: chains exist before an element of a dispatch chain's map refers to them. Without new chains there is one
 // transaction.
 func TestDispatchChainsFirst(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
@@ -75,7 +75,7 @@ func TestDispatchChainsFirst(t *testing.T) {
 	}
 }
 
-// TestDispatchUnderFlood: whatever comes and goes, no packet passes a dispatch chain whose default and whose chains drop everything.
+// TestDispatchUnderFlood: during all changes, no packet passes a dispatch chain whose default and whose chains drop everything.
 func TestDispatchUnderFlood(t *testing.T) {
 	f := nfttest.NewFlooded(t)
 	b := open(t, f.Node.Namespace)
@@ -109,8 +109,8 @@ func TestDispatchUnderFlood(t *testing.T) {
 	}
 }
 
-// TestVerdictsUnderFlood: an interface goes from one chain to a new one, again and again. All of them drop everything, and the default accepts: no
-// packet meets the default, or a chain that is still empty.
+// TestVerdictsUnderFlood: an interface moves from one chain to a new one repeatedly. All chains drop everything, and the default accepts:
+// no packet meets the default, or a chain that is still empty.
 func TestVerdictsUnderFlood(t *testing.T) {
 	f := nfttest.NewFlooded(t)
 	b := open(t, f.Node.Namespace)
@@ -139,8 +139,8 @@ func TestVerdictsUnderFlood(t *testing.T) {
 	}
 }
 
-// TestChangesDuringGrace: a chain that nothing leads to any more goes behind a grace period. A change that comes meanwhile does not wait for it, and a
-// chain that is used again stays.
+// TestChangesDuringGrace: a chain that no rule refers to any more is removed after a grace period. A change meanwhile does not wait for it,
+// and a chain that is used again is kept.
 func TestChangesDuringGrace(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)

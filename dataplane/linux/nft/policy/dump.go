@@ -12,9 +12,9 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// Dump is what the kernel has in our tables, as text that does not depend on how it came about: no handles, no counters,
-// names in order, anonymous sets in place. Rules are shown as the kernel's expressions. It is for tests and for support;
-// people read `nft list table ip contiv` more easily.
+// Dump returns the kernel's contents of our tables, as text that does not depend on their history: no handles, no counters, names in order,
+// anonymous sets inline. Rules are shown as the kernel's expressions. Dump is for tests and for support; the output of `nft list table ip
+// contiv` is easier to read.
 func (b *Backend) Dump() (string, error) {
 	if err := b.view.Connect(); err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func (d *dumper) rule(r wire.Rule) string {
 	return strings.Join(parts, "; ")
 }
 
-// attributes shows an expression's attributes by number: numbers and keys in hexadecimal, verdicts and sets by name.
+// attributes returns an expression's attributes as text, by number: numbers and keys in hexadecimal, verdicts and sets by name.
 func (d *dumper) attributes(name string, data []byte) string {
 	if name == "counter" {
 		return ""

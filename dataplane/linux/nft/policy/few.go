@@ -8,14 +8,16 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// The kernel finds a set by its name in a list of all sets of the table, so what a set costs grows with their number: 14,000 sets of one net took 16 s.
-// Sets of so few nets are in the rules. Those of network policies never change; where one does, the chains that name it are written again.
+// The kernel finds a set by its name in a list of all sets of the table, so the cost of a set grows with their number: 14,000 sets of one
+// prefix took 16 s. So sets with only a few prefixes are written into the rules. The sets of network policies never change; if another one
+// does, the chains that name it are written again.
 const (
 	maxInlineNets  = 32
 	maxInlineSpans = 4
 )
 
-// inline finds out whether the rules have the set's nets in them. changed is true if the chains that name it have to be compiled again.
+// inline determines whether the set's prefixes are written into the rules. changed is true if the chains that name the set must be compiled
+// again.
 func (s *set) inline() (changed bool) {
 	was := s.inlined
 	s.inlined = nil

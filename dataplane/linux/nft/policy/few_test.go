@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// TestSetOfFewNets: a set of few nets is in the rules that name it, and becomes a set of the kernel and back as its members change. What packets
-// meet is the same, and a restart writes nothing.
+// TestSetOfFewNets: a set of a few prefixes is written into the rules that name it, and becomes a set of the kernel and back as its members
+// change. Packets are handled in the same way, and a restart writes nothing.
 func TestSetOfFewNets(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 2})
 	b := open(t, n.Host.NS)

@@ -11,13 +11,13 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// TestIdleUnderFlood: while chains get rules and lose them, no packet passes that a chain behind them drops, and none is dropped that a chain behind
-// them accepts.
+// TestIdleUnderFlood: while chains get rules and lose them, no packet passes that a later chain drops, and none is dropped that a later
+// chain accepts.
 func TestIdleUnderFlood(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		f := nfttest.NewFlooded(t)
 		b := open(t, f.Node.Namespace)
-		// The flood's packets arrive with priority -400, and the watch of those that pass has -50.
+		// The flood's packets are counted on arrival with priority -400, and those that pass with -50.
 		f.Node.Run("nft add chain ip watch first { type filter hook prerouting priority -400 ; }")
 		f.Node.Run("nft add rule ip watch first ip daddr " + nfttest.VIP + " counter")
 		l := table.Raw
@@ -72,7 +72,7 @@ func TestIdleUnderFlood(t *testing.T) {
 		}
 		passed, _ := f.Counts(t)
 		for end := time.Now().Add(5 * time.Second); allowed && passed != came() && time.Now().Before(end); {
-			passed, _ = f.Counts(t) // packets are on their way still
+			passed, _ = f.Counts(t) // some packets are still being processed
 		}
 		if want := map[bool]int{true: came()}[allowed]; passed != want || came() == 0 || n < 10 {
 			t.Errorf("allowed %v: %d of %d packets passed in %d changes", allowed, passed, came(), n)

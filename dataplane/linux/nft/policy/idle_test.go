@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// TestIdleChains: a chain without rules and the jumps to it are not in the kernel, and come when it has some. What packets meet is right at each step,
-// and neither an audit nor a restart writes.
+// TestIdleChains: a chain without rules and the jumps to it are not in the kernel, and are added when it gets rules. Packets are handled
+// correctly at each step, and neither an audit nor a restart writes anything.
 func TestIdleChains(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 3})
 	b := open(t, n.Host.NS)
@@ -80,7 +80,8 @@ func TestIdleChains(t *testing.T) {
 	}
 }
 
-// TestIdleChainOnly: what only jumps lead to is not in the kernel as long as it is idle. It can be broken, or missing, as any other.
+// TestIdleChainOnly: a chain that only jumps refer to is not in the kernel as long as it is idle. It can be broken, or missing, like any
+// other.
 func TestIdleChainOnly(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -112,7 +113,7 @@ func TestIdleChainOnly(t *testing.T) {
 	expect("missing", 1, tabletest.Drop, 1)
 	b.SetChains(f, table.Filter, table.Chain{Name: "idle-7"})
 	expect("there again", 2, tabletest.Pass, 0)
-	for i := range 2 { // a loop is found, whatever was idle before
+	for i := range 2 { // a loop is found, whichever chain was idle before
 		b.SetChains(f, table.Filter, table.Chain{Name: fmt.Sprint("idle-", i), Rules: []table.Rule{{Actions: jump(fmt.Sprint("idle-", 1-i))}}})
 	}
 	expect("a loop", 4, tabletest.Drop, 1)

@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// isolate marks what the kernel refuses as broken, so that the rest can be tried without it; false if nothing more can be
-// marked. What fails only because something else does is left alone.
+// isolate marks objects that the kernel rejects as broken, so that the rest can be tried without them. It returns false if no further
+// object can be marked. Objects that fail only because another one fails are not marked.
 func isolate(r *wire.Refusal) bool {
 	var worst []wire.Object
 	rank := failsBySomething
@@ -33,10 +33,10 @@ func isolate(r *wire.Refusal) bool {
 	return len(worst) > 0 || giveUp(r)
 }
 
-// Reasons why an object fails, later ones are the causes of earlier ones.
+// Reasons why an object fails; later ones are the causes of earlier ones.
 const (
-	failsBySomething = iota // that it names and that could not be made
-	failsByWalk             // the walk of packets through the chains; every later message then fails too
+	failsBySomething = iota // it names an object that could not be created
+	failsByWalk             // the kernel's check of the paths of packets through the chains; every later message then fails too
 	failsItself
 	setFails
 )
@@ -54,8 +54,8 @@ func rankOf(o wire.Object, err error) int {
 	return failsItself
 }
 
-// giveUp is for chains that the kernel refuses though all they do by now is to drop: they are left out, and what leads to them
-// is broken.
+// giveUp handles chains that the kernel rejects although they only drop: they are left out, and the chains that refer to them become
+// broken.
 func giveUp(r *wire.Refusal) (any bool) {
 	for _, o := range r.Order {
 		if n, ok := o.(*node); ok && !n.hopeless {

@@ -42,7 +42,7 @@ func nft(t testing.TB, n *tabletest.Net, args ...string) string {
 	return string(out)
 }
 
-// everything is a desired state with all kinds of objects and conditions.
+// everything adds a desired state with all kinds of objects and conditions.
 func everything(b *Backend) {
 	f := table.IPv4
 	b.ReplaceSet(f, table.Set{ID: "s:ip", Type: table.SetIP}, []table.Member{{Net: pfx("10.0.0.1/32")}, {Net: pfx("10.0.0.2/32")}})
@@ -90,7 +90,7 @@ func everything(b *Backend) {
 		Match: table.Match{SrcNets: []netip.Prefix{pfx("fd00::/8"), pfx("::1/128")}, DstNets: []netip.Prefix{pfx("::/0")}}})
 }
 
-// TestListing: the nft tool shows what we program as an operator would have written it, and takes it back.
+// TestListing: the nft tool lists our rules as an operator would have written them, and can load the listing.
 func TestListing(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -132,7 +132,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestTampering: whatever another program does to our tables shows as pending, without a resync, and is undone.
+// TestTampering: any change of another program to our tables is reported as pending, without a resync, and is repaired.
 func TestTampering(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -147,7 +147,7 @@ func TestTampering(t *testing.T) {
 		"delete element ip contiv set-s/ip { 10.0.0.1 }",
 		"add element ip contiv set-s/ip { 10.9.9.9 }",
 		"delete element ip contiv set-s/net { 240.0.0.0/4 }",
-		"add element ip contiv set-s/net { 10.5.0.1-10.5.0.6 }", // no prefix
+		"add element ip contiv set-s/net { 10.5.0.1-10.5.0.6 }", // not a prefix
 		"add element ip contiv set-s/port { 10.9.9.9 . udp . 7 }",
 		"flush set ip contiv set-s/ip",
 		"delete element ip contiv map-filter-from { cali2 }",
@@ -200,7 +200,7 @@ func dump(t testing.TB, b *Backend) string {
 	return s
 }
 
-// TestMissedEvents: when events were lost, or came while we did not listen, the generation shows it.
+// TestMissedEvents: if notifications were lost, or sent while we did not receive any, the generation shows it.
 func TestMissedEvents(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -221,7 +221,7 @@ func TestMissedEvents(t *testing.T) {
 	if res := mustApply(t, b); res.Writes == 0 || dump(t, b) != before {
 		t.Errorf("a change before one that was told was not found (%d writes)", res.Writes)
 	}
-	// A change of ours meets a generation that is not the one it was made for.
+	// Our change is for an outdated generation.
 	b.view.Events.Pause()
 	if err := b.view.Sync(b.load); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestMissedEvents(t *testing.T) {
 	}
 }
 
-// TestTwoWriters: others that write all the time to their own tables do not stop us.
+// TestTwoWriters: other programs that constantly write to their own tables do not block us.
 func TestTwoWriters(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -278,7 +278,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// TestRefused: what only the kernel finds wrong is isolated, with its users, and tried again.
+// TestRefused: objects that only the kernel finds invalid are isolated, with their users, and retried.
 func TestRefused(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -317,7 +317,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTooDeep: the kernel says for a whole rule set that jumps are too deep; not everything is given up for that.
+// TestTooDeep: the kernel reports for a whole rule set that jumps are nested too deeply; only some chains are given up.
 func TestTooDeep(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -344,7 +344,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// TestLoops: one chain of a loop is broken, the rest works; taking a way out heals it.
+// TestLoops: one chain of a loop is broken, the rest works; removing a reference repairs it.
 func TestLoops(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -378,7 +378,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestHooksMatter: a chain that translates is broken while packets come to it from a hook where that is not allowed.
+// TestHooksMatter: a chain that translates is broken while packets reach it from a hook at which translation is not allowed.
 func TestHooksMatter(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -388,7 +388,7 @@ func TestHooksMatter(t *testing.T) {
 		table.Chain{Name: "way", Rules: []table.Rule{{Actions: jump("dnat")}}})
 	b.SetHook(f, table.NAT, table.Prerouting, table.Rule{Actions: jump("dnat")})
 	mustApply(t, b)
-	b.SetHook(f, table.NAT, table.Postrouting, table.Rule{Actions: jump("way")}) // dnat itself did not change
+	b.SetHook(f, table.NAT, table.Postrouting, table.Rule{Actions: jump("way")}) // the chain with DNAT itself did not change
 	res := b.Apply(t.Context())
 	if len(res.Broken) != 1 || res.Err != nil {
 		t.Fatalf("error %v, broken %v", res.Err, res.Broken)
@@ -401,8 +401,8 @@ func TestHooksMatter(t *testing.T) {
 	}
 }
 
-// TestFirstBrokenChainIsIsolated: of chains on one way that all do what they may not, the first is broken; nothing comes to the others
-// then.
+// TestFirstBrokenChainIsIsolated: of chains on one path that all violate the restrictions, the first is broken; then no packet reaches the
+// others.
 func TestFirstBrokenChainIsIsolated(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -412,7 +412,7 @@ func TestFirstBrokenChainIsIsolated(t *testing.T) {
 		table.Chain{Name: "second", Rules: []table.Rule{{Actions: jump("third")}, masq}},
 		table.Chain{Name: "third", Rules: []table.Rule{masq}})
 	b.SetHook(f, table.NAT, table.Postrouting, table.Rule{Actions: jump("second")})
-	for range 8 { // whatever comes first in maps
+	for range 8 { // for any order of map iteration
 		b.SetHook(f, table.NAT, table.Output, table.Rule{Actions: jump("first")})
 		if res := b.Apply(t.Context()); len(res.Broken) != 1 || res.Broken["chain v4 nat first"] == nil {
 			t.Fatalf("error %v, broken %v", res.Err, res.Broken)
@@ -422,7 +422,7 @@ func TestFirstBrokenChainIsIsolated(t *testing.T) {
 	}
 }
 
-// TestDeny: a rule that would drop what is in a broken set does not let it pass instead.
+// TestDeny: a rule that would drop members of a broken set does not let them pass instead.
 func TestDeny(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{})
 	b := open(t, n.Host.NS)
@@ -445,7 +445,7 @@ func TestDeny(t *testing.T) {
 		tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 1)})
 }
 
-// TestMissingTarget: an interface whose chain is not there drops, and gets it as soon as it is.
+// TestMissingTarget: packets of an interface whose chain does not exist are dropped; the interface gets the chain as soon as it exists.
 func TestMissingTarget(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{})
 	b := open(t, n.Host.NS)
@@ -473,7 +473,7 @@ func TestMissingTarget(t *testing.T) {
 	expect(tabletest.Drop, tabletest.Pass, "chain v4 filter from")
 	b.SetDispatch(f, table.Filter, table.Dispatch{Name: "from", Chains: map[string]string{"cali2": "two"}})
 	expect(tabletest.Pass, tabletest.Pass)
-	b.DeleteChains(f, table.Filter, "two") // before the interface is taken out: the same Apply sees both
+	b.DeleteChains(f, table.Filter, "two") // before the interface is removed: the same Apply sees both
 	b.SetDispatch(f, table.Filter, table.Dispatch{Name: "from"})
 	expect(tabletest.Pass, tabletest.Pass)
 	// From a dispatch chain to one of rules and back.
@@ -485,7 +485,7 @@ func TestMissingTarget(t *testing.T) {
 	expect(tabletest.Pass, tabletest.Pass)
 }
 
-// TestSplit: what no single transaction can take goes in several, of which rules see whole sets only.
+// TestSplit: changes that are too large for a single transaction are split; rules only see complete sets.
 func TestSplit(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -523,7 +523,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSocketFails: a broken socket is an error once; then all is as before.
+// TestSocketFails: a broken socket is an error once; then everything works as before.
 func TestSocketFails(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -549,7 +549,7 @@ func TestSocketFails(t *testing.T) {
 	mustApply(t, b)
 }
 
-// TestNothingStays: what goes is let go of, here and in the kernel.
+// TestNothingStays: removed objects are dropped from memory and from the kernel.
 func TestNothingStays(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)

@@ -7,21 +7,21 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// leaving is what the kernel has and nothing in its newest rules leads to, each with the grace period behind which it goes. A packet that is on its
-// way there when a chain goes finds it as the newest generation of rules has it: empty, and would pass. What such chains use stays as long. Nothing
-// waits for a grace period: other changes go on meanwhile.
+// leaving holds the objects in the kernel that its newest rules do not refer to, each with the grace period after which it is removed. A
+// packet that jumps to a chain uses the chain's newest generation of rules: a removed chain is empty, and the packet would pass. Objects
+// that such chains use are kept as long. Nothing waits for a grace period: other changes continue meanwhile.
 type leaving struct {
 	nodes map[*node]uint64
 	sets  map[*set]uint64
 	lists map[*list]uint64
-	// strays are sets and maps in our table that belong to nothing we know. They go when no chain is leaving.
+	// strays are unknown sets and maps in our table. They are removed when no chain is leaving.
 	strays []string
 }
 
-// staying reports whether something has to be removed later.
+// staying reports whether an object has to be removed later.
 func (l *leaving) staying() bool { return len(l.nodes)+len(l.sets)+len(l.lists) > 0 }
 
-// due reports whether something can be removed now.
+// due reports whether an object can be removed now.
 func (l *leaving) due(over uint64) bool {
 	return anyOver(l.nodes, over) || anyOver(l.sets, over) || anyOver(l.lists, over)
 }
@@ -35,7 +35,7 @@ func anyOver[T comparable](list map[T]uint64, over uint64) bool {
 	return false
 }
 
-// nodesThatLeft puts the chains that can go now into the plan.
+// nodesThatLeft adds the chains that can be removed now to the plan.
 func (p *plan) nodesThatLeft(over uint64) {
 	for n, ticket := range p.f.leaving.nodes {
 		switch {
@@ -49,8 +49,8 @@ func (p *plan) nodesThatLeft(over uint64) {
 	}
 }
 
-// leaves puts a chain that packets get to no longer into the plan: it goes, behind a grace period. Base chains go at once: what they lead to must not
-// be there for two hooks.
+// leaves adds a chain that packets no longer reach to the plan: it is removed after a grace period. Base chains are removed at once, since
+// the chains they refer to must not be reachable from two hooks.
 func (p *plan) leaves(n *node) {
 	n.useLists(nil)
 	switch _, has := p.f.leaving.nodes[n]; {
@@ -71,12 +71,12 @@ func (p *plan) goes(n *node) {
 	}
 }
 
-// holds reports whether chains stay that may use what nothing else uses any more.
+// holds reports whether chains remain that may use objects without other users.
 func (p *plan) holds() bool {
 	return !p.atOnce && (len(p.leave.nodes) > 0 || len(p.f.leaving.nodes) > p.gone)
 }
 
-// setsAndLists puts into the plan what differs of sets and lists.
+// setsAndLists adds the differences of sets and lists to the plan.
 func (p *plan) setsAndLists(over uint64) {
 	f, holds := p.f, p.holds()
 	for s, ticket := range f.leaving.sets {
@@ -122,7 +122,8 @@ func (p *plan) setsAndLists(over uint64) {
 	}
 }
 
-// remade reports whether a set is made again with another type. That is possible only if nothing uses it, not even a chain that goes.
+// remade reports whether a set is created again with another type. This is possible only if nothing uses it, including chains that are
+// leaving.
 func (f *family) remade() bool {
 	for s := range f.dirtySets {
 		if s.present && s.effective() && s.typ != s.spec.Type {
@@ -132,7 +133,7 @@ func (f *family) remade() bool {
 	return false
 }
 
-// left notes that what the plan removed is gone, and begins the grace period of what goes next.
+// left records that the plan's removals are done, and begins the grace period of the next removals.
 func (p *plan) left(g *wire.Grace) {
 	l := &p.f.leaving
 	if p.clear {

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// TestChainsOfTheProcessBefore: a chain that a process before has left, and that is desired again before it is gone, is as any other.
+// TestChainsOfTheProcessBefore: a chain of an earlier process that is desired again before its removal is like any other.
 func TestChainsOfTheProcessBefore(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	f := table.IPv4

@@ -11,14 +11,14 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// list is a named constant set that holds a list of nets or ports which rules have. Its name stands for what it holds. The kernel lets
-// nothing change it while rules use it.
+// list is a named constant set that holds a list of prefixes or ports of rules. Its name identifies its content. The kernel allows no
+// change while rules use it.
 type list struct {
 	name    string
 	typ     uint32
 	spans   wire.Spans
-	users   int   // live chains with it
-	user    *node // one of them, to blame
+	users   int   // number of live chains that use it
+	user    *node // one of them, as the object of the list's messages
 	present bool  // in the kernel
 }
 
@@ -37,7 +37,7 @@ func listName(typ uint32, s wire.Spans) string {
 	return listPrefix + hex.EncodeToString(sum[:10])
 }
 
-// list is the list that holds these spans, made if it is not known.
+// list returns the list with these spans, and creates it if it does not exist.
 func (f *family) list(typ uint32, s wire.Spans) *list {
 	name := listName(typ, s)
 	l := f.lists[name]
@@ -49,7 +49,7 @@ func (f *family) list(typ uint32, s wire.Spans) *list {
 	return l
 }
 
-// useLists notes which lists a node's content has; none for a node that packets do not get to.
+// useLists records the lists that a node's content uses; none for a node that packets do not reach.
 func (n *node) useLists(lists []*list) {
 	var now map[*list]struct{}
 	for _, l := range lists {
@@ -74,7 +74,7 @@ func (n *node) useLists(lists []*list) {
 	n.lists = now
 }
 
-// newList makes a list with all that it holds.
+// newList adds the messages that create a list with all of its content.
 func newList(b *wire.Batch, f *family, l *list) {
 	b.Begin(f.Proto, unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE|unix.NLM_F_EXCL, l.user)
 	b.String(unix.NFTA_SET_NAME, l.name)
@@ -92,7 +92,7 @@ func newList(b *wire.Batch, f *family, l *list) {
 	b.Writes++
 }
 
-// holds reports whether these bounds, as the kernel lists them, are what the list's name stands for.
+// holds reports whether these bounds, which the kernel listed, match the list's name.
 func holds(ls wire.Set, bounds []bound) bool {
 	s := wire.Spans{Size: int(ls.KeyLen)}
 	ok := eachSpan(bounds, s.Size, func(one wire.Span) { s.List = append(s.List, one) })

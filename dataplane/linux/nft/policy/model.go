@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// family is one of the two tables: what is desired in it and what the kernel has.
+// family is one of the two tables: its desired state and the recorded state of the kernel.
 type family struct {
 	wire.Family
 	behind int32 // added to the priorities of base chains
@@ -29,7 +29,7 @@ type family struct {
 	scratch scratch
 
 	present bool // the kernel has the table
-	rebuild bool // what it has there is not ours to understand: it is made again, all at once
+	rebuild bool // the kernel's table is not in our format: it is created again, all at once
 	leaving leaving
 }
 
@@ -44,56 +44,56 @@ func newFamily(id table.Family) *family {
 	}
 }
 
-// node is a chain: one of the caller's, one that dispatches, or the base chain of a hook.
+// node is a chain: one of the caller's chains, a dispatch chain, or the base chain of a hook.
 type node struct {
 	f     *family
 	layer table.Layer
-	name  string // the caller's
-	chain string // the kernel's
+	name  string // the caller's name
+	chain string // the kernel's name
 	base  *baseHook
 	fork  *fork // of dispatch chains
 
 	wanted bool
-	rules  []table.Rule // of dispatch chains: those for other interfaces
+	rules  []table.Rule // of dispatch chains: the rules for other interfaces
 
-	compiled *compiled          // of rules; only during an Apply
-	mentions map[*node]struct{} // that the rules name
-	uses     map[*set]struct{}  // that the rules name
-	users    map[*node]int      // that name this one, by rules (which count once) and by interfaces
+	compiled *compiled          // the compiled rules; only during an Apply
+	mentions map[*node]struct{} // chains that the rules name
+	uses     map[*set]struct{}  // sets that the rules name
+	users    map[*node]int      // chains that name this one, with the number of their references: rules count once, each interface counts
 
-	// The graph of what really leads where: nothing leads out of what is broken.
-	out     map[*node]int      // chains that this one leads to, and by how many ways
-	byRule  map[*node]bool     // those of them that a rule leads to
-	in      map[*node]struct{} // chains that lead to this one
-	refs    int                // how many of those are live
-	live    bool               // packets can get here, so it is programmed
-	allowed hooks              // from which packets may come, by what the rules do
+	// The graph of effective references: a broken chain has no outgoing ones.
+	out     map[*node]int      // chains that this one refers to, with the number of references
+	byRule  map[*node]bool     // those of them that a rule refers to
+	in      map[*node]struct{} // chains that refer to this one
+	refs    int                // number of live chains in in
+	live    bool               // packets can reach the chain, so it is programmed
+	allowed hooks              // hooks from which packets may come, given what the rules do
 
-	idle              bool // it has no rules, whatever the kernel has
+	idle              bool // it has no rules, regardless of the kernel's state
 	broken, kernelErr error
-	hopeless          bool // the kernel refuses even a chain that drops
+	hopeless          bool // the kernel rejects even a chain that drops
 
 	present bool               // in the kernel
 	hashes  []wire.Hash        // of the kernel's rules
-	lists   map[*list]struct{} // that the content has, while the chain is live
-	force   bool               // the rules must be written again: what they name is made again
-	elems   *kernelElems       // the kernel's map of a dispatch chain, nil if there is none
+	lists   map[*list]struct{} // lists that the content uses, while the chain is live
+	force   bool               // the rules must be written again, since an object that they name is created again
+	elems   *kernelElems       // the kernel's map of a dispatch chain, nil if it does not exist
 }
 
 // kernelElems is a verdict map: interface → the kernel's name of a chain, "" for a drop.
 type kernelElems map[string]string
 
-// fork is what a dispatch chain has besides rules.
+// fork is the part of a dispatch chain other than its rules.
 type fork struct {
 	byOut   bool
 	want    map[string]string   // interface → chain, as desired
 	named   map[string]*node    // interface → that chain
-	to      map[string]*node    // interface → chain that it really leads to; not there if it is missing
-	changed map[string]struct{} // interfaces to look at
-	missing map[string]struct{} // interfaces whose chain is not there
+	to      map[string]*node    // interface → chain that it effectively refers to; no entry if that is missing
+	changed map[string]struct{} // interfaces to check
+	missing map[string]struct{} // interfaces whose chain does not exist
 }
 
-// baseHook is where the kernel calls a base chain.
+// baseHook describes where the kernel calls a base chain.
 type baseHook struct {
 	hook     table.Hook
 	num      uint32
@@ -108,7 +108,7 @@ var hookNames = [...]string{
 	table.Postrouting: "postrouting",
 }
 
-// Key names nodes as in "chain v4 filter cali-x" and "hook v4 filter forward".
+// Key returns the node's name in results, such as "chain v4 filter cali-x" and "hook v4 filter forward".
 func (n *node) Key() string {
 	kind := "chain"
 	if n.base != nil {
@@ -121,7 +121,7 @@ func (n *node) Fail(err error) { n.kernelErr = err }
 
 func (n *node) Failed() bool { return n.kernelErr != nil }
 
-// mapName is the kernel's name of a dispatch chain's map.
+// mapName returns the kernel's name of a dispatch chain's map.
 func (n *node) mapName() string { return mapPrefix + n.chain }
 
 const (
@@ -144,18 +144,18 @@ func hookName(h table.Hook) string {
 	return fmt.Sprintf("hook%d", h)
 }
 
-// node is the chain of a name, made if it is not known.
+// node returns the chain of a name, and creates it if it is unknown.
 func (f *family) node(l table.Layer, name string) *node {
 	chain := layerName(l) + "-" + name
 	n := f.nodes[chain]
 	if n == nil {
 		n = newNode(f, l, name, chain)
 	}
-	n.layer, n.name = l, name // an audit has only the kernel's name for it
+	n.layer, n.name = l, name // a chain found by an audit has only the kernel's name
 	return n
 }
 
-// hook is the base chain of a hook, made if it is not known.
+// hook returns the base chain of a hook, and creates it if it is unknown.
 func (f *family) hook(l table.Layer, h table.Hook) *node {
 	chain := hookPrefix + layerName(l) + "-" + hookName(h)
 	n := f.nodes[chain]
@@ -180,8 +180,7 @@ func newNode(f *family, l table.Layer, name, chain string) *node {
 	return n
 }
 
-// baseHookOf is how a layer is called at a hook: with the priorities of iptables. num is noHook where iptables has no such
-// hook.
+// baseHookOf returns how a layer is called at a hook, with the priorities of iptables. num is noHook if iptables has no such hook.
 func baseHookOf(l table.Layer, h table.Hook) *baseHook {
 	b := &baseHook{hook: h, num: uint32(h), typ: "filter"} // table.Hook is numbered as enum nf_inet_hooks
 	switch l {
@@ -190,7 +189,7 @@ func baseHookOf(l table.Layer, h table.Hook) *baseHook {
 	case table.Mangle:
 		b.priority = -150
 		if h == table.Output {
-			b.typ = "route" // looks for a route again when the mark has changed
+			b.typ = "route" // the kernel routes the packet again if the mark has changed
 		}
 	case table.NAT:
 		b.typ, b.priority = "nat", -100
@@ -204,7 +203,7 @@ func baseHookOf(l table.Layer, h table.Hook) *baseHook {
 	return b
 }
 
-// layerHooks are the hooks that call a layer.
+// layerHooks returns the hooks that call a layer.
 func layerHooks(l table.Layer) hooks {
 	switch l {
 	case table.Raw:
@@ -221,7 +220,7 @@ func layerHooks(l table.Layer) hooks {
 
 const noHook = ^uint32(0)
 
-// set is the set of an ID, made if it is not known.
+// set returns the set of an ID, and creates it if it is unknown.
 func (f *family) set(id string) *set {
 	s := f.sets[id]
 	if s == nil {
@@ -233,12 +232,12 @@ func (f *family) set(id string) *set {
 
 func (n *node) Touch() { n.f.dirtyNodes[n] = struct{}{} }
 
-// swapColon exchanges : and /, and is its own inverse. The nft tool takes no names with a colon, which many sets' IDs have.
+// swapColon exchanges : and /, and is its own inverse. The nft tool accepts no names with a colon, which the IDs of many sets have.
 func swapColon(s string) string { return colonSwapper.Replace(s) }
 
 var colonSwapper = strings.NewReplacer(":", "/", "/", ":")
 
-// setRules makes n a chain with these rules.
+// setRules makes n a chain with these rules, without dispatch.
 func (n *node) setRules(rules []table.Rule) {
 	if n.fork != nil {
 		n.dropFork()
@@ -248,12 +247,12 @@ func (n *node) setRules(rules []table.Rule) {
 	n.Touch()
 }
 
-// usable is true if others may lead here.
+// usable reports whether others may refer to this chain.
 func (n *node) usable() bool {
 	return n.wanted && !n.hopeless && (n.base == nil || n.base.num != noHook)
 }
 
-// want notes that the chain is there; those that name it look at it again.
+// want marks the chain as desired; chains that name it are processed again.
 func (n *node) want() {
 	if !n.wanted {
 		n.wanted = true
@@ -270,7 +269,7 @@ func (n *node) wakeUsers() {
 	}
 }
 
-// recheck looks again at the interfaces that lead to a chain.
+// recheck marks the interfaces that refer to a chain to be checked again.
 func (k *fork) recheck(chain string) {
 	for iface, c := range k.want {
 		if c == chain {
@@ -279,7 +278,7 @@ func (k *fork) recheck(chain string) {
 	}
 }
 
-// unwant notes that the chain is not there any more.
+// unwant marks the chain as no longer desired.
 func (n *node) unwant() {
 	if !n.wanted {
 		return
@@ -292,7 +291,7 @@ func (n *node) unwant() {
 	n.wakeUsers()
 }
 
-// dropFork makes n a chain that does not dispatch any more.
+// dropFork makes n a chain without dispatch.
 func (n *node) dropFork() {
 	for iface, target := range n.fork.named {
 		n.nameFor(iface, nil)
@@ -302,7 +301,7 @@ func (n *node) dropFork() {
 	n.fork = nil
 }
 
-// nameFor notes which chain an interface names, whether that is there or not; nil for none.
+// nameFor records the chain that an interface names, whether it exists or not; nil for none.
 func (n *node) nameFor(iface string, target *node) {
 	was := n.fork.named[iface]
 	if was == target {
@@ -318,7 +317,7 @@ func (n *node) nameFor(iface string, target *node) {
 	}
 }
 
-// unused notes that n names this node by one way less.
+// unused records that the node by has one reference less to this node.
 func (n *node) unused(by *node) {
 	if n.users[by]--; n.users[by] <= 0 {
 		delete(n.users, by)
@@ -326,7 +325,7 @@ func (n *node) unused(by *node) {
 	}
 }
 
-// setDispatch makes n a dispatch chain; what did not change costs a comparison.
+// setDispatch makes n a dispatch chain; each unchanged interface costs only a comparison.
 func (n *node) setDispatch(d table.Dispatch) {
 	n.want()
 	n.Touch()
@@ -359,7 +358,7 @@ func (n *node) setDispatch(d table.Dispatch) {
 	}
 }
 
-// why is the reason why n, or a part of it, is not programmed.
+// why returns the reason why n, or a part of it, is not programmed.
 func (n *node) why() error {
 	if n.broken != nil || n.fork == nil || len(n.fork.missing) == 0 {
 		return n.broken

@@ -10,27 +10,27 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// plan is what one Apply changes in one family's table, and what is to be noted when the kernel has done it.
+// plan holds the changes of one Apply in one family's table, and what to record when the kernel has executed them.
 type plan struct {
 	f       *family
-	rewrite []rewrite // chains whose rules are replaced, new ones among them
-	remove  []*node   // chains that go
+	rewrite []rewrite // chains whose rules are replaced, including new chains
+	remove  []*node   // chains to remove
 	forks   []*node   // dispatch chains whose map changes
-	dropMap []*node   // chains whose map goes
-	sets    []*set    // sets that come, change or go
-	create  bool      // the table
-	lists   []*list   // that come or go
-	strays  []string  // that go
-	clear   bool      // the table goes, with all there is in it
+	dropMap []*node   // chains whose map is removed
+	sets    []*set    // sets to create, change or remove
+	create  bool      // the table is created
+	lists   []*list   // lists to create or remove
+	strays  []string  // sets and maps to remove
+	clear   bool      // the table is removed, with all of its contents
 
-	// leave is what goes behind a grace period; with atOnce all goes now.
+	// leave holds the objects to remove after a grace period; with atOnce all are removed now.
 	leave struct {
 		nodes []*node
 		sets  []*set
 		lists []*list
 	}
 	atOnce bool
-	gone   int // chains that left before and go now
+	gone   int // number of chains that were leaving before and are removed now
 }
 
 // rewrite is a chain with its new content.
@@ -39,7 +39,7 @@ type rewrite struct {
 	programs []wire.Program
 }
 
-// plan compares what is desired with what the kernel has.
+// plan compares the desired state with the recorded state of the kernel.
 func (f *family) plan(affected map[*node]struct{}, over uint64) *plan {
 	p := &plan{f: f, atOnce: f.rebuild || f.remade()}
 	if f.rebuild {
@@ -57,7 +57,7 @@ func (f *family) plan(affected map[*node]struct{}, over uint64) *plan {
 	return p
 }
 
-// compare puts hooks before what they lead to: so the kernel blames the latter for what is wrong with a walk.
+// compare sorts hooks before the chains they refer to. So if the check of a packet's path fails, the kernel's error is for the latter.
 func (n *node) compare(o *node) int {
 	if (n.base == nil) != (o.base == nil) {
 		if n.base != nil {
@@ -68,7 +68,7 @@ func (n *node) compare(o *node) int {
 	return strings.Compare(n.chain, o.chain)
 }
 
-// nothing is true if the kernel is to have no table. Most times the first object says that it is.
+// nothing reports whether the kernel must have no table. Usually the first object already shows that it must have one.
 func (f *family) nothing() bool {
 	for _, n := range f.nodes {
 		if n.live {
@@ -101,7 +101,7 @@ func (p *plan) node(n *node) {
 	}
 }
 
-// content are the programs of a live chain, and the lists that they look things up in. A broken chain drops everything.
+// content returns the programs of a live chain, and the lists that they use. A broken chain drops everything.
 func (n *node) content() ([]wire.Program, []*list) {
 	if n.broken != nil {
 		closed := table.Rule{Actions: []table.Action{{Verb: table.Drop}}, Comment: "broken, see the agent's log"}
@@ -121,7 +121,7 @@ func (n *node) content() ([]wire.Program, []*list) {
 	return append(c.finish().programs, n.compiled.programs...), n.compiled.lists
 }
 
-// verdictOf is where the kernel is to send the packets of an interface; ok is false if it is not in the map.
+// verdictOf returns the chain to which the kernel must send the packets of an interface; ok is false if the interface is not in the map.
 func (n *node) verdictOf(iface string) (chain string, ok bool) {
 	if _, ok := n.fork.want[iface]; !ok || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
 		return "", false
@@ -143,7 +143,7 @@ func (n *node) mapDiffers() bool {
 	return false
 }
 
-// needsWrite is true when the kernel's set is not as it is to be.
+// needsWrite reports whether the kernel's set differs from the desired one.
 func (s *set) needsWrite() bool {
 	if s.effective() != s.present {
 		return true
@@ -151,7 +151,7 @@ func (s *set) needsWrite() bool {
 	return s.present && (s.typ != s.spec.Type || s.refill || len(s.ops) > 0)
 }
 
-// done notes that the kernel has carried out the plan.
+// done records that the kernel has executed the plan.
 func (p *plan) done() {
 	f := p.f
 	if p.clear {
@@ -187,7 +187,7 @@ func (p *plan) done() {
 	}
 }
 
-// noteMap notes that the kernel's map is as desired.
+// noteMap records that the kernel's map is as desired.
 func (n *node) noteMap() {
 	if n.elems == nil {
 		all := make(kernelElems, len(n.fork.want))
@@ -204,7 +204,7 @@ func (n *node) noteMap() {
 	}
 }
 
-// forget notes that the kernel has nothing of ours.
+// forget records that the kernel has none of our objects.
 func (f *family) forget() {
 	f.leaving.strays = nil
 	for _, n := range f.nodes {
@@ -218,7 +218,7 @@ func (f *family) forget() {
 	}
 }
 
-// tidy clears what only an Apply needs, and lets go of what is neither desired nor there.
+// tidy clears the data that only an Apply needs, and drops objects that are neither desired nor in the kernel.
 func (f *family) tidy(affected map[*node]struct{}) {
 	for n := range affected {
 		n.compiled = nil
@@ -248,7 +248,7 @@ func (f *family) tidy(affected map[*node]struct{}) {
 			delete(f.lists, l.name)
 		}
 	}
-	f.scratch.slab = nil // programs that are gone need not be kept by one that stays
+	f.scratch.slab = nil // so that one remaining program does not keep the memory of removed ones
 	clear(f.dirtyLists)
 	clear(f.dirtyNodes)
 	clear(f.dirtySets)

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// fillSet makes a set or changes it.
+// fillSet adds the messages that create a set or change it.
 func fillSet(b *wire.Batch, s *set) {
 	switch {
 	case !s.present || s.typ != s.spec.Type:
@@ -40,7 +40,7 @@ func addAll(b *wire.Batch, s *set) {
 	add.Close()
 }
 
-// drainMap removes the interfaces whose verdict changes, or those that go.
+// drainMap removes interfaces from the map: with changes, those whose verdict changes; otherwise, those that are no longer desired.
 func drainMap(b *wire.Batch, n *node, changes bool) {
 	if n.elems == nil {
 		return
@@ -55,7 +55,7 @@ func drainMap(b *wire.Batch, n *node, changes bool) {
 	e.Close()
 }
 
-// fillMap makes a dispatch chain's map or adds what is new.
+// fillMap creates a dispatch chain's map, or adds new elements to it.
 func fillMap(b *wire.Batch, n *node) {
 	if n.elems == nil {
 		newMap(b, n)
@@ -65,7 +65,7 @@ func fillMap(b *wire.Batch, n *node) {
 	e.Close()
 }
 
-// eachNew calls f for the interfaces that the kernel's map does not have, or not so.
+// eachNew calls f for the interfaces that the kernel's map lacks, or has with another verdict.
 func (n *node) eachNew(f func(iface, chain string)) {
 	if n.elems == nil {
 		for iface := range n.fork.want {

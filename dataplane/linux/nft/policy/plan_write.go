@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// size is about how many bytes the plan takes in a transaction.
+// size returns the approximate size of the plan in a transaction, in bytes.
 func (p *plan) size() (n int) {
 	for i := range p.rewrite {
 		for j := range p.rewrite[i].programs {
@@ -16,10 +16,10 @@ func (p *plan) size() (n int) {
 	return n
 }
 
-const ruleOverhead = 200 // headers, names and user data of a rule; and a share of its chain
+const ruleOverhead = 200 // headers, names and user data of a rule, and a share of its chain
 
-// write adds the plan to a transaction. The order lets go of things before they are removed, and makes them before they
-// are used.
+// write adds the plan to a transaction. In this order references are removed before their objects, and objects are created before they are
+// referred to.
 func (p *plan) write(b *wire.Batch) {
 	f := p.f
 	if p.clear || f.rebuild {
@@ -62,9 +62,9 @@ func (p *plan) write(b *wire.Batch) {
 	}
 }
 
-// fillsLater reports whether a dispatch chain's map gets its new elements in its own transaction, behind the one that makes the chains. A
-// packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the chain
-// still empty. An interface whose verdict changes keeps the old one until then.
+// fillsLater reports whether a dispatch chain's map gets its new elements in a separate transaction, after the one that creates the chains.
+// A packet uses one generation of rules throughout, but looks up elements in their current state: it would find the new element while the
+// chain is still empty. An interface whose verdict changes keeps the old verdict until then.
 func (p *plan) fillsLater(n *node) (later bool) {
 	if n.elems == nil {
 		return false // the map is new, and no older rule uses it
@@ -75,7 +75,7 @@ func (p *plan) fillsLater(n *node) (later bool) {
 	return later
 }
 
-// writeLater writes what has to come behind the other transaction: the elements that lead to chains which are there by now.
+// writeLater adds the messages of the second transaction: the elements that refer to chains which exist by now.
 func (p *plan) writeLater(b *wire.Batch) {
 	if p.clear {
 		return
@@ -90,7 +90,7 @@ func (p *plan) writeLater(b *wire.Batch) {
 	}
 }
 
-// writeRemovals lets go of what goes, and removes it.
+// writeRemovals removes references to the objects to remove, and then the objects.
 func (p *plan) writeRemovals(b *wire.Batch) {
 	for i := range p.rewrite {
 		if n := p.rewrite[i].n; n.present && len(n.hashes) > 0 {
@@ -104,7 +104,7 @@ func (p *plan) writeRemovals(b *wire.Batch) {
 	}
 	for _, n := range p.forks {
 		drainMap(b, n, false)
-		if p.atOnce || !p.fillsLater(n) { // at once goes what the old verdicts lead to, too
+		if p.atOnce || !p.fillsLater(n) { // with atOnce the chains of the old verdicts are removed too
 			drainMap(b, n, true)
 		}
 	}
@@ -114,7 +114,7 @@ func (p *plan) writeRemovals(b *wire.Batch) {
 	p.removeRest(b, others)
 }
 
-// removals are the chains that go, base chains first.
+// removals returns the chains to remove: base chains, and others.
 func (p *plan) removals() (hooks, others []*node) {
 	for _, n := range p.remove {
 		if n.base != nil {
@@ -140,7 +140,7 @@ func delAll(b *wire.Batch, nodes []*node) {
 	}
 }
 
-// removeRest removes the chains that nothing leads to any more, and what only they used.
+// removeRest removes the chains that nothing refers to any more, and the objects that only they used.
 func (p *plan) removeRest(b *wire.Batch, chains []*node) {
 	flushAll(b, chains)
 	for _, n := range p.dropMap {

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Supported is nil if the kernel has all that this package uses of nf_tables in a family. Nothing is changed.
+// Supported returns nil if the kernel has all features of nf_tables that this package uses in a family. Nothing is changed.
 func Supported(ns *nsdo.Namespace, id table.Family) error {
 	return supported(ns, func() *family { return newFamily(id) })
 }
@@ -23,7 +23,7 @@ func supported(ns *nsdo.Namespace, fresh func() *family) error {
 	})
 }
 
-// probeSets asks for every kind of set.
+// probeSets adds messages that create every kind of set.
 func probeSets(b *wire.Batch, f *family) {
 	for _, t := range []table.SetType{table.SetIP, table.SetIPAndPort, table.SetNet} {
 		s := f.set(fmt.Sprintf("probe%d", t))
@@ -42,7 +42,7 @@ type wanted struct {
 	do   []table.Action
 }
 
-// wantedRules need every expression, hook and type of chain.
+// wantedRules returns rules that together use every expression, hook and type of chain.
 func wantedRules(f table.Family) []wanted {
 	to := netip.AddrFrom4([4]byte{192, 0, 2, 1})
 	if f == table.IPv6 {
@@ -81,7 +81,7 @@ func probeRules(b *wire.Batch, f *family) error {
 	return nil
 }
 
-// probeRule asks for a chain, unless it has been asked for, and a rule in it, on behalf of a feature.
+// probeRule adds messages that create a chain, unless that was done before, and a rule in it. Errors are attributed to the feature.
 func probeRule(b *wire.Batch, n *node, r table.Rule, feature string) error {
 	content := compile(n, []table.Rule{r})
 	if content.err != nil {

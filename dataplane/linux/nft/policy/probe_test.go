@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// TestSupported: a feature that no kernel has is named.
+// TestSupported: the error names a feature that no kernel has.
 func TestSupported(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	err := supported(n.Host.NS, func() *family {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// maximal are the members that no other member covers.
+// maximal returns the members that no other member covers.
 func maximal(members map[netip.Prefix]bool) map[netip.Prefix]bool {
 	out := map[netip.Prefix]bool{}
 	for p := range members {
@@ -26,7 +26,7 @@ func maximal(members map[netip.Prefix]bool) map[netip.Prefix]bool {
 	return out
 }
 
-// TestTrie compares the trie with plain reading of a set of prefixes, over random insertions and removals.
+// TestTrie compares the trie with a direct evaluation of a set of prefixes, over random insertions and removals.
 func TestTrie(t *testing.T) {
 	rng := nfttest.Seeded(t)
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
@@ -68,7 +68,7 @@ func TestTrie(t *testing.T) {
 	}
 }
 
-// TestSetOps: however members change, what is noted as the kernel's difference turns what it had into what is desired.
+// TestSetOps: for any changes of members, the recorded differences turn the kernel's content into the desired one.
 func TestSetOps(t *testing.T) {
 	rng := nfttest.Seeded(t)
 	for _, typ := range []table.SetType{table.SetIP, table.SetIPAndPort, table.SetNet} {
@@ -120,7 +120,7 @@ func TestSetOps(t *testing.T) {
 	}
 }
 
-// TestBounds: what is written as bounds of intervals is read as the same intervals, whatever order the kernel lists them in.
+// TestBounds: intervals that are written as bounds are read as the same intervals, for any order of the kernel's listing.
 func TestBounds(t *testing.T) {
 	rng := nfttest.Seeded(t)
 	for range 300 {
@@ -152,7 +152,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestDifferentRulesHaveDifferentHashes: rules that do not do the same have other hashes, even if they only differ in a list's content.
+// TestDifferentRulesHaveDifferentHashes: rules with different effects have different hashes, even if they differ only in a list's content.
 func TestDifferentRulesHaveDifferentHashes(t *testing.T) {
 	f := newFamily(table.IPv4)
 	n := f.node(table.Filter, "x")
@@ -179,7 +179,7 @@ func TestDifferentRulesHaveDifferentHashes(t *testing.T) {
 	}
 }
 
-// TestBadRules: what makes no sense is refused, with a reason.
+// TestBadRules: invalid rules are rejected, with a reason.
 func TestBadRules(t *testing.T) {
 	do := func(a ...table.Action) table.Rule { return table.Rule{Actions: a} }
 	accept := table.Action{Verb: table.Accept}

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// world is a desired state in which much is wrong: chains and sets that are named and not there, sets that are too large,
-// members of the wrong family, translations in chains that all kinds of hooks lead to.
+// world is a desired state with many faults: missing chains and sets that are named, sets that are too large, members of the wrong family,
+// translations in chains that all kinds of hooks refer to.
 type world struct {
 	rng    *rand.Rand
 	chains map[string][]table.Rule
@@ -38,7 +38,7 @@ func (w *world) rule(after int) table.Rule {
 	case 1:
 		r.Match.NotDstPortSets = []string{"s2"}
 	case 2:
-		r.Match.DstSets = []string{fmt.Sprintf("s%d", w.rng.IntN(9))} // maybe of the wrong type
+		r.Match.DstSets = []string{fmt.Sprintf("s%d", w.rng.IntN(9))} // may have the wrong type
 	case 3:
 		for range 8 + w.rng.IntN(4) {
 			r.Match.DstNets = append(r.Match.DstNets, netip.PrefixFrom(netip.AddrFrom4([4]byte{1, byte(2 * w.rng.IntN(10)), 0, 0}), 16))
@@ -62,7 +62,7 @@ func (w *world) rules(after int) (list []table.Rule) {
 	for range w.rng.IntN(4) {
 		list = append(list, w.rule(after))
 	}
-	if w.rng.IntN(4) == 0 { // its set is in the rules, and may be empty
+	if w.rng.IntN(4) == 0 { // its set is written into the rules, and may be empty
 		return []table.Rule{{Match: table.Match{DstSets: []string{"s1"}}, Actions: do(dropIt)}}
 	}
 	return list
@@ -175,8 +175,8 @@ func (w *world) tell(b *Backend) {
 	}
 }
 
-// TestRandomWorld: whatever is wrong, and in whatever order it became so, what is programmed and what is broken is the same as
-// after one build of the whole, also if the process has been restarted in between; nothing of it is an error; and an audit agrees with what was noted.
+// TestRandomWorld: for any faults, in any order, the programmed state and the broken objects are the same as after one build of the whole,
+// also with a restart in between; no fault is an error of Apply; and an audit agrees with the recorded state.
 func TestRandomWorld(t *testing.T) {
 	w := &world{rng: nfttest.Seeded(t), chains: map[string][]table.Rule{}, forks: map[string]table.Dispatch{},
 		sets: map[string][]table.Member{}, hooks: map[[2]int][]table.Rule{}}
@@ -187,7 +187,7 @@ func TestRandomWorld(t *testing.T) {
 		for range 1 + w.rng.IntN(4) {
 			w.edit(b)
 		}
-		if w.rng.IntN(10) == 0 { // what has gone meanwhile is still in the kernel, and may come back before it goes
+		if w.rng.IntN(10) == 0 { // removed objects are still in the kernel, and may be desired again before their removal
 			b.Close()
 			b = open(t, here.Host.NS)
 			w.tell(b)
@@ -205,7 +205,7 @@ func TestRandomWorld(t *testing.T) {
 		settled(t, b, res)
 		one := open(t, there.Host.NS)
 		w.tell(one)
-		fresh := settled(t, one, one.Apply(t.Context())) // what the build before has left is gone
+		fresh := settled(t, one, one.Apply(t.Context())) // the objects of the build before are removed
 		got, want := slices.Sorted(maps.Keys(res.Broken)), slices.Sorted(maps.Keys(fresh.Broken))
 		if fresh.Err != nil || !slices.Equal(got, want) {
 			t.Fatalf("round %d: broken %v, after one build %v (error %v)", round, res.Broken, fresh.Broken, fresh.Err)

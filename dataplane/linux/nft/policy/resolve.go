@@ -9,20 +9,20 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// resolver finds out, after changes, which chains and sets are broken and which chains packets can get to. It looks at what
-// changed and at what that leads to only.
+// resolver determines, after changes, which chains and sets are broken and which chains packets can reach. It processes only what has
+// changed and what depends on it.
 type resolver struct {
 	f       *family
 	queue   []*node
 	queued  map[*node]struct{}
-	fresh   []edge // ways that were not there before
+	fresh   []edge // new references
 	looked  []*node
-	flipped map[*node]struct{} // to be looked at for being live
+	flipped map[*node]struct{} // nodes whose live state must be determined again
 }
 
 type edge struct{ from, to *node }
 
-// resolve brings the graph up to date. It returns the nodes that may have to be programmed.
+// resolve updates the graph. It returns the nodes that may have to be programmed.
 func (f *family) resolve() (affected map[*node]struct{}) {
 	r := &resolver{f: f, queued: map[*node]struct{}{}, flipped: map[*node]struct{}{}}
 	r.sets()
@@ -36,7 +36,7 @@ func (f *family) resolve() (affected map[*node]struct{}) {
 	for len(r.queue) > 0 {
 		queue := r.queue
 		r.queue, r.looked = nil, r.looked[:0]
-		for _, leads := range []bool{false, true} { // it matters to what leads to a chain whether that is idle
+		for _, leads := range []bool{false, true} { // second, the chains that refer to others: whether their targets are idle is known then
 			for _, n := range queue {
 				if n.leads() == leads {
 					delete(r.queued, n)
@@ -60,7 +60,7 @@ func (r *resolver) enqueue(n *node) {
 	}
 }
 
-// sets finds out which sets are broken; chains that name those of which that changed are looked at again.
+// sets determines which sets are broken; chains that name a set for which this has changed are processed again.
 func (r *resolver) sets() {
 	for s := range r.f.brokenSets {
 		r.f.dirtySets[s] = struct{}{}
@@ -86,7 +86,7 @@ func (r *resolver) sets() {
 	}
 }
 
-// analyze looks at a node's content and at what it names.
+// analyze processes a node's content and its references.
 func (r *resolver) analyze(n *node) {
 	n.compiled, n.broken = nil, nil
 	content := compiled{allowed: anyHook}
@@ -111,7 +111,7 @@ func (r *resolver) analyze(n *node) {
 	}
 }
 
-// note keeps the list of what is broken.
+// note updates the list of broken nodes.
 func (r *resolver) note(n *node) {
 	if n.why() != nil {
 		r.f.brokenNodes[n] = struct{}{}
@@ -120,13 +120,13 @@ func (r *resolver) note(n *node) {
 	}
 }
 
-// hasNothing reports whether packets may as well not come to n: it has no rules in the kernel, and nothing but its own rules can change that.
+// hasNothing reports whether n has no effect on packets: it has no rules in the kernel, and only a change of its own rules can change that.
 func (n *node) hasNothing(c *compiled) bool {
 	return n.usable() && n.base == nil && n.fork == nil && n.broken == nil &&
 		len(c.programs)+len(c.targets)+len(c.skipped) == 0 && c.allowed == anyHook
 }
 
-// leads reports whether rules lead to other chains.
+// leads reports whether rules refer to other chains.
 func (n *node) leads() bool {
 	for i := range n.rules {
 		for _, a := range n.rules[i].Actions {
@@ -140,7 +140,7 @@ func (n *node) leads() bool {
 
 const maxChainName = 127
 
-// impossible reports why the kernel cannot have such a chain, nil if it can.
+// impossible returns the reason why the kernel cannot have such a chain, nil if it can.
 func (n *node) impossible() error {
 	switch {
 	case n.base != nil && n.base.num == noHook && len(n.rules) > 0:
@@ -151,7 +151,7 @@ func (n *node) impossible() error {
 	return nil
 }
 
-// remember keeps what the rules name, so that n is looked at when that comes or goes.
+// remember records what the rules name, so that n is processed again when a named object appears or disappears.
 func (n *node) remember(c *compiled) {
 	if len(c.targets)+len(c.skipped)+len(n.mentions) > 0 {
 		n.rememberChains(c)
@@ -200,7 +200,7 @@ func (n *node) rememberSets(c *compiled) {
 	}
 }
 
-// relink makes the rules' ways those to targets, and looks at a dispatch chain's changed interfaces.
+// relink replaces the references by rules with those to targets, and processes a dispatch chain's changed interfaces.
 func (r *resolver) relink(n *node, targets []*node) {
 	var byRule map[*node]bool
 	if len(targets) > 0 {
@@ -227,7 +227,7 @@ func (r *resolver) relink(n *node, targets []*node) {
 	}
 }
 
-// relinkFork looks at the interfaces whose chain changed, came or went. Those without a chain lead nowhere: they drop.
+// relinkFork processes the interfaces whose chain has changed, appeared or disappeared. Packets of interfaces without a chain are dropped.
 func (r *resolver) relinkFork(n *node) {
 	k := n.fork
 	for iface := range k.changed {
@@ -265,13 +265,13 @@ func (r *resolver) lead(n *node, iface string, target *node) {
 	}
 }
 
-// Ways from one chain to another: by rules, which count once, and by interfaces.
+// References from one chain to another: by rules, which count once, and by interfaces.
 const (
 	ruleWay  = 1 << 30
 	ifaceWay = 1
 )
 
-// lead makes an interface lead to target, nil for nowhere.
+// lead makes an interface refer to target, nil for none.
 func (n *node) lead(iface string, target *node) {
 	if was := n.fork.to[iface]; was != nil {
 		n.unlink(was, ifaceWay)
@@ -283,7 +283,7 @@ func (n *node) lead(iface string, target *node) {
 	}
 }
 
-// link adds a way from n to t; true if it is the first.
+// link adds a reference from n to t; it returns true if it is the first.
 func (n *node) link(t *node, way int) bool {
 	if way == ruleWay && n.out[t]&ruleWay != 0 {
 		return false
@@ -299,7 +299,7 @@ func (n *node) link(t *node, way int) bool {
 	return true
 }
 
-// unlink takes a way from n to t away; true if it was the last.
+// unlink removes a reference from n to t; it returns true if it was the last.
 func (n *node) unlink(t *node, way int) bool {
 	if way == ruleWay && n.out[t]&ruleWay == 0 {
 		return false
@@ -316,7 +316,7 @@ func (n *node) unlink(t *node, way int) bool {
 	return true
 }
 
-// settle finds out which chains packets get to, as far as that may have changed.
+// settle determines which chains packets can reach, as far as that may have changed.
 func (r *resolver) settle(affected map[*node]struct{}) {
 	for len(r.flipped) > 0 {
 		for n := range r.flipped {

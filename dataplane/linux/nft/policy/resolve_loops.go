@@ -8,7 +8,8 @@ import (
 
 var errLoop = errors.New("it leads back to itself; the kernel allows no loops")
 
-// breakLoops looks for ways that closed a loop. A loop has a way that is new, so only what new ways lead to is looked at.
+// breakLoops looks for references that have closed a loop. A loop contains a new reference, so only chains that new references lead to are
+// searched.
 func (r *resolver) breakLoops() {
 	state := map[*node]int{}
 	var path []*node
@@ -38,7 +39,7 @@ func (r *resolver) breakLoops() {
 			r.breakOne(path[slices.Index(path, start):])
 			clear(state)
 			path = nil
-			i = -1 // begin again without what was broken
+			i = -1 // start again without the broken chain
 		}
 	}
 	r.fresh = r.fresh[:0]
@@ -50,7 +51,7 @@ const (
 	seen
 )
 
-// breakOne breaks a chain of a loop: the first by name of those that changed.
+// breakOne marks one chain of a loop as broken: the first by name of those that have changed.
 func (r *resolver) breakOne(loop []*node) {
 	var culprit *node
 	for _, n := range loop {
@@ -64,7 +65,7 @@ func (r *resolver) breakOne(loop []*node) {
 	r.fault(culprit, errLoop)
 }
 
-// fault makes a node broken after its analysis.
+// fault marks a node as broken after its analysis.
 func (r *resolver) fault(n *node, err error) {
 	n.broken, n.compiled = err, nil
 	r.relink(n, nil)
@@ -77,8 +78,8 @@ func (r *resolver) fault(n *node, err error) {
 	r.note(n)
 }
 
-// checkHooks breaks chains that packets get to from hooks at which the kernel does not allow what they do. Those that packets
-// get to only by way of another such chain are fine once that is broken; so what comes out does not depend on the order.
+// checkHooks marks chains as broken if packets reach them from hooks at which the kernel does not allow their rules. A chain that packets
+// reach only through another such chain is not affected once that one is broken, so the result does not depend on the order.
 func (r *resolver) checkHooks(affected map[*node]struct{}) {
 	for {
 		wrong := map[*node]*node{} // → the hook from which packets must not come
@@ -101,7 +102,7 @@ func (r *resolver) checkHooks(affected map[*node]struct{}) {
 	}
 }
 
-// pick notes from which hooks a node's rules allow packets to come, if they could come from others.
+// pick records the hooks from which a node's rules allow packets, if there are others in its layer.
 func (r *resolver) pick(n *node, allowed hooks) {
 	n.allowed = allowed
 	if n.wanted && layerHooks(n.layer)&^allowed != 0 {
@@ -111,8 +112,8 @@ func (r *resolver) pick(n *node, allowed hooks) {
 	}
 }
 
-// wrongHook is a hook from which packets get to n, though its rules do not allow that, by a way that does not lead through
-// the nodes in without. nil if there is none.
+// wrongHook returns a hook from which packets reach n although its rules do not allow that, on a path that avoids the nodes in without; nil
+// if there is none.
 func (n *node) wrongHook(without map[*node]*node) *node {
 	seen := map[*node]bool{n: true}
 	for list := []*node{n}; len(list) > 0; {

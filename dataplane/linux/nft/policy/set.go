@@ -11,11 +11,11 @@ import (
 
 const maxSetName = 255
 
-// set is what is known of a set: what is desired and in which way the kernel's differs from that.
+// set is the state of a set: the desired state, and the differences to the kernel's set.
 type set struct {
 	f    *family
 	id   string
-	name string // the kernel's
+	name string // the kernel's name
 
 	wanted bool
 	spec   table.Set
@@ -24,22 +24,24 @@ type set struct {
 	users map[*node]struct{} // chains that name it
 
 	present bool          // in the kernel
-	typ     table.SetType // there
-	// What the kernel's set lacks (true) or has too much (false). Only noted while it is present with the right type.
+	typ     table.SetType // the type in the kernel
+	// The members that the kernel's set lacks (true) and its surplus members (false). Only recorded while the set is present with the right
+	// type.
 	ops map[table.Member]bool
-	// The kernel's set holds what cannot be reported by members: it is emptied and filled again.
+	// The kernel's set has elements that do not correspond to members: it is emptied and filled again.
 	refill bool
 
-	inlined *wire.Spans // the nets of a set that the kernel does not get, since the rules that name it have them; nil: it is no such set
+	// The prefixes of a set that is not in the kernel, since the rules that name it contain them; nil: the set is in the kernel.
+	inlined *wire.Spans
 
 	broken, kernelErr error
 }
 
-// members are those of a set of one type.
+// members holds the members of a set, depending on its type.
 type members struct {
 	flat map[table.Member]struct{} // of sets of addresses, with or without ports
-	nets netTrie                   // of sets of nets
-	odd  map[table.Member]struct{} // that such a set cannot have
+	nets netTrie                   // of sets of prefixes
+	odd  map[table.Member]struct{} // invalid members
 }
 
 func (s *set) Key() string { return fmt.Sprintf("set v%d %s", s.f.ID, s.id) }
@@ -50,10 +52,10 @@ func (s *set) Failed() bool { return s.kernelErr != nil }
 
 func (s *set) Touch() { s.f.dirtySets[s] = struct{}{} }
 
-// interval is true for sets whose elements are intervals.
+// interval reports whether the elements of such sets are intervals.
 func interval(t table.SetType) bool { return t == table.SetNet }
 
-// keyType is the type and size of the keys of a family's set.
+// keyType returns the type and size of the keys of a family's set.
 func keyType(f *family, t table.SetType) (typ, size uint32) {
 	size = uint32(wire.AddressBytes(f.ID))
 	if t == table.SetIPAndPort {
@@ -62,7 +64,7 @@ func keyType(f *family, t table.SetType) (typ, size uint32) {
 	return f.AddrType, size
 }
 
-// keyOf is a member of a set without intervals as the kernel has it: fields start at multiples of four bytes.
+// keyOf appends a member of a set without intervals in the kernel's format: fields start at multiples of four bytes.
 func keyOf(k []byte, t table.SetType, m table.Member) []byte {
 	k = append(k, m.Net.Addr().AsSlice()...)
 	if t == table.SetIPAndPort {
@@ -73,7 +75,7 @@ func keyOf(k []byte, t table.SetType, m table.Member) []byte {
 	return k
 }
 
-// normal is a member in the form in which it is compared; ok is false for what is no member of such a set.
+// normal returns a member in the form used for comparison; ok is false if such a set cannot have it.
 func (s *set) normal(m table.Member) (_ table.Member, ok bool) {
 	if !wire.OfFamily(s.f.ID, m.Net) {
 		return m, false
@@ -87,7 +89,7 @@ func (s *set) normal(m table.Member) (_ table.Member, ok bool) {
 
 func (s *set) count() int { return len(s.flat) + s.nets.size + len(s.odd) }
 
-// replace makes it a set of this type with these members.
+// replace makes s a set of this type with these members.
 func (s *set) replace(spec table.Set, members []table.Member) {
 	if spec.Type != s.spec.Type {
 		s.flat, s.nets, s.odd = nil, netTrie{}, nil
@@ -114,7 +116,7 @@ func (s *set) replace(spec table.Set, members []table.Member) {
 	s.change(members, gone)
 }
 
-// change adds and removes members; those that are there, or are not, do not count.
+// change adds and removes members. Adding an existing member or removing a missing one has no effect.
 func (s *set) change(add, remove []table.Member) {
 	for _, m := range remove {
 		norm, ok := s.normal(m)
@@ -162,7 +164,7 @@ func (s *set) add(m table.Member) {
 	}
 }
 
-// differ notes that the kernel's set differs in one element more, or in one less.
+// differ records that the kernel's set lacks one more element, or has one more surplus element.
 func (s *set) differ(m table.Member, lacks bool) {
 	if !s.present || s.typ != s.spec.Type || s.refill {
 		return
@@ -184,7 +186,7 @@ func (s *set) eachMember(f func(table.Member)) {
 	s.nets.root.each(func(p netip.Prefix) { f(table.Member{Net: p}) })
 }
 
-// eachElement calls f for what the kernel's set is to have: members that no other member covers.
+// eachElement calls f for the elements that the kernel's set must have: members that no other member covers.
 func (s *set) eachElement(f func(table.Member)) {
 	for m := range s.flat {
 		f(m)
@@ -196,7 +198,7 @@ func (s *set) eachInside(m table.Member, f func(table.Member)) {
 	s.nets.inside(m.Net, func(p netip.Prefix) { f(table.Member{Net: p}) })
 }
 
-// judge reports why a set cannot be programmed, nil if it can.
+// judge returns the reason why a set cannot be programmed, nil if it can.
 func (s *set) judge() error {
 	limit := s.spec.Max
 	if limit == 0 {
@@ -219,10 +221,10 @@ func (s *set) judge() error {
 	return nil
 }
 
-// effective is true when the kernel is to have the set.
+// effective reports whether the kernel must have the set.
 func (s *set) effective() bool { return s.wanted && s.broken == nil && s.inlined == nil }
 
-// compare notes how the kernel's elements differ from those desired.
+// compare records the differences of the kernel's elements to the desired ones.
 func (s *set) compare(there map[table.Member]struct{}) {
 	s.ops = nil
 	s.eachElement(func(m table.Member) {

@@ -2,21 +2,21 @@ package policy
 
 import "net/netip"
 
-// netTrie holds prefixes of one family and finds those that no other one covers: the elements of an interval set, which may not overlap.
-// Prefixes either contain each other or are apart, so an element always is one of the members.
+// netTrie holds prefixes of one family and finds those that no other one covers: the elements of an interval set, which must not overlap.
+// Of two prefixes either one contains the other or they are disjoint, so an element is always one of the members.
 type netTrie struct {
 	root *trieNode
 	size int
 }
 
-// trieNode is a prefix that is a member, or one where two branches part.
+// trieNode is a prefix that is a member, or one at which two branches separate.
 type trieNode struct {
 	net    netip.Prefix
 	member bool
 	child  [2]*trieNode
 }
 
-// bit is the i-th bit of an address.
+// bit returns the i-th bit of an address.
 func bit(a netip.Addr, i int) int {
 	if a.Is4() {
 		b := a.As4()
@@ -26,7 +26,7 @@ func bit(a netip.Addr, i int) int {
 	return int(b[i/8]>>(7-i%8)) & 1
 }
 
-// common is the longest prefix that covers both.
+// common returns the longest prefix that covers both.
 func common(a, b netip.Prefix) netip.Prefix {
 	n, limit := 0, min(a.Bits(), b.Bits())
 	x, y := a.Addr().As16(), b.Addr().As16()
@@ -37,10 +37,10 @@ func common(a, b netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(a.Addr(), n).Masked()
 }
 
-// covers reports whether a contains b or is it.
+// covers reports whether a contains b or is equal to it.
 func covers(a, b netip.Prefix) bool { return a.Bits() <= b.Bits() && a.Contains(b.Addr()) }
 
-// insert adds a prefix, which must be masked. covered is true if another member contains it. added is false if it is there.
+// insert adds a prefix, which must be masked. covered is true if another member contains it. added is false if it was already a member.
 func (t *netTrie) insert(p netip.Prefix) (added, covered bool) {
 	at := &t.root
 	for *at != nil {
@@ -73,7 +73,7 @@ func (t *netTrie) insert(p netip.Prefix) (added, covered bool) {
 	return true, covered
 }
 
-// remove takes a prefix away. covered is true if another member contains it. removed is false if it was none.
+// remove removes a prefix. covered is true if another member contains it. removed is false if it was not a member.
 func (t *netTrie) remove(p netip.Prefix) (removed, covered bool) {
 	at, parent := &t.root, (**trieNode)(nil)
 	for *at != nil && (*at).net != p && covers((*at).net, p) {
@@ -92,7 +92,7 @@ func (t *netTrie) remove(p netip.Prefix) (removed, covered bool) {
 	return true, covered
 }
 
-// contract takes out a node that is neither a member nor a fork.
+// contract removes a node that is neither a member nor a fork.
 func contract(at **trieNode) {
 	n := *at
 	switch {
@@ -104,7 +104,7 @@ func contract(at **trieNode) {
 	}
 }
 
-// inside calls f for the members that p contains and that no other member inside p contains; p itself does not count.
+// inside calls f for the members that p contains and that no other member inside p contains; p itself is excluded.
 func (t *netTrie) inside(p netip.Prefix, f func(netip.Prefix)) {
 	n := t.root
 	for n != nil && n.net != p && covers(n.net, p) {
@@ -121,7 +121,7 @@ func (t *netTrie) inside(p netip.Prefix, f func(netip.Prefix)) {
 	n.outermost(f)
 }
 
-// outermost calls f for the members below n that no other one below n contains.
+// outermost calls f for the members below n that no other member below n contains.
 func (n *trieNode) outermost(f func(netip.Prefix)) {
 	switch {
 	case n == nil:

@@ -43,7 +43,7 @@ func newRules(b *wire.Batch, n *node, programs []wire.Program) {
 	}
 }
 
-// newSet makes a set; its elements follow.
+// newSet adds the message that creates a set; its elements follow.
 func newSet(b *wire.Batch, s *set) {
 	typ, size := keyType(s.f, s.spec.Type)
 	b.Begin(s.f.Proto, unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE|unix.NLM_F_EXCL, s)
@@ -72,7 +72,7 @@ func flushSet(b *wire.Batch, s *set) {
 	b.Writes++
 }
 
-// newMap makes the verdict map of a dispatch chain; its elements follow.
+// newMap adds the message that creates the verdict map of a dispatch chain; its elements follow.
 func newMap(b *wire.Batch, n *node) {
 	b.Begin(n.f.Proto, unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE|unix.NLM_F_EXCL, n)
 	b.String(unix.NFTA_SET_NAME, n.mapName())
@@ -101,7 +101,7 @@ func addMember(e *wire.Elements, s *set, m table.Member) {
 	e.B.Writes++
 }
 
-// addVerdict adds an interface to a dispatch chain's map, leading to the kernel's chain, or dropping if that is "".
+// addVerdict adds an interface to a dispatch chain's map: with a goto to the kernel's chain, or with a drop if chain is "".
 func addVerdict(e *wire.Elements, iface, chain string) {
 	at := e.Begin()
 	e.KeyAttr(ifaceKey(iface))
@@ -114,7 +114,7 @@ func addVerdict(e *wire.Elements, iface, chain string) {
 	e.B.Writes++
 }
 
-// addIface adds an interface that is to be removed.
+// addIface adds an interface to a list of elements to remove.
 func addIface(e *wire.Elements, iface string) {
 	at := e.Begin()
 	e.KeyAttr(ifaceKey(iface))

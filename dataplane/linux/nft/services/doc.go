@@ -1,10 +1,10 @@
-// Package services programs services by the kernel's nf_tables, in tables of their own: `ip contiv-services` and `ip6 contiv-services`.
-// Almost everything in them is an element of a map, so that a change of endpoints writes elements and no rules.
+// Package services programs services with the kernel's nf_tables, in separate tables: `ip contiv-services` and `ip6 contiv-services`.
+// Almost all of their contents are elements of maps, so that a change of endpoints writes elements and no rules.
 //
-//	services.go  what the caller sees
-//	wants.go     what services need, by family; sets.go: the maps and their elements
+//	services.go  the interface
+//	wants.go     the elements that services need, by family; sets.go: the maps and their elements
 //	rules.go, pick.go, expr.go
-//	             the chains, which draw a backend
-//	load.go      what the kernel has; write.go: what differs
-//	probe.go     whether the kernel has all that is needed
+//	             the chains, which select a backend
+//	load.go      reads the kernel's state; write.go: writes the differences
+//	probe.go     checks whether the kernel has all features that are needed
 package services

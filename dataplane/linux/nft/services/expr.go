@@ -8,11 +8,11 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// What rules of services are made of, besides expr.go: lookups from and to any register.
+// Expressions of services' rules, in addition to expr.go of package wire: lookups from and to any register.
 
 func (c *ruleset) name(b *balancer, m mapID) string { return b.defs[m].name }
 
-// fronts is where the key of a packet that is to be drawn for leads to its group.
+// fronts returns the name of the map from the key of a packet to its group, for this picker.
 func (c *ruleset) fronts(b *balancer, p picker) string {
 	if p.outside {
 		return c.name(b, mapOutside)
@@ -40,14 +40,14 @@ func (c *ruleset) loadDaddr(reg uint32) {
 	}
 }
 
-// loadKey loads what the packet is sent to into registers from n on.
+// loadKey loads the packet's destination key into the registers from n on.
 func (c *ruleset) loadKey(n uint32) {
 	c.loadDaddr(r32(n))
 	c.Meta(unix.NFT_META_L4PROTO, r32(n+c.a))
 	c.Payload(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2, r32(n+c.a+1))
 }
 
-// loadOriginalKey loads what the connection was made to.
+// loadOriginalKey loads the original destination key of the connection.
 func (c *ruleset) loadOriginalKey() {
 	addr := uint32(unix.NFT_CT_DST_IP)
 	if c.a > 1 {
@@ -66,7 +66,7 @@ func (c *ruleset) ctOriginalTo(key, reg uint32) {
 	c.End()
 }
 
-// notPods tests that the sender is none.
+// notPods tests that the sender is not a pod.
 func (c *ruleset) notPods() {
 	c.loadSaddr(wire.Reg1)
 	c.Lookup("pods", true)
@@ -82,7 +82,7 @@ func (c *ruleset) lookupFrom(set string, reg uint32, not bool) {
 	c.End()
 }
 
-// mapFrom looks up what begins at from, and puts what it finds into to.
+// mapFrom looks up the value in the registers from from on, and stores the result in those from to on.
 func (c *ruleset) mapFrom(name string, from, to uint32) {
 	c.Begin("lookup")
 	c.String(unix.NFTA_LOOKUP_SET, name)
@@ -105,7 +105,7 @@ func (c *ruleset) cmpReg(reg uint32, value []byte, not bool) {
 	c.End()
 }
 
-// random draws a number below n.
+// random stores a random number below n.
 func (c *ruleset) random(n, reg uint32) {
 	c.Begin("numgen")
 	c.Uint32(unix.NFTA_NG_DREG, reg)
@@ -117,7 +117,7 @@ func (c *ruleset) random(n, reg uint32) {
 
 const dynsetDelete = 2 // NFT_DYNSET_OP_DELETE
 
-// remember changes an element of a map. If there is no room for a new one the rule ends.
+// remember changes an element of a map. If there is no room for a new element the rule ends.
 func (c *ruleset) remember(name string, op, key, value, seconds uint32) {
 	c.Begin("dynset")
 	c.String(unix.NFTA_DYNSET_SET_NAME, name)
@@ -130,7 +130,7 @@ func (c *ruleset) remember(name string, op, key, value, seconds uint32) {
 	c.End()
 }
 
-// translate sends the connection to the address and port that begin at reg.
+// translate translates the connection to the address and port in the registers from reg on.
 func (c *ruleset) translate(reg uint32) {
 	c.Begin("nat")
 	c.Uint32(unix.NFTA_NAT_TYPE, unix.NFT_NAT_DNAT)

@@ -6,8 +6,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// writeChains makes chains and their rules, and notes which begin to leave and which go. A chain goes behind a grace period: a packet that is on its
-// way to it would find it empty, and be done.
+// writeChains adds the messages for chains and their rules, and records which chains start to leave and which are removed. A chain is
+// removed after a grace period: otherwise a packet that jumps to it would find it empty, and its processing would end.
 func (b *balancer) writeChains(t *wire.Batch, over uint64) {
 	if !b.chainsDirty && len(b.leaving) == 0 {
 		return
@@ -29,7 +29,7 @@ func (b *balancer) writeChains(t *wire.Batch, over uint64) {
 	slices.Sort(b.gone)
 }
 
-// left notes which chains have gone, and begins the grace period of those that go next.
+// left records which chains were removed, and begins the grace period of the next ones.
 func (b *balancer) left(g *wire.Grace) {
 	for _, name := range b.gone {
 		delete(b.rules, name)

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// load notes what the kernel has in the family's table of services.
+// load records the kernel's state of the family's table of services.
 func (b *balancer) load(l wire.Lister) error {
 	present, flags, err := l.TableFlags()
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *balancer) load(l wire.Lister) error {
 	return nil
 }
 
-// loadMaps compares what there is of sets and maps. If anything is not as it should be, the table is made again.
+// loadMaps compares the existing sets and maps with the desired ones. If there is any difference, the table is created again.
 func (b *balancer) loadMaps(l wire.Lister) error {
 	found := map[string]wire.Set{}
 	if err := l.Sets(func(s wire.Set) { found[s.Name] = s }); err != nil {
@@ -72,7 +72,7 @@ func (b *balancer) loadChains(l wire.Lister) error {
 	return nil
 }
 
-// loadElems reads the small maps, affinity excepted, which is the kernel's own.
+// loadElems reads the small maps, except affinity, which only the kernel writes.
 func (b *balancer) loadElems(l wire.Lister) error {
 	there := map[elem]string{}
 	for _, d := range b.defs[:mapBackends] {
@@ -100,7 +100,7 @@ func (b *balancer) loadElems(l wire.Lister) error {
 	return nil
 }
 
-// loadPods reads the nets of pods: keys at which a net begins, or one has ended.
+// loadPods reads the prefixes of pods: the keys at which a prefix begins, and those after its end.
 func (b *balancer) loadPods(l wire.Lister) error {
 	type mark struct {
 		key string
@@ -110,7 +110,7 @@ func (b *balancer) loadPods(l wire.Lister) error {
 	err := l.Elements(b.defs[mapPods].name, func(e wire.Elem) {
 		m := mark{string(e.Key), e.Flags&unix.NFT_SET_ELEM_INTERVAL_END != 0}
 		if m.end && allZero(e.Key) {
-			return // the kernel's own, where no net begins at the lowest address
+			return // added by the kernel, if no prefix begins at the lowest address
 		}
 		marks = append(marks, m)
 	})
@@ -147,7 +147,7 @@ func allZero(key []byte) bool {
 	return true
 }
 
-// loadGroups reads the backends, and notes of each group which are missing or too many.
+// loadGroups reads the backends, and records for each group the missing and surplus blocks.
 func (b *balancer) loadGroups(l wire.Lister) error {
 	seen, slots := map[uint64][]bool{}, slotsOf(b.f.ID)
 	var value []byte
@@ -157,7 +157,7 @@ func (b *balancer) loadGroups(l wire.Lister) error {
 		}
 		id, i := binary.BigEndian.Uint64(e.Key), int(binary.NativeEndian.Uint32(e.Key[8:]))
 		if shardOf(id) != shard {
-			b.rebuild = true // none of us has put it there
+			b.rebuild = true // not written by us
 			return
 		}
 		st := b.groups[id]
@@ -192,7 +192,7 @@ func (b *balancer) loadGroups(l wire.Lister) error {
 	return nil
 }
 
-// settle notes what a group lacks, or that it is as desired.
+// settle records the missing blocks of a group, or that the group is as desired.
 func (b *balancer) settle(id uint64, st *groupState, seen []bool) {
 	if st.repair == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 )
 
-// write adds to a transaction what the kernel lacks or has too much.
+// write adds the differences to a transaction.
 func (b *balancer) write(t *wire.Batch, over uint64) {
 	b.leave, b.gone = nil, nil
 	t.B = slices.Grow(t.B, b.size())
@@ -35,7 +35,7 @@ func (b *balancer) write(t *wire.Batch, over uint64) {
 	b.writePods(t)
 	b.writeElems(t)
 	b.writeGroups(t)
-	for _, name := range b.gone { // all before the first chain goes: they lead to each other
+	for _, name := range b.gone { // all rules before the first chain is removed: the chains refer to each other
 		t.Begin(b.f.Proto, unix.NFT_MSG_DELRULE, 0, nil)
 		t.String(unix.NFTA_RULE_CHAIN, name)
 		t.End()
@@ -48,9 +48,9 @@ func (b *balancer) write(t *wire.Batch, over uint64) {
 	}
 }
 
-// size is about how many bytes write will need.
+// size returns the approximate number of bytes that write needs.
 func (b *balancer) size() int {
-	const each, perGroup = 80, 60 // an element; what else a group's message has
+	const each, perGroup = 80, 60 // an element; the overhead of a group's message
 	n := (b.elems.PendingUpdates().Len() + b.elems.PendingDeletions().Len()) * (each + perGroup)
 	for id := range b.changed {
 		if st := b.groups[id]; st.want != nil {
@@ -60,10 +60,10 @@ func (b *balancer) size() int {
 	return n
 }
 
-// nothing is true if the kernel is to have no table: there is no service of this family.
+// nothing reports whether the kernel must have no table: there is no service of this family.
 func (b *balancer) nothing() bool { return len(b.held) == b.standard }
 
-// forget notes that the kernel has nothing.
+// forget records that the kernel has nothing.
 func (b *balancer) forget() {
 	b.present, b.rebuild, b.chainsDirty, b.podsThere = false, false, true, ""
 	clear(b.rules)
@@ -96,7 +96,7 @@ func (b *balancer) newMap(t *wire.Batch, d *mapDef) {
 	t.Writes++
 }
 
-// desiredChains are the rules of all chains.
+// desiredChains returns the rules of all chains.
 func (b *balancer) desiredChains() map[string][]wire.Program {
 	want := maps.Clone(b.static)
 	for name, l := range b.chains {
@@ -105,16 +105,16 @@ func (b *balancer) desiredChains() map[string][]wire.Program {
 	return want
 }
 
-// prepare adds to a transaction the chains that the next one's elements lead to. A packet keeps to one generation of rules, but
-// not of elements: one that finds a new element of a verdict map while it keeps to the rules from before would find the new
-// chain empty, and be done.
+// prepare adds to a transaction the chains that the next transaction's elements refer to. A packet uses one generation of rules throughout,
+// but not of elements: if it found a new element of a verdict map while it uses the previous rules, it would find the new chain empty, and
+// its processing would end.
 func (b *balancer) prepare(t *wire.Batch) {
 	if b.present && !b.rebuild && !b.nothing() && b.chainsDirty {
 		b.made = b.makeChains(t, b.desiredChains())
 	}
 }
 
-// prepared notes that the kernel has what prepare wrote.
+// prepared records that the kernel has what prepare wrote.
 func (b *balancer) prepared() {
 	for name, programs := range b.made {
 		b.rules[name] = hashesOf(programs)
@@ -122,7 +122,7 @@ func (b *balancer) prepared() {
 	b.made = nil
 }
 
-// makeChains makes the chains that are not there, and rules that are not as they should be. It returns the chains it writes.
+// makeChains adds messages that create missing chains, and replace rules that differ. It returns the chains that it writes.
 func (b *balancer) makeChains(t *wire.Batch, want map[string][]wire.Program) map[string][]wire.Program {
 	write := map[string][]wire.Program{}
 	for name, programs := range want {
@@ -140,7 +140,7 @@ func (b *balancer) makeChains(t *wire.Batch, want map[string][]wire.Program) map
 		}
 		b.newChain(t, name)
 	}
-	for _, name := range names { // when all chains are there: they lead to each other
+	for _, name := range names { // after all chains exist: they refer to each other
 		for i := range write[name] {
 			t.NewRule(b.f.Proto, name, &write[name][i], nil)
 		}
@@ -173,7 +173,7 @@ func (b *balancer) newChain(t *wire.Batch, name string) {
 	t.Writes++
 }
 
-// writePods replaces the nets of pods.
+// writePods replaces the prefixes of pods.
 func (b *balancer) writePods(t *wire.Batch) {
 	if b.podsThere == b.podsKey() {
 		return
@@ -192,13 +192,13 @@ func (b *balancer) writePods(t *wire.Batch) {
 	t.Writes++
 }
 
-// heldElem is an element and what has it.
+// heldElem is an element with its holder.
 type heldElem struct {
 	elem
 	*holder
 }
 
-// writeElems writes the elements that differ: first what goes, then what comes.
+// writeElems writes the elements that differ: removals first, then additions.
 func (b *balancer) writeElems(t *wire.Batch) {
 	var del [numMaps][]elem
 	var add [numMaps][]heldElem
@@ -226,7 +226,7 @@ func (b *balancer) writeElems(t *wire.Batch) {
 	}
 }
 
-// addElems adds elements, each in the name of the service that wants it.
+// addElems adds elements; the object of each message is the service that needs the elements.
 func (b *balancer) addElems(t *wire.Batch, m mapID, elems []heldElem) {
 	slices.SortFunc(elems, func(x, y heldElem) int { return strings.Compare(x.owner.Name, y.owner.Name) })
 	list := t.Elements(b.f.Proto, unix.NFT_MSG_NEWSETELEM, b.defs[m].name, nil)
@@ -251,7 +251,7 @@ func (b *balancer) addElems(t *wire.Batch, m mapID, elems []heldElem) {
 	list.Close()
 }
 
-// kernelValue is what the kernel's element has.
+// kernelValue returns the value of the kernel's element.
 func (c *holder) kernelValue(m mapID) string {
 	if m == mapSources {
 		return sourcesChain(c.value)
@@ -308,7 +308,7 @@ func (b *balancer) addBackends(t *wire.Batch, add *wire.Elements, ids []uint64) 
 	add.Close()
 }
 
-// eachGone are the keys of blocks that the kernel has and is not to have there.
+// eachGone calls each for the keys of blocks that the kernel has but must not have.
 func (st *groupState) eachGone(id uint64, slots int, each func(key []byte)) {
 	if st.repair != nil {
 		for _, key := range st.repair.surplus {
@@ -328,7 +328,7 @@ func (st *groupState) eachGone(id uint64, slots int, each func(key []byte)) {
 	}
 }
 
-// eachNew are the blocks that the kernel lacks.
+// eachNew calls each for the blocks that the kernel lacks.
 func (st *groupState) eachNew(slots int, each func(block int)) {
 	if st.repair != nil {
 		for _, i := range st.repair.missing {
@@ -343,7 +343,7 @@ func (st *groupState) eachNew(slots int, each func(block int)) {
 	}
 }
 
-// done notes that the kernel has all that was written.
+// done records that the kernel has executed what was written.
 func (b *balancer) done() {
 	if b.nothing() {
 		b.forget()

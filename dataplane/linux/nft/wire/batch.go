@@ -10,27 +10,27 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// Object is what messages are for, and what is broken when the kernel refuses one of them.
+// Object is what a message is for. It is broken if the kernel rejects one of its messages.
 type Object interface {
 	Key() string    // as in table.Result.Broken
-	Fail(err error) // the kernel refuses it
+	Fail(err error) // the kernel rejects it
 	Failed() bool
-	Touch() // it is looked at again
+	Touch() // marks it to be checked again
 }
 
-// Batch is a transaction: messages that the kernel carries out all or none. It has the object that each message is for.
+// Batch is a transaction: messages that the kernel executes completely or not at all. It stores the object that each message is for.
 type Batch struct {
 	Buffer
 	table  string
-	first  uint32   // sequence number of the message that begins it
-	blame  []Object // of the messages, by sequence number from first
-	last   int      // where the last message is
-	open   int      // where the message being built is
-	Sets   uint32   // that were made so far
+	first  uint32   // sequence number of the first message
+	blame  []Object // the objects of the messages, by sequence number minus first
+	last   int      // offset of the last message
+	open   int      // offset of the message being built
+	Sets   uint32   // number of sets created so far
 	Writes int
 }
 
-// NewBatch begins a transaction on a table, with this sequence number.
+// NewBatch returns a transaction on a table that starts with this sequence number.
 func NewBatch(table string, first uint32) *Batch {
 	b := &Batch{table: table, first: first}
 	b.message(unix.NFNL_MSG_BATCH_BEGIN, 0, first, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
@@ -40,10 +40,10 @@ func NewBatch(table string, first uint32) *Batch {
 	return b
 }
 
-// genIDAt is where the generation's number is in the first message.
+// genIDAt is the offset of the generation's number in the first message.
 const genIDAt = unix.SizeofNlMsghdr + sizeofNfgenmsg + unix.SizeofRtAttr
 
-// Begin begins a message on an object of the family's table.
+// Begin starts a message about an object of the family's table.
 func (b *Batch) Begin(proto uint8, typ int, flags uint16, object Object) {
 	b.open = b.message(subsys(typ), flags, b.first+uint32(len(b.blame)), proto, 0)
 	b.blame = append(b.blame, object)
@@ -51,13 +51,13 @@ func (b *Batch) Begin(proto uint8, typ int, flags uint16, object Object) {
 	b.String(1, b.table) // NFTA_*_TABLE are all 1
 }
 
-// End ends a message.
+// End completes a message.
 func (b *Batch) End() { b.CloseMessage(b.open) }
 
-// Empty is true if there is no message in it.
+// Empty reports whether the transaction has no messages.
 func (b *Batch) Empty() bool { return len(b.blame) == 1 }
 
-// close ends the transaction, of which the kernel is to acknowledge the last message.
+// close completes the transaction and requests an acknowledgement of its last message.
 func (b *Batch) close() []byte {
 	b.AddFlags(b.last, unix.NLM_F_ACK)
 	seq := b.first + uint32(len(b.blame))
@@ -68,16 +68,16 @@ func (b *Batch) close() []byte {
 
 // Outcomes of a transaction.
 var (
-	// ErrStale: another program has written since the generation for which the transaction was.
+	// ErrStale means that another program has written since the generation that the transaction is based on.
 	ErrStale = errors.New("nf_tables was changed meanwhile by another program")
 	errLost  = errors.New("nf_tables did not acknowledge the transaction")
 )
 
-// Refusal is a transaction that the kernel did not carry out because of some of its messages.
+// Refusal is the error of a transaction that the kernel did not execute because it rejected some of its messages.
 type Refusal struct {
-	Objects map[Object]error // those to blame; the first error of each
-	Order   []Object         // in which they were met
-	Other   error            // of a message that is for no object
+	Objects map[Object]error // the rejected objects, with the first error of each
+	Order   []Object         // the rejected objects in the order of their first errors
+	Other   error            // error of a message that is for no object
 }
 
 // Error implements error.
@@ -88,7 +88,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("nf_tables refuses the transaction: %v", r.Other)
 }
 
-// add notes the error of a message that is for o, or for no object.
+// add records the error of a message for o, or for no object if o is nil.
 func (r *Refusal) add(o Object, err error) {
 	switch {
 	case o == nil:
@@ -99,8 +99,8 @@ func (r *Refusal) add(o Object, err error) {
 	}
 }
 
-// commit sends a closed transaction, which the kernel takes only in generation gen. The error is ErrStale, a *Refusal, or of
-// the socket.
+// commit sends a closed transaction, which the kernel accepts only in generation gen. The error is ErrStale, a *Refusal, or an error of the
+// socket.
 func (c *Conn) commit(b *Batch, data []byte, gen uint32) error {
 	binary.BigEndian.PutUint32(data[genIDAt:], gen)
 	if err := c.nl.Send(data); err != nil {
@@ -126,7 +126,7 @@ func (c *Conn) commit(b *Batch, data []byte, gen uint32) error {
 			}
 		})
 		if errors.Is(err, unix.ENOBUFS) {
-			continue // there were more errors than fit; those that did are enough
+			continue // there were more errors than the queue holds; those received suffice
 		}
 		if errors.Is(err, netlink.ErrEmpty) {
 			break

@@ -11,8 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Conn is a netfilter netlink socket. The kernel carries out what is sent while it is being sent, so answers are there to
-// be read at once.
+// Conn is a netfilter netlink socket. The kernel executes a request during the send call, so answers can be read immediately.
 type Conn struct {
 	nl  *netlink.Conn
 	seq uint32 // of the messages of transactions
@@ -20,11 +19,11 @@ type Conn struct {
 
 const (
 	readBuffer = 256 << 10
-	queue      = 8 << 20 // answers to a batch are its errors, at most some 1,000 bytes each with overhead
+	queue      = 8 << 20 // the answers to a batch are its errors, about 1,000 bytes at most each, with overhead
 	ioTimeout  = 30 * time.Second
 )
 
-// subsys is the type of an nf_tables message.
+// subsys returns the type of an nf_tables message.
 func subsys(typ int) uint16 { return unix.NFNL_SUBSYS_NFTABLES<<8 | uint16(typ) }
 
 // Dial opens a socket in a namespace.
@@ -40,10 +39,10 @@ func Dial(ns *nsdo.Namespace) (c *Conn, err error) {
 // Close closes the socket.
 func (c *Conn) Close() { c.nl.Close() }
 
-// ErrDumpChanged: something changed while it was listed, not necessarily that of which was asked. All has been listed.
+// ErrDumpChanged means that something changed during the listing, not necessarily the listed objects. The listing is complete.
 var ErrDumpChanged = errors.New("changed while it was listed")
 
-// Get sends a request and hands the answer's messages, without nfgenmsg, to each. Attributes are filled in by fill.
+// Get sends a request and calls each for the messages of the answer, without nfgenmsg. fill adds the attributes of the request.
 func (c *Conn) Get(typ int, flags uint16, family uint8, fill func(*Buffer), each func(attrs []byte)) error {
 	var b netlink.Batch
 	b.Begin(subsys(typ), flags&^unix.NLM_F_DUMP, []byte{family, unix.NFNETLINK_V0, 0, 0})

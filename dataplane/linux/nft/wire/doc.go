@@ -1,7 +1,7 @@
-// Package wire speaks nf_tables' netlink: messages and their codec, transactions in which every message has an object to blame by its
-// sequence number, listings, expressions of rules, and views of our tables.
+// Package wire implements the netlink protocol of nf_tables: messages and their codec, transactions in which the sequence number of each
+// message identifies the object it is for, listings, expressions of rules, and views of our tables.
 //
-// A view is of one name of tables. It has the number of the kernel's generation, which every transaction of any program raises, and so
-// finds whether another program has written; events say whether that was about our tables. Only if so, and at the start, and on request
-// after own changes, its user reads the tables again.
+// A view covers the tables of one name. It stores the number of the kernel's generation, which every transaction of any program increases,
+// and so detects whether another program has written; events show whether that concerned our tables. Only then, at the start, and on
+// request after own changes, the view's user reads the tables again.
 package wire

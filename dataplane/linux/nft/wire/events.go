@@ -11,12 +11,12 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// events listens to what is changed in nf_tables. It is read when it is asked, without a goroutine.
+// events receives notifications of changes in nf_tables. It has no goroutine: its methods read the socket.
 type events struct {
 	*Conn
-	to   *link  // whose views are informed
-	own  uint32 // port of the socket of which the changes are our own
-	seen uint32 // the last generation of which all changes have been reported, or are our own
+	to   *link  // the link whose views are updated
+	own  uint32 // port of the socket for our own changes
+	seen uint32 // the last generation whose changes have all been reported, or are our own
 }
 
 func watchEvents(ns *nsdo.Namespace, to *link) (*events, error) {
@@ -31,18 +31,19 @@ func watchEvents(ns *nsdo.Namespace, to *link) (*events, error) {
 	return &events{Conn: c, to: to}, nil
 }
 
-// Pause stops listening, for a transaction of ours that is so large that telling us of it would take long: a quarter of all
-// the time that the kernel takes. The generation shows whether another program writes meanwhile.
+// Pause stops notifications, for a large transaction of ours: to notify us would take a quarter of the kernel's total time. The generation
+// shows whether another program writes meanwhile.
 func (e *events) Pause() {
 	_ = e.nl.Leave(unix.NFNLGRP_NFTABLES)
 }
 
-// Resume listens again. If that fails nothing is reported, and every foreign generation counts as a change of our tables.
+// Resume restarts notifications. If that fails nothing is reported, and every generation of another program counts as a change of our
+// tables.
 func (e *events) Resume() {
 	_ = e.nl.Join(unix.NFNLGRP_NFTABLES)
 }
 
-// drain reads what has come so far. It is false if there will not be more.
+// drain reads the notifications that have arrived. It returns false if there will be no more.
 func (e *events) drain() bool {
 	for {
 		err := e.nl.Receive(false, e.note)
@@ -52,7 +53,7 @@ func (e *events) drain() bool {
 		if err != nil {
 			e.to.suspectAll()
 			if errors.Is(err, unix.ENOBUFS) {
-				continue // some were lost, the socket works on
+				continue // some were lost, the socket still works
 			}
 			return false
 		}
@@ -80,28 +81,28 @@ func (e *events) note(m netlink.Message) {
 	}
 }
 
-// noteGeneration notes that all changes of a generation have been reported.
+// noteGeneration records that all changes of a generation have been reported.
 func (e *events) noteGeneration(gen uint32) {
 	if int32(gen-e.seen) <= 0 {
-		return // known
+		return // already recorded
 	}
 	if gen != nextGeneration(e.seen) {
-		e.to.suspectAll() // we did not listen to those between
+		e.to.suspectAll() // we did not receive those in between
 	}
 	e.seen = gen
 }
 
-// tellTime is how long the kernel may take to report the rest of a transaction whose generation has begun.
+// tellTime is how long the kernel may take to report the rest of a transaction after the start of its generation.
 const tellTime = 20 * time.Millisecond
 
-// reach reads until all changes up to a generation have been reported; false if they are not.
+// reach reads until all changes up to a generation have been reported; it returns false if they are not.
 func (e *events) reach(gen uint32) bool {
 	for e.drain() {
 		if int32(e.seen-gen) >= 0 {
 			return true
 		}
 		if !e.nl.Wait(tellTime) {
-			return false // it was not reported: we did not listen then
+			return false // it was not reported: notifications were off
 		}
 	}
 	return false

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exprs builds the expressions of a rule: what nft shows with --debug=netlink. Values load into Reg1 and are compared or
-// looked up there; concatenations follow each other in 32-bit registers, of which Reg1 is the first four.
+// Exprs builds the expressions of a rule, as nft shows them with --debug=netlink. Values are loaded into Reg1 and compared or looked up
+// there; the parts of a concatenation are in consecutive 32-bit registers, and Reg1 consists of the first four.
 type Exprs struct {
 	Buffer
-	open [2]int // of the expression being built
+	open [2]int // offsets of the expression being built
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	NATRandomFully = 1 << 4            // NF_NAT_RANGE_PROTO_RANDOM_FULLY
 )
 
-// Begin begins an expression, and End ends it.
+// Begin starts an expression, and End completes it.
 func (e *Exprs) Begin(name string) {
 	e.open[0] = e.Nest(unix.NFTA_LIST_ELEM)
 	e.String(unix.NFTA_EXPR_NAME, name)
@@ -42,7 +42,7 @@ func (e *Exprs) Value(typ uint16, value []byte) {
 	e.EndNest(at)
 }
 
-// Host32 is a number in the byte order of the machine.
+// Host32 returns a number in host byte order.
 func Host32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 func net16(v uint16) []byte  { return binary.BigEndian.AppendUint16(nil, v) }
 
@@ -71,10 +71,10 @@ func (e *Exprs) CT(key uint32) {
 	e.End()
 }
 
-// Direction is one of the two of a connection, numbered as in the kernel.
+// Direction is a direction of a connection, numbered as in the kernel.
 type Direction uint8
 
-// The directions: that of the connection's first packet, and that of the answers.
+// The directions: that of the connection's first packet, and that of the replies.
 const (
 	Original Direction = iota
 	Reply
@@ -104,7 +104,7 @@ func (e *Exprs) Immediate(reg uint32, value []byte) {
 	e.End()
 }
 
-// Tests of what is in Reg1.
+// Tests of the value in Reg1.
 
 func (e *Exprs) Compare(op uint32, value []byte) {
 	e.Begin("cmp")
@@ -114,7 +114,7 @@ func (e *Exprs) Compare(op uint32, value []byte) {
 	e.End()
 }
 
-// Equal tests for a value, or for any other.
+// Equal tests whether Reg1 is equal to a value, or with not, different from it.
 func (e *Exprs) Equal(value []byte, not bool) {
 	if not {
 		e.Compare(unix.NFT_CMP_NEQ, value)
@@ -123,7 +123,7 @@ func (e *Exprs) Equal(value []byte, not bool) {
 	}
 }
 
-// Between tests for first..last, or for what is outside.
+// Between tests whether Reg1 is in first..last, or with not, outside.
 func (e *Exprs) Between(first, last []byte, not bool) {
 	if !not {
 		e.Compare(unix.NFT_CMP_GTE, first)
@@ -138,7 +138,7 @@ func (e *Exprs) Between(first, last []byte, not bool) {
 	e.End()
 }
 
-// Bitwise makes Reg1 = Reg1 & mask ^ xor.
+// Bitwise computes Reg1 = Reg1 & mask ^ xor.
 func (e *Exprs) Bitwise(mask, xor []byte) {
 	e.Begin("bitwise")
 	e.Uint32(unix.NFTA_BITWISE_SREG, Reg1)
@@ -149,13 +149,13 @@ func (e *Exprs) Bitwise(mask, xor []byte) {
 	e.End()
 }
 
-// AnyBit tests that one of some bits of a number of the machine's byte order is set.
+// AnyBit tests that at least one of the bits is set in a number in host byte order.
 func (e *Exprs) AnyBit(bits uint32) {
 	e.Bitwise(Host32(bits), Host32(0))
 	e.Compare(unix.NFT_CMP_NEQ, Host32(0))
 }
 
-// Lookup tests that Reg1, and what follows it, is in a set.
+// Lookup tests that Reg1, with the registers that follow it, is in a set.
 func (e *Exprs) Lookup(set string, not bool) {
 	e.Begin("lookup")
 	e.String(unix.NFTA_LOOKUP_SET, set)
@@ -166,7 +166,7 @@ func (e *Exprs) Lookup(set string, not bool) {
 	e.End()
 }
 
-// VerdictMap looks Reg1 up in a map of verdicts and carries out what it finds.
+// VerdictMap looks up Reg1 in a map of verdicts and executes the verdict found.
 func (e *Exprs) VerdictMap(name string) {
 	e.Begin("lookup")
 	e.String(unix.NFTA_LOOKUP_SET, name)
@@ -177,7 +177,7 @@ func (e *Exprs) VerdictMap(name string) {
 
 // Statements.
 
-// Verdict adds the data of a verdict; chain is "" for those that lead nowhere.
+// Verdict adds the data of a verdict; chain is "" for verdicts without a chain.
 func (w *Buffer) Verdict(typ uint16, code int32, chain string) {
 	data := w.Nest(typ)
 	v := w.Nest(unix.NFTA_DATA_VERDICT)
@@ -204,7 +204,7 @@ func (e *Exprs) SetMark() {
 	e.End()
 }
 
-// Simple is an expression without attributes.
+// Simple adds an expression without attributes.
 func (e *Exprs) Simple(name string) {
 	e.Begin(name)
 	e.End()
@@ -225,7 +225,7 @@ func (e *Exprs) LogGroup(prefix string, group uint16, size uint32) {
 	e.End()
 }
 
-// Limit lets pass so many packets in a second, and so many at once.
+// Limit passes at most rate packets per second, with the given burst.
 func (e *Exprs) Limit(rate uint64, burst uint32) {
 	e.Begin("limit")
 	e.Bytes(unix.NFTA_LIMIT_RATE, binary.BigEndian.AppendUint64(nil, rate))
@@ -252,7 +252,7 @@ func (e *Exprs) PortRegs(first, last uint16) {
 	}
 }
 
-// NAT translates to the address in Reg1 and, if there are ports, those from PortRegs.
+// NAT translates to the address in Reg1 and, with ports, to the ports from PortRegs.
 func (e *Exprs) NAT(typ, family uint32, ports, portRange bool, flags uint32) {
 	e.Begin("nat")
 	e.Uint32(unix.NFTA_NAT_TYPE, typ)

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// FuzzParse: whatever a socket gives, reading it does not panic.
+// FuzzParse: reading arbitrary data from a socket does not panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x14\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xfe\xff\xff\xff"))

@@ -6,15 +6,15 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Types of keys as nft numbers them. The kernel only hands them on, for nft to know how to show elements.
+// Types of keys as nft numbers them. The kernel only stores them, so that nft can show elements.
 const (
 	typeIPv4  = 7
 	typeIPv6  = 8
 	TypeProto = 12
 	TypePort  = 13
-	TypeMark  = 19 // a number as nft shows it
+	TypeMark  = 19 // a number, as nft shows it
 	TypeIface = 41
-	TypeBits  = 6 // a concatenation is the types of its fields, each in so many bits
+	TypeBits  = 6 // bits of each type in a concatenation, which consists of the types of its fields
 )
 
 // Verdict codes: struct nft_verdict.
@@ -23,10 +23,10 @@ const (
 	CodeAccept = 1
 )
 
-// TypeVerdict is the type of what a map of verdicts holds.
+// TypeVerdict is the data type of maps of verdicts.
 const TypeVerdict = 0xffffff00 // NFT_DATA_VERDICT
 
-// CTBits are the kernel's bits for states.
+// CTBits returns the kernel's bits for connection states.
 func CTBits(s table.CTState) (bits uint32) {
 	for _, b := range []struct {
 		state table.CTState
@@ -39,15 +39,15 @@ func CTBits(s table.CTState) (bits uint32) {
 	return bits
 }
 
-// Family is what nf_tables has for a family of addresses.
+// Family holds the constants of nf_tables for an address family.
 type Family struct {
 	ID              table.Family
 	Proto           uint8 // NFPROTO_…
 	AddrType        uint32
-	PortUnreachable uint8 // of ICMP
+	PortUnreachable uint8 // of ICMP or ICMPv6
 }
 
-// FamilyOf is what nf_tables has for this family.
+// FamilyOf returns the constants of nf_tables for this family.
 func FamilyOf(id table.Family) Family {
 	if id == table.IPv6 {
 		return Family{ID: id, Proto: unix.NFPROTO_IPV6, AddrType: typeIPv6, PortUnreachable: 4}

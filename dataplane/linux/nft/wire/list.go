@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 )
 
-// What the kernel has, as it lists it. Byte slices are only valid during the call that hands them over.
+// The kernel's objects, as it lists them. Byte slices are valid only during the callback that receives them.
 
 type Chain struct {
 	Name     string
@@ -37,7 +37,7 @@ type Elem struct {
 	Chain string // of a verdict map
 }
 
-// Asker asks the kernel; *Conn is one.
+// Asker sends requests to the kernel; *Conn implements it.
 type Asker interface {
 	Get(typ int, flags uint16, family uint8, fill func(*Buffer), each func(attrs []byte)) error
 }
@@ -49,10 +49,10 @@ type Lister struct {
 	proto uint8
 }
 
-// NewLister lists a table by what asks the kernel.
+// NewLister returns a Lister of a table that sends its requests to c.
 func NewLister(c Asker, table string, proto uint8) Lister { return Lister{c, table, proto} }
 
-// TableFlags reports whether the table is there, and its flags.
+// TableFlags reports whether the table exists, and its flags.
 func (l Lister) TableFlags() (present bool, flags uint32, err error) {
 	err = l.c.Get(unix.NFT_MSG_GETTABLE, 0, l.proto, func(w *Buffer) { w.String(unix.NFTA_TABLE_NAME, l.Table) },
 		func(a []byte) { present, flags = true, Uint32(Attr(a, unix.NFTA_TABLE_FLAGS)) })
@@ -64,7 +64,7 @@ func (l Lister) TableFlags() (present bool, flags uint32, err error) {
 
 func (l Lister) wrap(what string, err error) error {
 	if errors.Is(err, ErrDumpChanged) {
-		return nil // what changed is elsewhere, or the generation and the events will tell
+		return nil // the change is elsewhere, or the generation and the events will show it
 	}
 	if err != nil {
 		return fmt.Errorf("list %s of nf_tables table %s: %w", what, l.Table, err)
@@ -72,11 +72,11 @@ func (l Lister) wrap(what string, err error) error {
 	return nil
 }
 
-// MaxListings bounds how often a listing is begun again.
+// MaxListings limits how often a listing is restarted.
 const MaxListings = 50
 
-// Chains lists the table's chains. The kernel can only list those of all tables, and may leave some out when those change
-// meanwhile: then it is asked again.
+// Chains lists the table's chains. The kernel can only list those of all tables, and may leave some out if chains change meanwhile: then
+// the listing is repeated.
 func (l Lister) Chains(each func(Chain)) error {
 	for range MaxListings {
 		var list []Chain
@@ -113,13 +113,13 @@ func chainOf(a []byte) (c Chain, table string) {
 	return c, table
 }
 
-// Rules lists the rules of a chain. Chain by chain, because the kernel begins again with the first rule for every some 60 that
-// it lists.
+// Rules lists the rules of a chain. Rules are listed chain by chain, because the kernel starts over from the first rule after about every
+// 60 listed rules.
 func (l Lister) Rules(chain string, each func(Rule)) error {
 	return l.wrap("rules", l.ListRules(chain, each))
 }
 
-// ListRules is Rules, and returns ErrDumpChanged if the table has changed meanwhile.
+// ListRules is like Rules, but returns ErrDumpChanged if the table has changed meanwhile.
 func (l Lister) ListRules(chain string, each func(Rule)) error {
 	return l.c.Get(unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP, l.proto,
 		func(w *Buffer) {
@@ -193,7 +193,7 @@ func elementOf(b []byte) (e Elem) {
 	return e
 }
 
-// String is the element's key, with what it maps to.
+// String returns the element's key, with the value that it maps to.
 func (e Elem) String() string {
 	s := hex.EncodeToString(e.Key)
 	if e.Flags&unix.NFT_SET_ELEM_INTERVAL_END != 0 {

@@ -2,7 +2,7 @@ package wire
 
 import "golang.org/x/sys/unix"
 
-// NewTable and DelTable make and remove the family's table with all that is in it.
+// NewTable creates the family's table. DelTable removes it with all of its contents.
 func (b *Batch) NewTable(proto uint8) {
 	b.Begin(proto, unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, nil)
 	b.Uint32(unix.NFTA_TABLE_FLAGS, 0)
@@ -34,26 +34,26 @@ func (b *Batch) NewRule(proto uint8, chain string, p *Program, object Object) {
 	b.Writes++
 }
 
-// Elements writes elements of a set, in as many messages as are needed.
+// Elements writes elements of a set, in as many messages as needed.
 type Elements struct {
 	B       *Batch
 	proto   uint8
 	typ     int
 	set     string
 	Blame   Object
-	list    int // where the list being built is; 0 if none is
+	list    int // offset of the list being built; 0 if there is none
 	Scratch []byte
 }
 
-// Elements begins to add elements of a set, or to remove them.
+// Elements returns a writer that adds elements to a set, or removes them.
 func (b *Batch) Elements(proto uint8, typ int, set string, object Object) *Elements {
 	return &Elements{B: b, proto: proto, typ: typ, set: set, Blame: object}
 }
 
-// maxElement is more than any element takes.
+// maxElement is larger than any element.
 const maxElement = 256
 
-// Begin begins an element; EndNest of the transaction ends it.
+// Begin starts an element; EndNest of the transaction completes it.
 func (e *Elements) Begin() (at int) {
 	if e.list != 0 && len(e.B.B)-e.list > maxAttr-maxElement {
 		e.Close()
@@ -70,7 +70,7 @@ func (e *Elements) Begin() (at int) {
 	return e.B.Nest(unix.NFTA_LIST_ELEM)
 }
 
-// Close ends the message that is being built.
+// Close completes the message being built.
 func (e *Elements) Close() {
 	if e.list != 0 {
 		e.B.EndNest(e.list)
@@ -86,7 +86,7 @@ func (e *Elements) KeyAttr(k []byte) {
 	e.B.EndNest(at)
 }
 
-// Span adds an interval: an element that begins it and, unless it reaches the end of all keys, one that ends it.
+// Span adds an interval: an element that starts it and, unless it reaches the last key, one that ends it.
 func (e *Elements) Span(s Spans, one *Span) {
 	at := e.Begin()
 	e.KeyAttr(one.First[:s.Size])

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// feature is something that the kernel may not have.
+// feature is a capability that the kernel may lack.
 type feature struct {
 	name string
 	err  error
@@ -25,8 +25,8 @@ func (f *feature) Touch() {}
 
 const probeTable = "contiv-probe"
 
-// Probe asks the kernel for what fill adds, in a transaction that it cannot complete, and so undoes: what may be missing is blamed on
-// features. If another program has written meanwhile, it asks again.
+// Probe sends what fill adds in a transaction that the kernel cannot complete, and therefore reverts. An error names the feature that the
+// kernel lacks (BlameOn). If another program has written meanwhile, the transaction is sent again.
 func Probe(ns *nsdo.Namespace, proto uint8, fill func(*Batch) error) error {
 	c, err := Dial(ns)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Conn) probe(proto uint8, fill func(*Batch) error) error {
 	if err := fill(b); err != nil {
 		return err
 	}
-	end := &feature{name: "end"} // fails always: nothing has such a set
+	end := &feature{name: "end"} // always fails: no set has this name
 	b.DelSet(proto, "never", end)
 	err = c.commit(b, b.close(), gen)
 	var refused *Refusal
@@ -60,13 +60,13 @@ func (c *Conn) probe(proto uint8, fill func(*Batch) error) error {
 	if !errors.Is(refused.Objects[end], unix.ENOENT) {
 		return fmt.Errorf("the transaction ended with %w", FirstError(refused.Other, refused.Objects[end], errLost))
 	}
-	if first := refused.Order[0]; first != end { // others may only fail because of it
+	if first := refused.Order[0]; first != end { // the others may fail only because of it
 		return fmt.Errorf("%s: %w", first.Key(), refused.Objects[first])
 	}
 	return refused.Other
 }
 
-// BlameOn makes a feature the one to blame for the messages that fill adds.
+// BlameOn makes a feature the object of the messages that fill adds.
 func (b *Batch) BlameOn(name string, fill func()) {
 	at, object := len(b.blame), &feature{name: name}
 	fill()

@@ -2,22 +2,22 @@ package wire
 
 import "slices"
 
-// Hash stands for all that a rule does. It is kept in the kernel's rule, as user data.
+// Hash identifies the contents of a rule. It is stored in the kernel's rule, as user data.
 type Hash [16]byte
 
-// Program is a rule as the kernel takes it.
+// Program is a rule in the kernel's format.
 type Program struct {
-	Exprs []byte // what NFTA_RULE_EXPRESSIONS holds
+	Exprs []byte // contents of NFTA_RULE_EXPRESSIONS
 	Udata []byte
 	Hash  Hash
 }
 
-// SameHashes is true if the programs are those of which the kernel has the hashes.
+// SameHashes reports whether the programs have these hashes, which were read from the kernel.
 func SameHashes(programs []Program, hashes []Hash) bool {
 	return slices.EqualFunc(programs, hashes, func(p Program, h Hash) bool { return p.Hash == h })
 }
 
-// The user data of rules is a list of type, length, value. nft shows type 0 as the comment and skips what it does not know.
+// The user data of rules is a list of type, length, value. nft shows type 0 as the comment and skips unknown types.
 const (
 	UserDataComment = 0
 	udataHash       = 200
@@ -34,7 +34,7 @@ func AppendUserData(u []byte, comment string, h Hash) []byte {
 	return append(u, h[:]...)
 }
 
-// HashOf takes the hash out of user data; zero if there is none.
+// HashOf returns the hash in user data, or zero if there is none.
 func HashOf(u []byte) (h Hash) {
 	for len(u) >= 2 && len(u) >= 2+int(u[1]) {
 		if u[0] == udataHash && int(u[1]) == len(h) {

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Spans is a list of intervals of keys that all have the same size, ordered, apart from each other (there is at least one
-// key between two of them): what an interval set of the kernel is made of.
+// Spans is a list of intervals of keys of the same size. The intervals are ordered and not adjacent (at least one key is between two of
+// them), as in an interval set of the kernel.
 type Spans struct {
 	Size int // of a key in bytes: 2 for ports, 4 or 16 for addresses
 	List []Span
@@ -20,7 +20,7 @@ const PortBytes = 2
 // Span is first..last, both included, as numbers in network byte order.
 type Span struct{ First, Last [16]byte }
 
-// All is true when every key is in one of the spans.
+// All reports whether the spans contain every key.
 func (s Spans) All() bool {
 	if len(s.List) != 1 {
 		return false
@@ -33,7 +33,7 @@ func (s Spans) All() bool {
 	return true
 }
 
-// AddressBytes is the size of a family's addresses.
+// AddressBytes returns the size of a family's addresses in bytes.
 func AddressBytes(f table.Family) int {
 	if f == table.IPv4 {
 		return 4
@@ -41,7 +41,7 @@ func AddressBytes(f table.Family) int {
 	return 16
 }
 
-// Nets are the addresses that a list of nets covers; nets of the other family cover none.
+// Nets returns the addresses that a list of prefixes covers; prefixes of the other family are ignored.
 func Nets(f table.Family, nets []netip.Prefix) Spans {
 	s := Spans{Size: AddressBytes(f)}
 	for _, p := range nets {
@@ -56,7 +56,7 @@ func OfFamily(f table.Family, p netip.Prefix) bool {
 	return p.IsValid() && p.Addr().BitLen() == 8*AddressBytes(f)
 }
 
-// SpanOf is first and last address of a prefix.
+// SpanOf returns the first and last address of a prefix.
 func SpanOf(p netip.Prefix) (s Span) {
 	b := p.Masked().Addr().AsSlice()
 	copy(s.First[:], b)
@@ -67,7 +67,7 @@ func SpanOf(p netip.Prefix) (s Span) {
 	return s
 }
 
-// Ports are the ports that a list of ranges covers.
+// Ports returns the ports that a list of ranges covers.
 func Ports(list []table.PortRange) Spans {
 	s := Spans{Size: PortBytes}
 	for _, r := range list {
@@ -81,7 +81,7 @@ func Ports(list []table.PortRange) Spans {
 	return s.tidy()
 }
 
-// tidy sorts and merges what overlaps or touches.
+// tidy sorts the spans and merges those that overlap or are adjacent.
 func (s Spans) tidy() Spans {
 	slices.SortFunc(s.List, func(a, b Span) int { return slices.Compare(a.First[:], b.First[:]) })
 	out := s.List[:0]
@@ -104,7 +104,7 @@ func (s Spans) tidy() Spans {
 	return s
 }
 
-// Next is the key after k; more is false if k is the last one.
+// Next returns the key after k; more is false if k is the last one.
 func (s Spans) Next(k [16]byte) (after [16]byte, more bool) {
 	for i := s.Size - 1; i >= 0; i-- {
 		k[i]++
@@ -115,7 +115,7 @@ func (s Spans) Next(k [16]byte) (after [16]byte, more bool) {
 	return k, false
 }
 
-// Prefix is the prefix that a span of addresses is, if it is one.
+// Prefix returns the prefix that is equal to a span of addresses, if there is one.
 func (one Span) Prefix(size int) (netip.Prefix, bool) {
 	if size == PortBytes {
 		return netip.Prefix{}, false

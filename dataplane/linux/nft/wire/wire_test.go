@@ -54,7 +54,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestGarbage: whatever comes from the kernel, nothing panics.
+// TestGarbage: arbitrary data from the kernel does not cause a panic.
 func TestGarbage(t *testing.T) {
 	rng := nfttest.Seeded(t)
 	e := &events{Conn: &Conn{}, to: &link{}}
@@ -73,7 +73,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestUserData: the hash is found behind any comment, also one that is too long.
+// TestUserData: the hash is found after any comment, even one that is too long.
 func TestUserData(t *testing.T) {
 	h := Hash{1, 2, 3}
 	for _, comment := range []string{"", "x", string(bytes.Repeat([]byte("y"), 500))} {

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// broken are the desired objects that a kernel would refuse.
+// broken returns the desired objects that a kernel would reject.
 func (f *Fake) broken() map[string]error {
 	broken := map[string]error{}
 	note := func(name string, err error) {
@@ -114,7 +114,7 @@ func (f *Fake) checkMatch(k key, m table.Match) error {
 	}
 	portSets := [][]string{m.SrcPortSets, m.DstPortSets, m.NotSrcPortSets, m.NotDstPortSets}
 	ports := len(m.SrcPorts) + len(m.DstPorts) + len(m.NotSrcPorts) + len(m.NotDstPorts)
-	for _, ids := range portSets { // whose members name the protocol
+	for _, ids := range portSets { // the members of these sets include the protocol
 		need(ids, true)
 	}
 	if ports > 0 && m.Protocol != 6 && m.Protocol != 17 && m.Protocol != 132 && m.Protocol != 136 && m.Protocol != 33 {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// key names an object of one family and layer.
+// key identifies an object of one family and layer.
 type key struct {
 	family table.Family
 	layer  table.Layer
@@ -23,7 +23,7 @@ type setKey struct {
 	id     string
 }
 
-// state is what is desired, or what is programmed.
+// state is the desired or the programmed state.
 type state struct {
 	chains     map[key][]table.Rule
 	dispatches map[key]table.Dispatch
@@ -58,21 +58,21 @@ func (s state) clone() state {
 // Fake is a table.Backend in memory. Not safe for concurrent use.
 type Fake struct {
 	want state
-	// kernel is what Apply has programmed. Give it to another Fake with Restart to play a restart.
+	// kernel is the state that Apply has programmed. Restart passes it to another Fake.
 	kernel state
-	text   map[string]string // of kernel; nil: not known
+	text   map[string]string // of kernel; nil: not computed
 	others map[key][]table.Rule
 
-	// Fail, if set, is asked at each Apply; an error makes it fail without writing anything.
+	// Fail, if set, is called at each Apply; if it returns an error, Apply fails without writing anything.
 	Fail func() error
-	// Break, if set, says why an object cannot be programmed; it and what refers to it is left as it was.
+	// Break, if set, returns an error if an object cannot be programmed. This object, and those that refer to it, remain unchanged.
 	Break func(object string) error
 
 	Applies int // calls of Apply
 	Writes  int // objects written or removed so far
 	Resyncs int // calls of Resync
 	Closed  bool
-	// Order is the objects written by the last Apply, sets first.
+	// Order lists the objects written by the last Apply, sets first.
 	Order []string
 }
 
@@ -81,13 +81,13 @@ var _ table.Backend = (*Fake)(nil)
 // New returns an empty Fake.
 func New() *Fake { return &Fake{want: newState(), kernel: newState()} }
 
-// Restart returns a new backend on the old one's kernel.
+// Restart returns a new backend with the old one's kernel state.
 func (f *Fake) Restart() *Fake { return &Fake{want: newState(), kernel: f.kernel.clone()} }
 
-// Clobber plays another writer that removes everything.
+// Clobber simulates another program that removes everything.
 func (f *Fake) Clobber() { f.kernel, f.text = newState(), nil }
 
-// Others are rules of another program behind ours at a hook.
+// Others adds rules of another program after ours at a hook.
 func (f *Fake) Others(fam table.Family, l table.Layer, h table.Hook, rules ...table.Rule) {
 	if f.others == nil {
 		f.others = map[key][]table.Rule{}
@@ -168,7 +168,7 @@ func (f *Fake) Close() error {
 	return nil
 }
 
-// Apply programs what differs. An object that is refused, and what refers to it, stays as it was; the rest goes on.
+// Apply programs the differences. A rejected object remains unchanged, and so do the objects that refer to it; all others are programmed.
 func (f *Fake) Apply(ctx context.Context) table.Result {
 	f.Applies++
 	if err := ctx.Err(); err != nil {
@@ -204,7 +204,7 @@ func (f *Fake) Apply(ctx context.Context) table.Result {
 	return table.Result{Broken: broken, Writes: len(f.Order)}
 }
 
-// keep takes an object from the old state.
+// keep replaces an object by that of the old state.
 func (s state) keep(old state, name string) {
 	for k := range s.chains {
 		if chainName(k) == name {
@@ -232,7 +232,7 @@ func chainName(k key) string {
 
 func setName(k setKey) string { return fmt.Sprintf("set v%d %s", k.family, k.id) }
 
-// dump writes the objects as text, by name.
+// dump returns the objects as text, by name.
 func (s state) dump() map[string]string {
 	out := map[string]string{}
 	for k, rules := range s.chains {
@@ -268,7 +268,7 @@ func rulesText(rules []table.Rule) string {
 	return b.String()
 }
 
-// ruleText shows a rule: the fields of its match that are set, then its actions.
+// ruleText returns a rule as text: the fields of its match that are set, then its actions.
 func ruleText(r table.Rule) string {
 	var parts []string
 	v := reflect.ValueOf(r.Match)
@@ -303,7 +303,7 @@ func actionText(a table.Action) string {
 	return s
 }
 
-// Dump is what is programmed, as text by name. It must not be changed.
+// Dump returns the programmed state as text, by name. The caller must not change it.
 func (f *Fake) Dump() map[string]string {
 	if f.text == nil {
 		f.text = f.kernel.dump()
@@ -311,7 +311,7 @@ func (f *Fake) Dump() map[string]string {
 	return f.text
 }
 
-// Text is Dump in one piece.
+// Text returns Dump as one string.
 func (f *Fake) Text() string {
 	var b strings.Builder
 	all := f.Dump()

@@ -9,9 +9,9 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Packet is a packet and the node's data about it.
+// Packet is a packet, with the node's data about it.
 type Packet struct {
-	In, Out   string // interfaces; In "" is sent by the node, Out "" is for the node
+	In, Out   string // interfaces; In "": sent by the node, Out "": for the node
 	Src, Dst  netip.Addr
 	Proto     uint8
 	SrcPort   uint16
@@ -24,25 +24,26 @@ type Packet struct {
 	Local     []netip.Addr  // the node's own addresses
 	Mark      uint32
 	Untracked bool // set by NoTrack
-	MidStream bool // a TCP segment that begins no connection
-	DNATed    bool // set by DNAT, which may have been of another table
-	// OrigSrc and ReplSrc are the sources of the two directions of the packet's connection; not valid: no rule that asks for them matches.
+	MidStream bool // a TCP segment that does not open a connection
+	DNATed    bool // set by DNAT; DNAT of another table counts too
+	// OrigSrc and ReplSrc are the sources of the two directions of the packet's connection. If they are not valid, rules that match them do
+	// not hold.
 	OrigSrc, ReplSrc netip.Addr
 }
 
-// Outcome is what happened to a packet.
+// Outcome is the result of sending a packet.
 type Outcome struct {
 	Verdict  string          // accept, drop, reject
-	Packet   Packet          // as it left
+	Packet   Packet          // as it leaves
 	SNAT     string          // "masquerade", or the new source
-	SNATPort table.PortRange // what the source's port is chosen from; zero: any
+	SNATPort table.PortRange // range from which the source port is chosen; zero: any
 	Logged   []string
 	Reported []string // prefixes of table.Report
-	Path     []string // chains walked, as "layer chain"
-	Accepted bool     // some rule accepted it in layer filter; else it fell through to the kernel's policy
+	Path     []string // chains passed, as "layer chain"
+	Accepted bool     // a rule in layer filter has accepted it; otherwise the kernel's policy applies
 }
 
-// walker carries a packet through chains.
+// walker evaluates chains for one packet.
 type walker struct {
 	f     *Fake
 	fam   table.Family
@@ -57,8 +58,8 @@ type step struct {
 	hook  table.Hook
 }
 
-// Send carries a packet through the node: forwarded if it has both interfaces, delivered with In only, sent with Out only.
-// An unknown piece of a rule is an error.
+// Send evaluates the rules for a packet: it is forwarded if it has both interfaces, delivered with In only, sent with Out only. An unknown
+// part of a rule is an error.
 func (f *Fake) Send(p Packet) (Outcome, error) {
 	steps := []step{{table.Raw, table.Output}, {table.NAT, table.Output}, {table.Filter, table.Output},
 		{table.Mangle, table.Postrouting}, {table.NAT, table.Postrouting}}
@@ -74,7 +75,7 @@ func (f *Fake) Send(p Packet) (Outcome, error) {
 	return f.carry(p, steps)
 }
 
-// SendFrom is Send for a packet that the node sends and that begins at a layer of OUTPUT.
+// SendFrom is like Send, for a packet that the node sends and that starts at a layer of OUTPUT.
 func (f *Fake) SendFrom(l table.Layer, p Packet) (Outcome, error) {
 	steps := []step{{table.Raw, table.Output}, {table.NAT, table.Output}, {table.Filter, table.Output}}
 	return f.carry(p, slices.DeleteFunc(steps, func(s step) bool { return s.layer < l }))
@@ -107,7 +108,7 @@ func (f *Fake) carry(p Packet, steps []step) (Outcome, error) {
 	return w.Outcome, w.err
 }
 
-// walk goes through rules. It returns "" at the end, "return", or a verdict.
+// walk evaluates rules. It returns "" at the end, or a verdict.
 func (w *walker) walk(rules []table.Rule, hook table.Hook) string {
 	if w.depth++; w.depth > 50 {
 		w.err = fmt.Errorf("the chains loop: %v", w.Path[len(w.Path)-10:])
@@ -130,7 +131,7 @@ func (w *walker) walk(rules []table.Rule, hook table.Hook) string {
 	return ""
 }
 
-// do carries out an action. "return" leaves the present chain.
+// do executes an action. "return" leaves the current chain.
 func (w *walker) do(a table.Action, hook table.Hook) string {
 	switch a.Verb {
 	case table.SetMark:

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* By the plugin: how many nanoseconds the thread may wait with this epoll file; negative: as VPP says. NULL without the plugin. */
+/* Set by the plugin: returns the nanoseconds that the thread may wait on this epoll file; negative: VPP's own timeout. NULL without the plugin. */
 static long (*volatile sleep_of) (int epfd);
 
 __attribute__ ((visibility ("default"))) void
@@ -18,7 +18,7 @@ contiv_epoll_sleep (long (*of) (int epfd))
 int
 epoll_wait (int epfd, struct epoll_event *events, int max, int timeout)
 {
-  /* One less than asked for: VPP takes a full array for a reason to ask again, before anything else. */
+  /* One less than requested: after a full array VPP calls epoll_wait again before any other work. */
   if (max > 1)
     max--;
   long (*of) (int) = sleep_of;
@@ -29,7 +29,7 @@ epoll_wait (int epfd, struct epoll_event *events, int max, int timeout)
       int n = (int) syscall (SYS_epoll_pwait2, epfd, events, max, &t, (void *) 0, (unsigned long) 0);
       if (n >= 0 || errno == EINTR)
 	return n;
-      sleep_of = 0; /* a kernel before 5.11, or one that does not let it */
+      sleep_of = 0; /* a kernel before 5.11, or one that forbids the call */
     }
   return (int) syscall (SYS_epoll_pwait, epfd, events, max, timeout, (void *) 0, (unsigned long) 0);
 }

@@ -1,4 +1,5 @@
-/* The claim of a neighbour message: the hardware address of an IP address. VPP accepts all claims without a check, so they are checked here. */
+/* The claim of a neighbour discovery message: the hardware address of an IP address. VPP accepts all claims without a check, so they are
+ * checked here. */
 #include "internal.h"
 
 enum
@@ -6,12 +7,12 @@ enum
   ROUTER_SOLICITATION = 133,
   SOLICITATION = 135,
   ADVERTISEMENT = 136,
-  SOURCE_LINK = 1, /* options */
+  SOURCE_LINK = 1, /* option types */
   TARGET_LINK = 2,
 };
 
-/* A frame to a group address reaches all machines of a network. A neighbour with such an address would get a copy of each packet for each of them, and routers
- * among them would send theirs on. */
+/* A frame to a group address reaches all machines of a network. If a neighbour had such an address, each machine would get a copy of
+ * each packet for that neighbour, and routers among these machines would forward their copies. */
 bool
 cv_claims_group (const uint8_t *hardware)
 {

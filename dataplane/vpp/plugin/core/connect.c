@@ -1,4 +1,4 @@
-/* New connections: a place in the table, a source port, both keys. And their end. */
+/* New connections: a slot in the table, a source port, both keys. Also the end of connections. */
 #include "follow.h"
 #include "pairs.h"
 
@@ -55,7 +55,7 @@ try_port (cv_main_t *m, cv_table_t *t, uint32_t i, uint16_t wire, bool icmp)
   return cv_table_insert (m, t, &c->key[1], cv_hash (m, &c->key[1]), i, 1);
 }
 
-/* insert_answer puts the connection's second key into the table, with the first source port that is free. */
+/* insert_answer inserts the connection's second key into the table, with the first free source port. */
 static cv_insert_t
 insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const cv_plan_t *plan, uint32_t now)
 {
@@ -74,7 +74,7 @@ insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const c
     if ((r = try_port (m, t, i, host16 ((uint16_t) (low + below (w, n))), icmp)) != CV_TAKEN)
       return r;
   if (w->scanned == now)
-    return CV_TAKEN; /* a search through all takes a millisecond: one per tick */
+    return CV_TAKEN; /* a search through all ports takes a millisecond: at most one per tick */
   w->scanned = now;
   for (uint32_t k = 0, at = below (w, n); k < n; k++)
     if ((r = try_port (m, t, i, host16 ((uint16_t) (low + (at + k) % n)), icmp)) != CV_TAKEN)
@@ -82,7 +82,8 @@ insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const c
   return CV_TAKEN;
 }
 
-/* next_serial is different for each connection, until a worker has made 2^32 / n_workers more: its remainder is the worker's, also when it has gone round. */
+/* next_serial returns a serial that no other connection gets until a worker has created 2^32 / n_workers more: the remainder modulo
+ * n_workers identifies the worker, also after a wrap-around. */
 static uint32_t
 next_serial (cv_main_t *m, uint32_t worker)
 {
@@ -113,7 +114,7 @@ fill (cv_connection_t *c, const cv_packet_t *p, const cv_tuple_t *t, const cv_pl
     c->flags |= CV_CONN_ICMP_REPLY;
 }
 
-/* settle computes what depends on the source port. */
+/* settle computes the fields that depend on the source port. */
 static void
 settle (cv_connection_t *c)
 {
@@ -125,7 +126,7 @@ settle (cv_connection_t *c)
   cv_deltas (c);
 }
 
-/* count_owner adds a connection to the endpoint's, if it may have one more. CV_FULL: the endpoint has gone meanwhile. */
+/* count_owner counts a connection for the endpoint if its limit allows another one. CV_FULL: the endpoint was deleted in the meantime. */
 static cv_reason_t
 count_owner (cv_main_t *m, const cv_endpoint_state_t *e, bool ip6)
 {
@@ -133,7 +134,7 @@ count_owner (cv_main_t *m, const cv_endpoint_state_t *e, bool ip6)
   uint32_t n = cv_load (&o->connections[ip6]);
   do
     if (n >= e->limit)
-      return CV_LIMIT; /* another worker has made the last one */
+      return CV_LIMIT; /* another worker has created the last one that the limit allows */
   while (!__atomic_compare_exchange_n (&o->connections[ip6], &n, n + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
   if (__atomic_load_n (&o->alive, __ATOMIC_SEQ_CST))
     return CV_CREATED;
@@ -141,7 +142,8 @@ count_owner (cv_main_t *m, const cv_endpoint_state_t *e, bool ip6)
   return CV_FULL;
 }
 
-/* try_connection takes a place and both keys. Its result is a reason; CV_CREATED: done. CV_PASSED: another worker was faster. */
+/* try_connection allocates a slot and inserts both keys. It returns CV_CREATED on success, CV_PASSED if another worker was faster, and
+ * otherwise the reason for the failure. */
 static cv_reason_t
 try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now, uint32_t *index)
 {
@@ -156,7 +158,7 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
   cv_insert_t r = insert_answer (m, worker, t, i, plan, now);
   if (r != CV_INSERTED)
     {
-      cv_connection_release (t, i); /* no key led to it */
+      cv_connection_release (t, i); /* no key refers to it */
       return r == CV_TAKEN ? CV_NO_PORT : CV_FULL;
     }
   settle (c);
@@ -167,14 +169,14 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
   r = owned == CV_CREATED ? cv_table_insert (m, t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;
   if (r != CV_INSERTED)
     {
-      c->backend = CV_NO_INDEX; /* the caller uncounts it */
+      c->backend = CV_NO_INDEX; /* the caller decrements the count of the backend */
       if (owned != CV_CREATED)
 	cv_store (&c->owner, CV_NO_INDEX);
       cv_publish (&c->alive, 1);
       cv_connection_end (m, p->tuple.ip6, i);
       return r == CV_TAKEN ? CV_PASSED : owned == CV_LIMIT ? CV_LIMIT : CV_FULL;
     }
-  /* from here on the sweep may end it */
+  /* from here on the sweep may end the connection */
   cv_publish (&c->alive, 1);
   clear_passed (m, hash);
   clear_passed (m, cv_hash (m, &c->key[1]));
@@ -204,7 +206,7 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
     {
       if ((i = cv_table_find (&m->table[ip6], &p->tuple, p->hash, &direction)) != CV_NO_INDEX && follow (m, worker, p, i, direction, now))
 	return;
-      r = CV_FULL; /* it went as fast as it came: the client tries again */
+      r = CV_FULL; /* the other connection has already ended: the client retries */
     }
   if (r != CV_CREATED)
     {
@@ -212,7 +214,7 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
       return;
     }
   cv_count (m, worker, CV_CREATED);
-  /* even if the backend has just gone: it was there when it was chosen */
+  /* even if the backend was deleted just now: it existed when it was chosen */
   carry (m, worker, p, i, plan->reversed, now);
 }
 

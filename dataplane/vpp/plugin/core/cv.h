@@ -1,12 +1,14 @@
-/* The core of the contiv plugin: connections, services, source NAT and the source check, without VPP.
+/* The core of the contiv plugin: connections, services, source NAT and the source check, independent of VPP.
  *
- * Data path: cv_parse, cv_prefetch, cv_decide, in this order, for each packet, on any number of workers at once; cv_recall, before them, finds
- * the packets that need none of them. It is fastest for groups of some 8 to 32 packets: all through cv_parse, then all through cv_prefetch, then all through cv_decide.
- * Control plane: everything else, one caller at a time, while workers run. What workers may still read is
- * released by cv_sweep, when each of them has been through cv_quiesce since.
+ * Data path: cv_parse, cv_prefetch, cv_decide, in this order, for each packet, on any number of workers at the same time. cv_recall runs
+ * before them and finds the packets that need none of them. Groups of about 8 to 32 packets are fastest: call cv_parse for all of them,
+ * then cv_prefetch for all, then cv_decide for all.
  *
- * README.md above this folder says what the rules are. All numbers in structs are in host order unless a comment says
- * "wire"; addresses and ports are always as on the wire. */
+ * Control plane: all other functions, one caller at a time, while workers run. Memory that workers may still read is released by
+ * cv_sweep after each of them has called cv_quiesce.
+ *
+ * README.md in the parent directory describes the rules. All numbers in structs are in host order unless a comment says "wire";
+ * addresses and ports are always in wire order. */
 #ifndef CONTIV_CV_H
 #define CONTIV_CV_H
 
@@ -20,7 +22,7 @@
 #define CV_SNATS 1024
 #define CV_NO_INDEX UINT32_MAX
 
-/* An address of either family, wire order. IPv4 is in u32[0], the rest is zero. */
+/* An address of either family, in wire order. IPv4 is in u32[0], the rest is zero. */
 typedef union
 {
   uint8_t u8[16];
@@ -31,7 +33,7 @@ typedef union
 typedef struct
 {
   cv_addr_t addr;
-  uint8_t len; /* of the prefix */
+  uint8_t len; /* prefix length */
   bool ip6;
 } cv_prefix_t;
 
@@ -70,8 +72,8 @@ typedef enum
 
 typedef struct
 {
-  uint32_t connections_max;      /* per family, fixed when the core is made */
-  uint32_t set_members_max;	 /* of one set, fixed when the core is made; 0: 1 048 576 */
+  uint32_t connections_max;      /* per family, fixed when the core is created */
+  uint32_t set_members_max;	 /* of one set, fixed when the core is created; 0: 1 048 576 */
   uint32_t endpoint_connections; /* 0: 16 384 */
   uint16_t tunnel_ports[CV_TUNNEL_PORTS]; /* host order, 0: unused */
   uint32_t tcp_established, tcp_transitory, udp, udp_stream, icmp, sctp; /* seconds, 0: default */
@@ -83,8 +85,8 @@ typedef struct
   cv_role_t role;
   uint32_t egress;
   uint32_t max_connections;
-  uint32_t table;    /* of a HOST: where answers to clients behind it that are not it are routed; 0: none, they count as the host */
-  uint32_t index[2]; /* the shell's of that table, by family */
+  uint32_t table;    /* of a HOST: routing table for answers to clients behind the host; 0: none, such clients count as the host */
+  uint32_t index[2]; /* the shell's FIB index of that table, by family */
   uint8_t n_addresses;
   struct
   {
@@ -134,7 +136,7 @@ typedef struct
   uint8_t flags;
 } cv_backend_t;
 
-/* Why a packet was dropped, or what else is counted, per worker. The shell makes VPP's error counters of them. */
+/* Reasons for which a packet is dropped, and other events that each worker counts. The shell exports them as VPP's error counters. */
 #define CV_FOREACH_REASON(_)                                                                                                     \
   _ (PASSED, "passed")                                                                                                           \
   _ (TRANSLATED, "translated")                                                                                                   \
@@ -162,13 +164,13 @@ typedef enum
 
 typedef enum
 {
-  CV_VERDICT_PASS,   /* on along the feature arc, perhaps rewritten */
+  CV_VERDICT_PASS,   /* continues along the feature arc, possibly rewritten */
   CV_VERDICT_DROP,
-  CV_VERDICT_REJECT, /* the shell makes the answer: cv_reject */
-  CV_VERDICT_REASSEMBLE, /* a fragment: the shell gives a later one its ports, sets reassembled, and calls cv_parse again */
+  CV_VERDICT_REJECT, /* the shell builds the answer: cv_reject */
+  CV_VERDICT_REASSEMBLE, /* a fragment: for a later fragment the shell fills in the ports; it sets reassembled and calls cv_parse again */
 } cv_verdict_t;
 
-/* A tuple, wire order: what is looked up. ICMP echo: the identifier is both ports. */
+/* A tuple, the key of a lookup, in wire order. ICMP echo: the identifier is used as both ports. */
 typedef struct
 {
   cv_addr_t src, dst;
@@ -182,27 +184,28 @@ typedef struct
 {
   /* set by the shell */
   uint8_t *ip;          /* the IP header */
-  uint32_t len;         /* bytes that can be read from there: those of the first buffer */
+  uint32_t len;         /* bytes that are readable from ip on: those of the first buffer */
   uint32_t sw_if_index; /* of the endpoint */
-  bool l4_checksum_offloaded; /* TCP and UDP checksums are computed later, from scratch: leave them */
-  bool reassembled;     /* the three below come from virtual reassembly */
-  bool later_fragment;  /* has no transport header of its own; cv_parse sets it, too, when the packet needs reassembly */
+  bool l4_checksum_offloaded; /* TCP and UDP checksums are computed completely at a later stage: do not change them */
+  bool reassembled;     /* the three fields below come from virtual reassembly */
+  bool later_fragment;  /* has no transport header; cv_parse also sets it when the packet needs reassembly */
   uint16_t sport, dport; /* wire */
   uint8_t tcp_flags; /* ICMP: the type */
   /* set by cv_parse */
-  cv_tuple_t tuple; /* of what policy denies, cv_decide: to the backend */
+  cv_tuple_t tuple; /* for a packet to a service that policy denies, cv_decide writes the backend as destination */
   uint64_t hash;
-  uint32_t frag_id; /* of a fragment, wire */
-  uint16_t l4;    /* offset of the transport header, 0: none here */
-  uint16_t inner, inner_l4; /* of an ICMP error: offsets of the packet inside and of its transport */
-  uint8_t proto;  /* of the transport */
-  uint8_t verdict; /* CV_VERDICT_PASS: cv_decide goes on; else final */
+  uint32_t frag_id; /* fragment identification, wire; fragments only */
+  uint16_t l4;    /* offset of the transport header, 0: not in this packet */
+  uint16_t inner, inner_l4; /* ICMP errors: offsets of the packet inside and of its transport header */
+  uint8_t proto;  /* transport protocol */
+  uint8_t verdict; /* CV_VERDICT_PASS: cv_decide continues; any other verdict is final */
   uint8_t reason;
   bool icmp_error;
-  bool no_connection; /* protocol without connections, or nothing more to do */
-  bool stateless;     /* protocol without connections, and policy judges each packet */
+  bool no_connection; /* protocol without connections, or processing is complete */
+  bool stateless;     /* protocol without connections whose packets policy judges one by one */
   uint8_t icmp_code;
-  uint32_t table; /* index of the table that routes the packet, or the answer to a rejected one; CV_NO_INDEX: the interface's. cv_decide, too */
+  uint32_t table; /* index of the table that routes the packet, or the answer to a rejected packet; CV_NO_INDEX: the interface's table. Also
+                   * set by cv_decide */
   /* set by cv_decide */
   uint32_t connection; /* for the trace; CV_NO_INDEX: none */
 } cv_packet_t;
@@ -220,19 +223,19 @@ typedef enum
 
 typedef enum
 {
-  CV_SET_NETWORKS = 1, /* of prefixes */
-  CV_SET_PORTS,	       /* of (address, protocol, port) */
+  CV_SET_NETWORKS = 1, /* set of prefixes */
+  CV_SET_PORTS,	       /* set of (address, protocol, port) */
 } cv_set_kind_t;
 
 typedef enum
 {
-  CV_INGRESS, /* what an endpoint receives */
-  CV_EGRESS,  /* what it sends */
+  CV_INGRESS, /* traffic to the endpoint */
+  CV_EGRESS,  /* traffic from the endpoint */
 } cv_side_t;
 
 typedef struct
 {
-  cv_prefix_t prefix; /* a whole address in a set of ports */
+  cv_prefix_t prefix; /* a host prefix in a set of ports */
   uint8_t proto;
   uint16_t port; /* wire */
 } cv_set_member_t;
@@ -240,16 +243,16 @@ typedef struct
 #define CV_RULE_PORTS	  8
 #define CV_RULE_ICMP_TYPE 1
 #define CV_RULE_ICMP_CODE 2
-#define CV_POLICY_RULES	  16384 /* at most, both sides together */
+#define CV_POLICY_RULES	  16384 /* maximum, both sides together */
 #define CV_POLICY_ITEMS	  8192
 
-/* A rule matches what meets all of its conditions. */
+/* A rule matches a flow that meets all of its conditions. */
 typedef struct
 {
   uint8_t action;
   uint8_t family; /* 0: any, 4, 6 */
   uint8_t proto;  /* 0: any */
-  uint8_t flags;  /* which of the two below count */
+  uint8_t flags;  /* which of the two fields below are conditions */
   uint8_t icmp_type, icmp_code;
   uint8_t n_ports; /* 0: any */
   struct
@@ -267,7 +270,8 @@ typedef struct
   const cv_rule_t *rules[2];
 } cv_policy_t;
 
-/* A tier is policies, and an item with policy 0 at its end: what the tier does if none of their rules matches. */
+/* A tier is a sequence of policies, followed by an item with policy 0. The action of that item applies if no rule of the policies
+ * matches. */
 typedef struct
 {
   uint64_t policy;
@@ -277,36 +281,37 @@ typedef struct
 typedef struct
 {
   char name[CV_NAME_LEN];
-  uint8_t otherwise[2]; /* by side: ALLOW or DENY when all tiers pass */
+  uint8_t otherwise[2]; /* by side: ALLOW or DENY if all tiers pass */
   uint32_t n[2];
   const cv_tier_item_t *items[2];
 } cv_endpoint_policy_t;
 
-/* A flow that was denied, with the addresses that its ends use: source NAT and services do not show. */
+/* A denied flow with the addresses that its ends use, without service translation and source NAT. */
 typedef struct
 {
   uint64_t sequence; /* counts from 1 */
   uint32_t when;     /* ticks */
-  uint32_t sw_if_index; /* of the endpoint whose policy denies it */
+  uint32_t sw_if_index; /* endpoint whose policy denies the flow */
   uint8_t side;
   uint8_t proto, icmp_type, icmp_code;
   bool ip6;
   cv_addr_t src, dst;
   uint16_t sport, dport; /* host order */
-  uint64_t policy;	 /* 0: no rule, but the end of a tier or of all */
-  uint32_t rule;	 /* of the policy's side */
+  uint64_t policy;	 /* 0: no rule denied it, but the end of a tier or of all tiers */
+  uint32_t rule;	 /* number of the rule in the policy's side */
 } cv_denied_t;
 
-/* Makes the core for a number of workers; NULL without memory. Its table is allocated with the first endpoint. */
+/* cv_new creates the core for a number of workers; it returns NULL if out of memory. The connection table is allocated with the first
+ * endpoint. */
 cv_main_t *cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed);
 void cv_free (cv_main_t *m);
 
-/* ---- data path; worker is below n_workers, now counts tenths of seconds from any start ---- */
+/* ---- data path; worker is less than n_workers, now counts tenths of seconds from an arbitrary start ---- */
 
-/* cv_is_tunnel_port reports whether UDP to a port, as on the wire, is between nodes. */
+/* cv_is_tunnel_port reports whether UDP packets to a port, in wire order, are tunnel packets between nodes. */
 bool cv_is_tunnel_port (const cv_main_t *m, uint16_t wire);
 
-/* What cv_recall takes of a packet: as in cv_packet_t. */
+/* The input of cv_recall for a packet; the fields have the same meaning as in cv_packet_t. */
 typedef struct
 {
   uint8_t *ip;
@@ -317,57 +322,61 @@ typedef struct
 
 #define CV_RECALL_MAX 32
 
-/* Packets by number, as bits. */
+/* Sets of packets, as bits by packet number. */
 typedef struct
 {
   uint32_t passed;
-  uint32_t translated; /* of them: were rewritten */
+  uint32_t translated; /* the subset of passed that was rewritten */
 } cv_recalled_t;
 
-/* cv_recall is a short way in front of cv_parse for TCP and UDP of flows that this worker has passed before, in this second and with this
- * configuration. What is in its result passes, is counted, and nothing else is to be done; a flow has the interface and the addresses in its tag, so its
- * source has been checked. For all else nothing has been done. n is at most CV_RECALL_MAX; all packets are of one family. */
+/* cv_recall is a fast path in front of cv_parse for TCP and UDP packets of flows that this worker has passed before, in this second and
+ * with this configuration. Packets in its result pass, are counted, and need no further processing. The tag of a flow includes the
+ * interface and the addresses, so its source has been checked. All other packets are unchanged. n is at most CV_RECALL_MAX; all packets
+ * are of one family. */
 cv_recalled_t cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n, uint32_t now);
 
 /* cv_parse reads the headers, checks source and tunnel port, and computes the tuple and its hash. */
 void cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
-/* cv_prefetch asks for the cache lines that cv_decide is going to read. */
+/* cv_prefetch prefetches the cache lines that cv_decide is going to read. */
 void cv_prefetch (cv_main_t *m, const cv_packet_t *p);
-/* cv_decide looks up or makes the connection, and rewrites the packet in place. Its result is p->verdict and p->reason. */
+/* cv_decide looks up or creates the connection, and rewrites the packet in place. Its result is p->verdict and p->reason. */
 void cv_decide (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
-/* cv_quiesce: the worker holds no pointer into the core. Once per frame. */
+/* cv_quiesce declares that the worker holds no pointer into the core. Call it once per frame. */
 void cv_quiesce (cv_main_t *m, uint32_t worker);
 
-/* cv_check_source is the source check alone, for the multicast arcs; true: pass. */
+/* cv_check_source does only the source check, for the multicast arcs; true: pass. */
 bool cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p);
-/* cv_check_arp: sender of an ARP packet, protocol address (wire) and hardware address; true: pass. */
+/* cv_check_arp checks the sender of an ARP packet by protocol address (wire) and hardware address; true: pass. */
 bool cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender, const uint8_t *hardware);
-/* What a message of neighbour discovery claims. */
+/* The claim of a neighbour discovery message: address and hardware address. */
 typedef struct
 {
   cv_addr_t address;
   const uint8_t *hardware; /* NULL: the message has none */
-  bool stored;		   /* VPP stores it: there is a hardware address, and no router solicitation from a link-local address */
+  bool stored;		   /* VPP stores the claim: it has a hardware address and is not a router solicitation from a link-local address */
 } cv_claim_t;
-/* cv_read_claim reads an IPv6 solicitation (of a neighbour or a router) or neighbour advertisement without extension headers. False: another message, or one that is cut off. */
+/* cv_read_claim reads an IPv6 solicitation (of a neighbour or a router) or neighbour advertisement without extension headers. It returns
+ * false for other messages and for truncated ones. */
 bool cv_read_claim (const uint8_t *ip, uint32_t len, cv_claim_t *claim);
-/* cv_may_store_neighbour counts a claim that VPP is about to store; false: there are too many in this second. Addresses of the endpoint of a pod and of nodes count for
- * themselves, as do those that the caller expects: VPP has stored them, or waits for them. All others share one budget for each family. */
+/* cv_may_store_neighbour counts a claim that VPP is about to store. It returns false if there are too many in this second. Each address
+ * of a pod's endpoint and of a node has a budget of its own, as does each address that the caller expects, because VPP has stored it or
+ * waits for it. All other addresses of a family share one budget. */
 bool cv_may_store_neighbour (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_addr_t *a, bool ip6, bool expected, uint32_t now);
-/* cv_is_node reports whether a network of class NODE is the address alone. Any thread between cv_may_store_neighbour and cv_quiesce, and the main thread. */
+/* cv_is_node reports whether a network of class NODE consists of only this address. It may be called by any thread between
+ * cv_may_store_neighbour and cv_quiesce, and by the main thread. */
 bool cv_is_node (const cv_main_t *m, const cv_addr_t *a, bool ip6);
-/* cv_claims_group reports whether a hardware address is that of several machines, which no neighbour has. */
+/* cv_claims_group reports whether a hardware address is a group address, which is invalid for a neighbour. */
 bool cv_claims_group (const uint8_t *hardware);
 
-/* cv_reject builds the answer to a rejected packet: an IP packet without link header, from the packet's destination to its source.
- * Returns its length; 0: none. out has room for 1 280 bytes; p->ip and p->len are those of the packet as it came. */
+/* cv_reject builds the answer to a rejected packet: an IP packet without link header, from the packet's destination to its source. It
+ * returns the length; 0: no answer. out has room for 1 280 bytes; p->ip and p->len are those of the original packet. */
 uint32_t cv_reject (const cv_packet_t *p, uint8_t *out);
 
 /* ---- control plane ---- */
 
-/* cv_sweep ends connections that have expired and releases what no worker reads; call it ten times a second. */
+/* cv_sweep ends expired connections and releases memory that no worker reads any more. Call it ten times per second. */
 void cv_sweep (cv_main_t *m, uint32_t now);
-/* cv_idle: there is nothing to sweep. */
+/* cv_idle reports whether there is nothing to sweep. */
 bool cv_idle (const cv_main_t *m);
 
 cv_result_t cv_config_set (cv_main_t *m, const cv_config_t *config); /* connections_max is ignored */
@@ -375,8 +384,8 @@ void cv_config_get (const cv_main_t *m, cv_config_t *config);       /* defaults 
 
 cv_result_t cv_endpoint_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_t *e);
 cv_result_t cv_endpoint_del (cv_main_t *m, uint32_t sw_if_index);
-cv_result_t cv_network_set (cv_main_t *m, const cv_prefix_t *p, cv_class_t class); /* CV_CLASS_OUTSIDE: removes it */
-cv_result_t cv_snat_set (cv_main_t *m, uint32_t id, const cv_snat_t *s);           /* NULL: removes it */
+cv_result_t cv_network_set (cv_main_t *m, const cv_prefix_t *p, cv_class_t class); /* CV_CLASS_OUTSIDE: removes the network */
+cv_result_t cv_snat_set (cv_main_t *m, uint32_t id, const cv_snat_t *s);           /* NULL: removes the entry */
 cv_result_t cv_service_set (cv_main_t *m, uint64_t id, const char *name, uint8_t flags);
 cv_result_t cv_service_del (cv_main_t *m, uint64_t id);
 cv_result_t cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b);
@@ -385,17 +394,17 @@ cv_result_t cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_
 cv_result_t cv_frontend_del (cv_main_t *m, const cv_frontend_key_t *k);
 cv_result_t cv_range_set (cv_main_t *m, uint64_t id, const cv_prefix_t *p, bool is_add);
 
-/* A set that is not defined, or was given more members than it may have, matches nothing in a rule that allows, and every address in one
- * that denies or passes, which then denies. */
+/* A set that is undefined, or that was given more members than the maximum, matches no address in a rule that allows. In a rule that
+ * denies or passes, it matches every address, and the rule then denies. */
 cv_result_t cv_set_set (cv_main_t *m, uint64_t id, const char *name, cv_set_kind_t kind); /* the kind of a set never changes */
-cv_result_t cv_set_del (cv_main_t *m, uint64_t id);					  /* its members, too */
+cv_result_t cv_set_del (cv_main_t *m, uint64_t id);					  /* removes the members, too */
 cv_result_t cv_set_member_set (cv_main_t *m, uint64_t set, const cv_set_member_t *member, bool is_add);
-cv_result_t cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p); /* replaces all rules at once */
-cv_result_t cv_policy_del (cv_main_t *m, uint64_t id); /* endpoints that refer to it have its rules until they are given others */
-/* CV_NOT_FOUND: no such endpoint or policy; NULL removes it. */
+cv_result_t cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p); /* replaces all rules atomically */
+cv_result_t cv_policy_del (cv_main_t *m, uint64_t id); /* endpoints that refer to the policy keep its rules until they get another policy */
+/* cv_endpoint_policy_set returns CV_NOT_FOUND if the endpoint or a policy does not exist; p NULL removes the endpoint's policy. */
 cv_result_t cv_endpoint_policy_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_policy_t *p);
 
-/* Walks; the callback must not call back into the core. */
+/* Walk functions. The callback must not call the core. */
 typedef struct
 {
   uint32_t connections[2]; /* by family: IPv4, IPv6 */
@@ -403,7 +412,7 @@ typedef struct
   uint64_t denied[2]; /* by side */
 } cv_endpoint_stats_t;
 void cv_endpoint_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *, const cv_endpoint_stats_t *), void *ctx);
-/* cv_network_walk visits slots from a cursor (0: the first), at most max of them; returns the next cursor, 0 at the end. */
+/* cv_network_walk visits at most max slots from a cursor on (0: the first). It returns the next cursor, 0 at the end. */
 uint32_t cv_network_walk (cv_main_t *m, uint32_t cursor, uint32_t max, void (*f) (void *ctx, const cv_prefix_t *, cv_class_t), void *ctx);
 void cv_snat_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t id, const cv_snat_t *), void *ctx);
 void cv_service_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const char *name, uint8_t flags, uint32_t n_backends), void *ctx);
@@ -415,10 +424,10 @@ void cv_range_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const cv_pr
 void cv_set_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const char *name, cv_set_kind_t, uint32_t n_members, bool overfull), void *ctx);
 void cv_set_member_walk (cv_main_t *m, uint64_t set, /* 0: all */
 		     void (*f) (void *ctx, uint64_t set, const cv_set_member_t *), void *ctx);
-/* matched: how often each rule of a side has decided. */
+/* matched: how often each rule of a side has decided, by side. */
 void cv_policy_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const cv_policy_t *, const uint64_t *matched[2]), void *ctx);
 void cv_endpoint_policy_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t sw_if_index, const cv_endpoint_policy_t *, const uint64_t denied[2]), void *ctx);
-/* cv_denied_walk visits denied flows with a sequence above after, oldest first in each worker's. */
+/* cv_denied_walk visits the denied flows with a sequence greater than after, in each worker from the oldest to the newest. */
 void cv_denied_walk (cv_main_t *m, uint64_t after, void (*f) (void *ctx, const cv_denied_t *), void *ctx);
 
 typedef enum
@@ -437,10 +446,10 @@ typedef struct
   uint16_t client_port, frontend_port, source_port, backend_port; /* wire */
   uint32_t sw_if_index;
   uint32_t idle, expires; /* seconds */
-  bool denied;		  /* policy has cut it */
+  bool denied;		  /* policy denies the connection */
 } cv_connection_info_t;
 
-/* cv_connection_walk visits slots from a cursor (0: the first), at most max of them; returns the next cursor, 0 at the end. */
+/* cv_connection_walk visits at most max slots from a cursor on (0: the first). It returns the next cursor, 0 at the end. */
 uint32_t cv_connection_walk (cv_main_t *m, bool ip6, uint32_t cursor, uint32_t max, uint32_t now,
 			     void (*f) (void *ctx, const cv_connection_info_t *), void *ctx);
 cv_result_t cv_connection_del (cv_main_t *m, const cv_tuple_t *as_client_sends);
@@ -448,7 +457,7 @@ cv_result_t cv_connection_del (cv_main_t *m, const cv_tuple_t *as_client_sends);
 typedef struct
 {
   uint32_t connections[2], connections_max;
-  uint64_t counters[CV_N_REASONS]; /* all workers together */
+  uint64_t counters[CV_N_REASONS]; /* sums over all workers */
 } cv_stats_t;
 void cv_stats_get (const cv_main_t *m, cv_stats_t *s);
 

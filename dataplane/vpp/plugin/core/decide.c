@@ -1,4 +1,4 @@
-/* What becomes of a packet that has connections, or may get one: steps 4 to 10 of README.md. */
+/* Processing of packets that have a connection, or may get one: steps 4 to 10 of README.md. */
 #include "follow.h"
 #include "pairs.h"
 
@@ -36,7 +36,7 @@ backend_at (const cv_main_t *m, uint32_t i)
   return cv_pool_at (&m->backends, i);
 }
 
-/* count_backend adds a connection to a backend. False: it has gone meanwhile; then the count is taken back. */
+/* count_backend counts a connection to a backend. If the backend has been deleted in the meantime, it undoes this and returns false. */
 static bool
 count_backend (cv_main_t *m, uint32_t i)
 {
@@ -53,20 +53,20 @@ pick (cv_worker_t *w, const cv_members_t *l, const cv_packet_t *p)
 {
   if (!l->maglev_n)
     return l->member[below (w, l->n)];
-  /* without the seed: all nodes choose alike */
+  /* without the seed, so that all nodes choose the same backend */
   const cv_tuple_t *t = &p->tuple;
   uint64_t h = cv_mum (t->src.u64[0] ^ 0x9e3779b97f4a7c15, t->src.u64[1] ^ 0xc2b2ae3d27d4eb4f ^ (uint64_t) t->sport << 16 ^ t->proto);
   return l->member[l->n + h % l->maglev_n];
 }
 
-/* affinity_key is the key of the record of a client's backend. */
+/* affinity_key returns the key of the affinity record of a client. */
 static cv_tuple_t
 affinity_key (const cv_packet_t *p, uint64_t group)
 {
   return (cv_tuple_t){ .src = p->tuple.src, .dst.u64 = { group & 0xffffffff, group >> 32 }, .proto = CV_PROTO_AFFINITY, .ip6 = p->tuple.ip6 };
 }
 
-/* stored_backend is the client's stored backend if the service still has it. */
+/* stored_backend returns the client's stored backend if the service still has it, else CV_NO_INDEX. */
 static uint32_t
 stored_backend (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uint32_t record)
 {
@@ -77,8 +77,8 @@ stored_backend (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l,
   return found ? l->member[at] : CV_NO_INDEX;
 }
 
-/* store_backend stores a client's backend. Records are a quarter of the table at most. Clients that are not pods of this node have half of that, so
- * that pods have records whatever machines outside send. */
+/* store_backend stores a client's backend. Affinity records use at most a quarter of the table. Clients that are not pods of this node
+ * use at most half of that, so that external machines cannot use up the records of pods. */
 static void
 store_backend (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
 {
@@ -88,7 +88,7 @@ store_backend (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e,
   bool new = record == CV_NO_INDEX;
   if (new && (cv_load (&t->n_affinities) >= t->capacity / 4 || (foreign && cv_load (&t->n_foreign) >= t->capacity / 8) ||
 	      (record = cv_connection_alloc (t)) == CV_NO_INDEX))
-    return; /* the next connection goes anywhere */
+    return; /* the client's next connection may get any backend */
   cv_connection_t *c = &t->connections[record];
   if (new)
     {
@@ -115,7 +115,7 @@ store_backend (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e,
   cv_publish (&c->alive, 1);
 }
 
-/* choose picks a backend and counts a connection on it. CV_NO_INDEX: the service has none. */
+/* choose selects a backend and counts a connection to it. CV_NO_INDEX: the service has none. */
 static uint32_t
 choose (cv_main_t *m, uint32_t worker, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, const cv_service_t *s, uint32_t now)
 {
@@ -153,7 +153,8 @@ tunnel_port (const cv_main_t *m, uint16_t wire)
   return false;
 }
 
-/* masquerade_for is the source that a backend can answer: the address of the node's pod network in the cluster, the node's own outside. */
+/* masquerade_for returns the source address to which a backend can answer: the address of the node's pod network for backends in the
+ * cluster, the node's own address for backends outside. */
 static const cv_snat_t *
 masquerade_for (const cv_main_t *m, const cv_addr_t *backend, bool ip6)
 {
@@ -173,7 +174,7 @@ reject (cv_main_t *m, uint32_t worker, cv_packet_t *p)
 
 /* ---- network policy ---- */
 
-/* judge judges a plan of a new connection of the packet's sender. */
+/* judge evaluates policy for the plan of a new connection from the packet's sender. */
 static cv_judgement_t
 judge (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
 {
@@ -191,7 +192,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
 {
   uint32_t epoch = cv_policy_epoch (m);
   const cv_target_t *target = in_cluster ? &f->config.in_cluster : &f->config.outside;
-  /* a reset of no connection: nothing is to be opened for it */
+  /* a reset that belongs to no connection must not open one */
   if (p->proto == CV_PROTO_TCP && p->tcp_flags & CV_TCP_RST)
     {
       refuse (m, worker, p, CV_REJECTED_SILENTLY);
@@ -208,7 +209,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend, .flags = behind ? CV_CONN_BEHIND_HOST : 0 };
   if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
     {
-      p->tuple.dst = b->addr; /* for the trace: policy was asked about the backend */
+      p->tuple.dst = b->addr; /* for the trace: policy was evaluated for the backend */
       p->tuple.dport = b->port;
       uncount_backend (m, backend);
       refuse (m, worker, p, CV_POLICY);
@@ -225,7 +226,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   cv_connect (m, worker, p, &plan, now);
 }
 
-/* behind_host: the host forwards for the packet's client. */
+/* behind_host reports whether the host forwards packets for the packet's client. */
 static bool
 behind_host (const cv_endpoint_state_t *e, const cv_tuple_t *t)
 {
@@ -242,8 +243,8 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
       refuse (m, worker, p, CV_RANGES);
       return;
     }
-  /* Clients on this node. Pods of other nodes are served on theirs, and reach this one by its own addresses only, as machines outside do.
-   * So do those for which the host forwards. */
+  /* In-cluster clients are those on this node. Pods of other nodes use the services on their own nodes; they reach this node only by its
+   * own addresses, like external machines. This also applies to clients for which the host forwards. */
   bool behind = behind_host (e, t);
   bool in_cluster = !behind && (e->config.role == CV_ROLE_HOST || e->config.role == CV_ROLE_POD);
   switch ((in_cluster ? &f->config.in_cluster : &f->config.outside)->action)
@@ -276,7 +277,7 @@ is_echo (const cv_packet_t *p)
   return p->l4 && p->proto == (p->tuple.ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP);
 }
 
-/* unicast: not to a group, to all, or to neighbours only. */
+/* routed_unicast reports whether the destination is a routable unicast address: not multicast, broadcast, loopback or link-local. */
 static bool
 routed_unicast (const cv_tuple_t *t)
 {
@@ -285,7 +286,7 @@ routed_unicast (const cv_tuple_t *t)
   return t->dst.u8[0] != 0xff && !(t->dst.u8[0] == 0xfe && (t->dst.u8[1] & 0xc0) == 0x80) && (t->dst.u64[0] || t->dst.u32[2]);
 }
 
-/* frontend_of finds the frontend of a packet: of its port, else of the whole address. */
+/* frontend_of finds the frontend for a packet: first by port, then by address only. */
 static cv_frontend_slot_t *
 frontend_of (const cv_main_t *m, const cv_packet_t *p)
 {
@@ -304,7 +305,7 @@ cv_led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c)
   return false;
 }
 
-/* in_midstream: a packet that no end sends first. */
+/* in_midstream reports whether this packet cannot be the first packet of a connection. */
 static bool
 in_midstream (const cv_packet_t *p)
 {
@@ -320,8 +321,8 @@ typedef enum
   EITHER,
 } opener_t;
 
-/* opener_of guesses which end has opened a connection that is older than the policy of its ends: most clients have a port above 32 767,
- * and most servers one below (RFC 6056, and Linux' default). */
+/* opener_of guesses which end opened a connection that is older than the policy of its ends: most clients have a port above 32 767, and
+ * most servers a lower one (RFC 6056, and Linux' default). */
 static opener_t
 opener_of (const cv_packet_t *p)
 {
@@ -329,8 +330,8 @@ opener_of (const cv_packet_t *p)
   return from_high == to_high ? EITHER : from_high ? SENDER : RECEIVER;
 }
 
-/* judge_open judges a packet of a connection that was open before its ends had policy, since it is not in the table: it makes the plan of a
- * connection that its client may have opened. */
+/* judge_open judges a packet of a connection that was opened before its ends had policy and therefore is not in the table. It fills in
+ * the plan of a connection that its client may have opened. */
 static cv_judgement_t
 judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
 {
@@ -346,7 +347,7 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
   plan->judged = cv_judged (epoch, result);
   if (opener == RECEIVER && result == CV_ALLOWED)
     {
-      /* it counts for the packet's sender, and not for the client: else anyone could use up a pod's connections */
+      /* the connection counts for the packet's sender, not for the client: otherwise any machine could use up a pod's connections */
       plan->reversed = true;
       plan->flags = CV_CONN_OF_BACKEND;
       plan->dst = p->tuple.src;
@@ -355,7 +356,8 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
   return result;
 }
 
-/* answered_by_egress: the answers of a pod to a machine outside would get the source of the pod's egress, unless they have a connection. */
+/* answered_by_egress reports whether the answers of a pod to an external machine would get the pod's egress source address unless they
+ * belong to a connection. */
 static bool
 answered_by_egress (const cv_main_t *m, const cv_tuple_t *t)
 {
@@ -364,7 +366,7 @@ answered_by_egress (const cv_main_t *m, const cv_tuple_t *t)
   return e && e->config.role == CV_ROLE_POD && e->config.egress && cv_class_of (m, &t->src, t->ip6) == CV_CLASS_OUTSIDE;
 }
 
-/* plain sends on what is of no service and keeps its ends. */
+/* plain forwards a packet that does not belong to a service and is not translated. */
 static void
 plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_connect, uint64_t tag, uint32_t epoch, uint32_t now)
 {
@@ -384,14 +386,14 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       cv_connect (m, worker, p, plan, now);
       return;
     }
-  /* policy asks ICMP other than echo for its type, which is not in the hash */
+  /* for ICMP other than echo, policy depends on the type, which is not in the hash */
   if (judgement == CV_FREE && !(p->stateless && is_icmp (p)))
     {
       store_passed (&m->workers[worker], p->hash, tag, 0);
       if (cv_passes_by_pair (m, p, plan->endpoint))
 	{
 	  uint64_t pair = cv_pair (m, t);
-	  store_pair (m, &m->workers[worker], pair, tag ^ p->hash ^ pair); /* the tag of a moment, of another hash */
+	  store_pair (m, &m->workers[worker], pair, tag ^ p->hash ^ pair); /* tag of the same moment, for another hash */
 	}
     }
   cv_count (m, worker, CV_PASSED);
@@ -407,7 +409,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       refuse (m, worker, p, CV_SPOOFED);
       return;
     }
-  /* before anything is read that may change: a decision by an old configuration is not stored for the new one */
+  /* must come before reading anything that may change: a decision by an old configuration must not be stored for the new one */
   uint64_t tag = pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index);
   uint32_t epoch = cv_policy_epoch (m), frontends = cv_load_acquire (&m->frontends_epoch);
   cv_frontend_slot_t *slot = p->stateless ? NULL : frontend_of (m, p);
@@ -419,12 +421,12 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   bool can_connect = !p->stateless && (has_ports (p) || is_echo (p));
   cv_tuple_t back = cv_reverse (t);
   if (cv_tuple_equal (&back, t))
-    can_connect = false; /* to itself: both keys would be one */
+    can_connect = false; /* from an address and port to itself: both keys would be equal */
   cv_plan_t plan = { .endpoint = e, .dst = t->dst, .dport = t->dport, .backend = CV_NO_INDEX, .frontends = frontends };
   if (can_connect && e->config.role == CV_ROLE_POD && e->config.egress && routed_unicast (t) && cv_class_of (m, &t->dst, t->ip6) == CV_CLASS_OUTSIDE)
     {
       const cv_snat_t *s = cv_load_acquire (&m->snats[e->config.egress]);
-      /* a family that has no address keeps its source */
+      /* a family without an address for source NAT keeps its source address */
       if (!s || !cv_addr_is_zero (t->ip6 ? &s->ip6 : &s->ip4))
 	{
 	  plan.masquerade = true;

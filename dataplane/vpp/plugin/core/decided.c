@@ -1,8 +1,9 @@
-/* What a worker has decided on flows lately. The rules of a policy may be many, and flows between the same two ends are, too: each of them but the first
- * costs the same, however many rules there are. A decision holds for all ports that no rule distinguishes. */
+/* Recent policy decisions of a worker. A policy may have many rules, and there may be many flows between the same two ends. With this
+ * cache, each flow except the first has the same cost, however many rules there are. A decision holds for all ports that no rule
+ * distinguishes. */
 #include "policy.h"
 
-#define RANGES 4 /* places for ranges of ports of one pair of ends: a power of two */
+#define RANGES 4 /* number of places for port ranges of one pair of ends: a power of two */
 
 cv_decided_key_t
 cv_decided_key (const cv_main_t *m, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, bool to_node)
@@ -39,7 +40,7 @@ cv_decided_find (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, uint3
   const cv_policy_state_t *s = cv_pool_at (&m->policies, d->index);
   cv_rules_t *rules = cv_load_acquire (&s->rules);
   d->policy = s->id;
-  if (d->rule < rules->n[side]) /* else policy is changing now */
+  if (d->rule < rules->n[side]) /* otherwise policy is changing at this moment */
     cv_add (&rules->rule[(side ? rules->n[0] : 0) + d->rule].matched, 1);
   return true;
 }

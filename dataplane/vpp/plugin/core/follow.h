@@ -1,4 +1,4 @@
-/* What the files of the data path share: flows without connection, and packets of known connections (step 4 of README.md). */
+/* Functions that the files of the data path share: flows without connection, and packets of known connections (step 4 of README.md). */
 #ifndef CONTIV_CV_FOLLOW_H
 #define CONTIV_CV_FOLLOW_H
 
@@ -6,17 +6,18 @@
 
 /* ---- flows that pass ----
  *
- * Most packets are of no service. Each worker stores flows that passed without a connection for the rest of the second, as
- * long as the configuration and policy stay: one load instead of some five look-ups. A new connection takes its flows out of all caches; a worker
- * that puts one back at the same moment is wrong until the second is over at most. Connections of UDP that only policy needs are stored, too:
- * nothing in their packets ends them, and each second the first packet of each shows that they are not idle. All other connections of UDP, and those
- * of TCP that are open, are stored with their place in the table: packets without SYN, RST and FIN are followed and translated without a look-up (recall.c). */
+ * Most packets do not belong to a service. Each worker stores flows that passed without a connection for the rest of the second, as long
+ * as configuration and policy do not change: one load replaces about five lookups. A new connection removes its flows from all caches. A
+ * worker that stores such a flow again at the same moment is wrong at most until the end of the second. UDP connections that only policy
+ * needs are stored, too: no packet ends them, and the first packet of each in a second refreshes their idle timer. All other UDP
+ * connections, and open TCP connections, are stored with their place in the table: packets without SYN, RST and FIN are followed and
+ * translated without a lookup (recall.c). */
 
-/* pass_when stands for a second, and for the configuration and policy of a moment. */
+/* pass_when identifies a second together with the configuration and policy of a moment. */
 static inline uint64_t
 pass_when (const cv_main_t *m, const cv_worker_t *w)
 {
-  uint64_t changes = cv_load_acquire (&m->config_epoch) + cv_load_acquire (&m->policy_epoch); /* grows with each of both */
+  uint64_t changes = cv_load_acquire (&m->config_epoch) + cv_load_acquire (&m->policy_epoch); /* grows with each change of either */
   return (changes << 32 | w->second) * 0x9e3779b97f4a7c15;
 }
 
@@ -32,7 +33,7 @@ pass_tag (const cv_main_t *m, const cv_worker_t *w, uint64_t hash, uint32_t sw_i
   return pass_tag_of (pass_when (m, w), hash, sw_if_index);
 }
 
-/* cv_enter begins a worker's frame: until cv_quiesce nothing that it can read is released. */
+/* cv_enter begins a worker's frame: until cv_quiesce, no memory that the worker can read is released. */
 static inline void
 cv_enter (cv_worker_t *w, uint32_t now)
 {
@@ -48,7 +49,7 @@ pass_set (cv_worker_t *w, uint64_t hash)
   return &w->pass[hash % CV_PASS_SETS];
 }
 
-/* has_passed: all packets of the flow pass, and nothing follows them. */
+/* has_passed reports whether all packets of the flow pass and no connection must follow them. */
 static inline bool
 has_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
 {
@@ -56,7 +57,7 @@ has_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
   return (s->tag[0] == tag && !s->ref[0]) || (s->tag[1] == tag && !s->ref[1]);
 }
 
-/* store_passed keeps the flow that passed last, and the one before it. */
+/* store_passed stores a flow that passed. The set keeps this flow and the previous one. */
 static inline void
 store_passed (cv_worker_t *w, uint64_t hash, uint64_t tag, uint64_t ref)
 {
@@ -108,7 +109,7 @@ owner_gone (const cv_main_t *m, const cv_connection_t *c)
   return owner != CV_NO_INDEX && !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive);
 }
 
-/* cv_follow_rare takes a packet with SYN, RST or FIN, or of a connection that is not simply open; tcp.c. */
+/* cv_follow_rare follows a packet with SYN, RST or FIN, or of a connection that is not in plain open state; tcp.c. */
 void cv_follow_rare (const cv_packet_t *p, cv_connection_t *c, uint32_t direction);
 
 static inline uint32_t
@@ -118,7 +119,7 @@ word_at (const void *at)
   return (uint32_t) b[0] << 24 | (uint32_t) b[1] << 16 | (uint32_t) b[2] << 8 | b[3];
 }
 
-/* window is how much a direction may have sent that is not acknowledged: its receiver's largest window. */
+/* window returns the maximum amount of unacknowledged data that a direction may have sent: the receiver's largest window. */
 static inline uint32_t
 window (const cv_connection_t *c, uint32_t direction)
 {
@@ -127,16 +128,17 @@ window (const cv_connection_t *c, uint32_t direction)
   return 65535u << (c->end[direction] & 15);
 }
 
-/* older: the connection is older than its entry here, so what it was first seen to acknowledge may be forged. */
+/* older reports whether the connection is older than its entry in this table. The first acknowledgement seen may then be forged. */
 static inline bool
 older (const cv_connection_t *c)
 {
   return !(c->fins & (CV_FIN | CV_FIN_SENT) << 1 || c->end[1] & CV_END_OF_SYN);
 }
 
-/* acknowledge stores an acknowledgement that counts: the other direction can have sent what it acknowledges. If a forged one counted, the
- * connection would discard its ends' resets, and end by a reset of the forger (RFC 5961, 5). One that is too far ahead counts if its
- * segment begins exactly where the other end expects it: a part of the connection did not come by this node. */
+/* acknowledge stores an acknowledgement if it is plausible: the other direction can have sent the data that it acknowledges. If a forged
+ * acknowledgement were accepted, the resets of the connection's ends would be discarded, and a reset of the forger would end the
+ * connection (RFC 5961, 5). An acknowledgement that is too far ahead is accepted if its segment begins exactly where the other end
+ * expects it: a part of the connection did not pass this node. */
 static inline void
 acknowledge (cv_connection_t *c, uint32_t direction, const uint8_t *tcp)
 {
@@ -156,17 +158,18 @@ follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
     acknowledge (c, direction, p->ip + p->l4);
 }
 
-/* cv_led_elsewhere: a frontend takes what a connection without a backend carries; decide.c. */
+/* cv_led_elsewhere reports whether a frontend now matches the packets of a connection without a backend; decide.c. */
 bool cv_led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c);
 
-/* led_elsewhere: there is a service now where there was none when the connection began. It is looked up once after each new frontend. */
+/* led_elsewhere reports whether there is now a service for a connection that began without one. It does the lookup once after each new
+ * frontend. */
 static inline bool
 led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c)
 {
   return c->backend == CV_NO_INDEX && cv_unlikely (cv_load (&c->frontends) != cv_load (&m->frontends_epoch)) && cv_led_elsewhere (m, p, c);
 }
 
-/* starts_again: this packet opens a connection where the table still has an old one. */
+/* starts_again reports whether this packet opens a new connection while the table still contains an old one. */
 static inline bool
 starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {
@@ -177,7 +180,7 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint
 	return false;
       if (c->state == CV_STATE_CLOSED || owner_gone (m, c))
 	return true;
-      /* answered: the client may have the answer by now, and goes on with this backend */
+      /* answered: the client may already have the answer, and continues with this backend */
       return !direction && c->state != CV_STATE_OPEN && c->state != CV_STATE_ANSWERED && (backend_gone (m, c) || led_elsewhere (m, p, c));
     case CV_PROTO_UDP:
       return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)) || led_elsewhere (m, p, c));
@@ -190,15 +193,15 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint
     }
 }
 
-/* table_behind is the table that leads to the clients behind a HOST endpoint. */
+/* table_behind returns the table that leads to the clients behind a HOST endpoint. */
 static inline uint32_t
 table_behind (const cv_endpoint_state_t *e, bool ip6)
 {
   return e && e->config.table ? e->config.index[ip6] : CV_NO_INDEX;
 }
 
-/* answers_by is the table that routes a packet of a connection. An answer without one would find the client by VPP's own routes, and so
- * pass by the host, whose connection tracking has to see it. */
+/* answers_by returns the table that routes a packet of a connection. Without this table, VPP's own routes would send an answer directly
+ * to the client. It would bypass the host, whose connection tracking must see it. */
 static inline uint32_t
 answers_by (const cv_main_t *m, const cv_connection_t *c, uint32_t direction)
 {
@@ -206,7 +209,7 @@ answers_by (const cv_main_t *m, const cv_connection_t *c, uint32_t direction)
     return CV_NO_INDEX;
   uint32_t owner = cv_load (&c->owner);
   if (cv_unlikely (owner == CV_NO_INDEX))
-    return CV_NO_INDEX; /* its endpoint has gone while it was made */
+    return CV_NO_INDEX; /* its endpoint was deleted while the connection was created */
   return table_behind (cv_endpoint (m, ((const cv_owner_t *) cv_pool_at (&m->owners, owner))->sw_if_index), c->key[0].ip6);
 }
 
@@ -229,7 +232,7 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
     {
       if (cv_unlikely (p->proto == CV_PROTO_SCTP && p->reassembled && c->flags & CV_CONN_PORTS_CHANGE))
 	{
-	  /* its checksum covers fragments that are not here */
+	  /* the checksum covers other fragments, which are not available here */
 	  refuse (m, worker, p, CV_MALFORMED);
 	  return;
 	}
@@ -240,17 +243,17 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
   cv_count (m, worker, p->reason);
 }
 
-/* plain_ack: a segment that neither opens nor ends anything. */
+/* plain_ack reports whether a segment neither opens nor ends anything. */
 static inline bool
 plain_ack (uint8_t tcp_flags)
 {
   return (tcp_flags & (CV_TCP_SYN | CV_TCP_RST | CV_TCP_FIN | CV_TCP_ACK)) == CV_TCP_ACK;
 }
 
-/* What cv_recall stores of a flow's connection: serial << 32, place << 1, direction, and whether it is translated. */
+/* Reference to a connection that cv_recall stores with a flow: serial << 32, place << 1, direction, and whether it is translated. */
 #define CV_REF_TRANSLATED (1u << 31)
 
-/* life_of is cv_connection_t.life with these in it; written out, since this is the shortest code. */
+/* life_of returns cv_connection_t.life with these fields. It is written explicitly because this produces the shortest code. */
 static inline uint64_t
 life_of (uint64_t serial, uint64_t alive, uint64_t state, uint64_t flags, uint64_t fins)
 {
@@ -258,8 +261,9 @@ life_of (uint64_t serial, uint64_t alive, uint64_t state, uint64_t flags, uint64
 						     serial << 32 | alive << 24 | state << 16 | flags << 8 | fins;
 }
 
-/* lets_through: the connection is the one that was stored, and lets the flow's packets through as long as the configuration and policy stay. TCP: it is
- * open, and no end has begun to close it. What goes back behind a HOST needs a table, so it is not stored. */
+/* lets_through reports whether the connection is the one that was stored, and lets the flow's packets through as long as configuration
+ * and policy do not change. TCP: the connection is open, and neither end has begun to close it. Answers to clients behind a HOST need a
+ * table, so they are not stored. */
 static inline bool
 lets_through (const cv_connection_t *c, uint64_t ref, bool tcp)
 {
@@ -270,8 +274,8 @@ lets_through (const cv_connection_t *c, uint64_t ref, bool tcp)
 
 _Static_assert (CV_CONN_TRANSLATED == 1, "a bit of a reference");
 
-/* store_known stores the flow of a packet that its connection has let through. The tag is older than all that this depends on. UDP that has no
- * translation passes as it is. */
+/* store_known stores the flow of a packet that its connection has let through. tag must be older than all inputs of this decision. UDP
+ * without translation passes unchanged. */
 static inline void
 store_known (cv_worker_t *w, const cv_packet_t *p, const cv_connection_t *c, uint32_t i, uint32_t direction, uint64_t tag)
 {
@@ -283,18 +287,18 @@ store_known (cv_worker_t *w, const cv_packet_t *p, const cv_connection_t *c, uin
     store_passed (w, p->hash, tag, ref);
 }
 
-/* may_be_recalled: the packet is of a kind that has a short way. */
+/* may_be_recalled reports whether the packet is of a kind that cv_recall handles. */
 static inline bool
 may_be_recalled (const cv_packet_t *p)
 {
   return p->proto == CV_PROTO_UDP || (p->proto == CV_PROTO_TCP && !p->later_fragment && plain_ack (p->tcp_flags));
 }
 
-/* follow handles a packet of a known connection. False: the connection has ended, the packet starts another one. */
+/* follow processes a packet of a known connection. It returns false if the connection has ended and the packet starts a new one. */
 static inline bool
 follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
 {
-  /* before anything is read that may change */
+  /* must come before reading anything that may change */
   uint64_t tag = may_be_recalled (p) ? pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index) : 0;
   if (cv_unlikely (starts_again (m, p, &m->table[p->tuple.ip6].connections[i], direction)))
     {
@@ -304,7 +308,7 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
   cv_connection_t *c = &m->table[p->tuple.ip6].connections[i];
   if (cv_unlikely (!cv_judged_open (m, p, c, direction)) && cv_unlikely (!cv_may_pass (m, worker, p, c, direction, now)))
     {
-      /* while its ends go on trying, it stays cut */
+      /* the connection stays denied as long as its ends continue to send */
       cv_store (&c->last_seen, now);
       p->connection = i;
       refuse (m, worker, p, CV_POLICY);
@@ -318,24 +322,24 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
 
 /* ---- new connections: connect.c ---- */
 
-/* cv_plan_t is what a new connection is to be. */
+/* cv_plan_t describes a connection to be created. */
 typedef struct
 {
   const cv_endpoint_state_t *endpoint;
   cv_addr_t dst;
   uint16_t dport;	  /* wire */
-  bool masquerade;	  /* by snat */
+  bool masquerade;	  /* apply source NAT with snat */
   const cv_snat_t *snat;
-  uint32_t backend;	  /* counted already; CV_NO_INDEX: none */
-  uint32_t judged;	  /* by policy: cv_connection_t */
-  uint8_t flags;	  /* more CV_CONN_* */
-  bool reversed;	  /* the packet is the backend's */
-  uint32_t frontends;	  /* m->frontends_epoch before frontends were looked up */
+  uint32_t backend;	  /* already counted; CV_NO_INDEX: none */
+  uint32_t judged;	  /* result of policy: judged of cv_connection_t */
+  uint8_t flags;	  /* additional CV_CONN_* flags */
+  bool reversed;	  /* the packet was sent by the backend */
+  uint32_t frontends;	  /* value of m->frontends_epoch before the lookup of frontends */
 } cv_plan_t;
 
 uint64_t cv_random (cv_worker_t *w);
 
-/* below is a random number below n. */
+/* below returns a random number that is less than n. */
 static inline uint32_t
 below (cv_worker_t *w, uint32_t n)
 {
@@ -355,7 +359,7 @@ uncount_backend (cv_main_t *m, uint32_t backend)
     cv_add (&((cv_backend_state_t *) cv_pool_at (&m->backends, backend))->connections, -1u);
 }
 
-/* cv_connect makes the connection of a plan and sends the packet along it. */
+/* cv_connect creates the connection of a plan and sends the packet along it. */
 void cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
 void cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
 

@@ -1,4 +1,5 @@
-/* Deferred release, pools and maps: what workers read without locks is given back when none can read it any more. */
+/* Deferred release, pools and maps: memory that workers read without locks is released when no worker can read it
+ * any more. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -10,7 +11,7 @@ cv_quiesce (cv_main_t *m, uint32_t worker)
   cv_publish (&w->in_frame, 0);
 }
 
-/* note queues something. Without memory for the note the thing is leaked, which is safe. */
+/* note queues an object for release. If there is no memory for the queue entry, the object is leaked, which is safe. */
 static void
 note (cv_main_t *m, cv_retired_t thing)
 {
@@ -65,7 +66,7 @@ release (cv_main_t *m, cv_batch_t *b)
   free (b);
 }
 
-/* close_batch takes everything retired until now into a batch, with the current epochs of the workers. */
+/* close_batch moves all objects retired until now into a batch, with the current epochs of the workers. */
 static void
 close_batch (cv_main_t *m)
 {
@@ -100,7 +101,7 @@ cv_gc (cv_main_t *m)
     }
 }
 
-/* cv_gc_free releases everything; no worker runs any more. */
+/* cv_gc_free releases everything; no worker may run any more. */
 void
 cv_gc_free (cv_main_t *m)
 {
@@ -162,7 +163,7 @@ put_slot (cv_map_slots_t *s, uint64_t v)
   s->used++;
 }
 
-/* grow copies the map into one with room for as many again, without tombstones. */
+/* grow copies the map, without tombstones, to one with space for twice the entries. */
 static bool
 grow (cv_main_t *m, cv_map_t *map)
 {

@@ -1,4 +1,4 @@
-/* The headers of packets that are cut up: Ethernet, IP, the tunnels that VPP puts around them, TCP. */
+/* Parsing of the headers of packets to be segmented: Ethernet, IP, the tunnels that VPP adds around them, TCP. */
 #include "headers.h"
 
 enum
@@ -18,7 +18,7 @@ enum
   NH_ETHERNET = 143,
 };
 
-/* What is being read: everything before at is known. */
+/* State of a parser: everything before at has been read. */
 typedef struct
 {
   const uint8_t *p;
@@ -40,7 +40,7 @@ cv_pieces_len (const cv_piece_t *in, uint32_t n_in)
   return len;
 }
 
-/* ethernet reads the header and VLAN tags; ip6 says what follows. */
+/* ethernet reads the Ethernet header and VLAN tags; ip6 returns the protocol that follows. */
 static bool
 ethernet (reader_t *r, bool *ip6)
 {
@@ -77,8 +77,8 @@ ip4 (reader_t *r, cv_layer_t *l, uint8_t *proto)
   return true;
 }
 
-/* ip6 reads extension headers, too: those that are the same in each segment. An innermost routing
- * header would change the pseudo header: routing reports whether there was one. */
+/* ip6 reads the IPv6 header and those extension headers that are the same in each segment. An innermost routing
+ * header would change the pseudo header: routing returns whether there was one. */
 static bool
 ip6 (reader_t *r, cv_layer_t *l, uint8_t *proto, bool *routing)
 {
@@ -110,7 +110,7 @@ typedef enum
   INNER_BAD,
 } inner_t;
 
-/* inside is what a layer carries, if it is a tunnel's. */
+/* inside returns the kind of packet that a layer carries if the layer is a tunnel. */
 static inner_t
 inside (reader_t *r, cv_layer_t *l, uint8_t proto)
 {
@@ -123,7 +123,7 @@ inside (reader_t *r, cv_layer_t *l, uint8_t proto)
     case NH_ETHERNET:
       return INNER_ETHERNET;
     case CV_PROTO_IS_UDP:
-      if (!has (r, UDP_AND_VXLAN) || r->p[r->at + 8] != 8) /* the flag that there is a VNI, alone */
+      if (!has (r, UDP_AND_VXLAN) || r->p[r->at + 8] != 8) /* only the flag for a valid VNI is set */
 	return INNER_BAD;
       l->udp = true;
       r->at += UDP_AND_VXLAN;

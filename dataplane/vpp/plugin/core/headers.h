@@ -1,4 +1,4 @@
-/* Fields of headers, for the files that cut packets up. */
+/* Access to header fields, for the files that segment packets. */
 #ifndef CONTIV_HEADERS_H
 #define CONTIV_HEADERS_H
 
@@ -39,17 +39,18 @@ cv_put32 (uint8_t *b, uint32_t v)
   cv_put16 (b + 2, v);
 }
 
-/* cv_pieces_len is the length of a packet. */
+/* cv_pieces_len returns the length of a packet. */
 uint32_t cv_pieces_len (const cv_piece_t *in, uint32_t n_in);
-/* cv_headers_read finds the headers; false: they are cut off, or not such as VPP makes. */
+/* cv_headers_read parses the headers. It returns false if they are truncated, or not of a kind that VPP creates. */
 bool cv_headers_read (cv_headers_t *h, const uint8_t *p, uint32_t len, bool ethernet);
-/* cv_udp_read finds the headers of a UDP packet, whatever it carries; they end with the UDP header, at l->l4. */
+/* cv_udp_read parses the headers of a UDP packet with any payload; they end with the UDP header, at l->l4. */
 bool cv_udp_read (cv_layer_t *l, const uint8_t *p, uint32_t len);
-/* cv_pseudo_sum is the sum of the pseudo header of the innermost layer, without the length. */
+/* cv_pseudo_sum returns the sum of the pseudo header of the innermost layer, without the length. */
 uint64_t cv_pseudo_sum (const cv_layer_t *l, const uint8_t *p, uint8_t proto);
-/* cv_layer_finish writes the length and the header checksum of a layer's IP header, of a packet of so many bytes. */
+/* cv_layer_finish writes the length and the header checksum of a layer's IP header; total is the length of the packet in bytes. */
 void cv_layer_finish (const cv_layer_t *l, uint8_t *p, uint32_t total);
-/* cv_segment_finish writes what differs from one segment to the next, up to the innermost IP header; payload is the sum of the segment's. */
+/* cv_segment_finish writes the fields that differ between segments, up to the innermost IP header; payload is the sum of the segment's
+ * payload. */
 void cv_segment_finish (const cv_segmenter_t *s, uint8_t *p, uint32_t total, uint64_t payload);
 
 #endif

@@ -1,7 +1,8 @@
-/* ICMP errors: found and translated by the packet inside (step 5 of README.md). */
+/* ICMP errors: matched to a connection and translated by the packet that they contain (step 5 of README.md). */
 #include "follow.h"
 
-/* read_inner reads the packet inside. False: it has no ports, or not enough of it is there; its addresses are zero if they are not there. */
+/* read_inner reads the packet inside an ICMP error. It returns false if that packet has no ports or is too short. Addresses that are
+ * missing are zero. */
 static bool
 read_inner (cv_packet_t *p, cv_tuple_t *t)
 {
@@ -54,7 +55,8 @@ read_inner (cv_packet_t *p, cv_tuple_t *t)
     }
 }
 
-/* error_allowed: an error passes with its connection. Without one it is a packet like others. */
+/* error_allowed reports whether policy allows an error. An error passes with its connection; without one it is judged like any other
+ * packet. */
 static bool
 error_allowed (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_connection_t *c, const cv_tuple_t *inner, uint32_t now)
 {
@@ -64,7 +66,8 @@ error_allowed (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_connectio
   return cv_judge (m, worker, p->sw_if_index, &f, now) != CV_DENIED;
 }
 
-/* cv_error_packet translates an ICMP error. The packet inside went the other way, so its reverse is the key of this direction. */
+/* cv_error_packet translates an ICMP error. The packet inside travelled in the opposite direction, so the reverse of its tuple is the
+ * key for this direction. */
 void
 cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 {
@@ -79,8 +82,8 @@ cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   cv_connection_t *c = i == CV_NO_INDEX ? NULL : &t->connections[i];
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
   bool translated = c && c->flags & CV_CONN_TRANSLATED, policed = cv_load (&m->n_policed);
-  /* A pod is no router: it reports only packets that came to its own addresses. Others would end the connections of other pods, also those
-   * that this node does not know: they have no policy, or are those of another node. */
+  /* A pod is not a router: it may report only packets that were sent to its own addresses. Otherwise it could end the connections of
+   * other pods, including connections that are not in the table of this node: those of pods without policy and of pods of other nodes. */
   if (e ? e->config.role == CV_ROLE_POD && !cv_own_address (e, &inner.dst, inner.ip6) : translated || (c && policed))
     {
       refuse (m, worker, p, CV_SPOOFED);

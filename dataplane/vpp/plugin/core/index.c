@@ -1,13 +1,13 @@
-/* An index of the rules of one side of a policy. Rules that differ in action and ports only are a class: its conditions are looked at once,
- * whatever its number of rules, and the rule is found by the port. */
+/* An index of the rules of one side of a policy. Rules that differ only in action and ports form a class. The conditions of a class are
+ * evaluated once, for any number of rules, and the rule is found by the port. */
 #include <stdlib.h>
 #include "policy.h"
 
-/* PORTS_FROM is from how many rules on a class has a table of ports. Few rules are compared faster. */
+/* PORTS_FROM is the minimum number of rules for which a class gets a table of ports. For fewer rules, comparison is faster. */
 #define PORTS_FROM 4
 #define ALL_PORTS  65536
 
-/* What a rule matches, apart from ports. */
+/* All conditions of a rule except ports. */
 typedef struct
 {
   uint32_t source, destination, service;
@@ -65,7 +65,7 @@ by_first_rule (const void *a, const void *b)
   return 0;
 }
 
-/* free_from is the first port from p on that no rule has taken; taken ports lead further. */
+/* free_from returns the first port from p on that no rule has taken. next links taken ports to later ports. */
 static uint32_t
 free_from (uint32_t *next, uint32_t p)
 {
@@ -91,7 +91,7 @@ take (uint32_t *next, uint32_t *owner, uint32_t first, uint32_t last, uint32_t r
     }
 }
 
-/* add_ports makes the table of a class: from which port on which rule is the first that has it. False: no memory. */
+/* add_ports creates the table of a class: for each range of ports, the first rule that matches it. It returns false if out of memory. */
 static bool
 add_ports (cv_index_t *x, cv_rule_class_t *c, const cv_rule_state_t *rules)
 {
@@ -137,7 +137,7 @@ by_port (const void *a, const void *b)
   return 0;
 }
 
-/* add_bounds makes the list of bounds. False: no memory. */
+/* add_bounds creates the list of bounds. It returns false if out of memory. */
 static bool
 add_bounds (cv_index_t *x, const cv_rule_state_t *rules, uint32_t n)
 {
@@ -154,7 +154,7 @@ add_bounds (cv_index_t *x, const cv_rule_state_t *rules, uint32_t n)
     for (uint8_t k = 0; k < rules[i].rule.n_ports; k++)
       {
 	x->bounds[all++] = rules[i].rule.ports[k].first;
-	x->bounds[all++] = (uint16_t) (rules[i].rule.ports[k].last + 1); /* behind the last port there is 0, which is a bound anyway */
+	x->bounds[all++] = (uint16_t) (rules[i].rule.ports[k].last + 1); /* after port 65535 the result is 0, which is a bound anyway */
       }
   qsort (x->bounds, all, sizeof (*x->bounds), by_port);
   for (uint32_t i = 0; i < all; i++)
@@ -169,7 +169,7 @@ cv_index_narrow (const cv_index_t *x, uint16_t port, cv_ports_t *range)
   uint16_t first = port, last = port;
   if (!x->by_port)
     {
-      uint32_t low = 0, high = x->n_bounds; /* the last bound that is not behind the port */
+      uint32_t low = 0, high = x->n_bounds; /* find the last bound that is not greater than port */
       while (high - low > 1)
 	{
 	  uint32_t mid = low + (high - low) / 2;
@@ -195,7 +195,7 @@ cv_index_free (cv_index_t *x)
   free (x);
 }
 
-/* cv_index_retire frees an index when no worker looks at it any more. */
+/* cv_index_retire frees an index when no worker reads it any more. */
 void
 cv_index_retire (cv_main_t *m, cv_index_t *x)
 {
@@ -212,7 +212,7 @@ cv_index_t *
 cv_index_make (const cv_rule_state_t *rules, uint32_t n)
 {
   entry_t *entries = malloc (sizeof (*entries) * (n + 1));
-  /* as many classes as rules at most, and behind them the order */
+  /* at most as many classes as rules; the order follows them */
   cv_index_t *x = calloc (1, sizeof (*x) + (sizeof (cv_rule_class_t) + sizeof (uint32_t)) * n);
   bool ok = entries && x;
   for (uint32_t i = 0; ok && i < n; i++)
@@ -244,7 +244,7 @@ cv_index_make (const cv_rule_state_t *rules, uint32_t n)
 uint32_t
 cv_class_rule (const cv_rule_class_t *c, uint16_t port)
 {
-  uint32_t low = 0, high = c->n_steps; /* the last step that does not begin behind the port */
+  uint32_t low = 0, high = c->n_steps; /* find the last step that does not begin after port */
   while (high - low > 1)
     {
       uint32_t mid = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-/* What the files of the core share. cv.h is its outside. */
+/* Types and functions that the files of the core share. cv.h is the public interface. */
 #ifndef CONTIV_CV_INTERNAL_H
 #define CONTIV_CV_INTERNAL_H
 
@@ -23,7 +23,7 @@ enum
   CV_PROTO_UDP = 17,
   CV_PROTO_ICMP6 = 58,
   CV_PROTO_SCTP = 132,
-  CV_PROTO_AFFINITY = 255, /* not on any wire: the memory of a client's backend, kept in the same table */
+  CV_PROTO_AFFINITY = 255, /* not a protocol number of the wire: records of session affinity (a client's backend), stored in the same table */
 };
 
 enum
@@ -43,13 +43,13 @@ enum
 /* ---- time ---- */
 
 #define CV_TICKS_PER_SECOND 10
-#define CV_TCP_CLOSING	    3600 /* seconds with one FIN: as Kubernetes sets conntrack's close_wait */
+#define CV_TCP_CLOSING	    3600 /* seconds after one FIN: same value as the close_wait timeout of conntrack that Kubernetes sets */
 #define CV_TCP_CLOSED	    10
-#define CV_TCP_RESET	    120 /* a reset that its receiver may have discarded: TCP's retransmissions are at most so far apart */
-#define CV_TCP_WINDOW	    (16u << 20) /* bytes that may be on their way, where the receiver's window scale is not known */
-#define CV_TCP_SEGMENT	    (1u << 16) /* bytes that may come again with a FIN */
-#define CV_DENIED_TIMEOUT   300 /* a connection that policy has cut; TCP's retransmissions are at most two minutes apart */
-#define CV_GONE_CLOSING	    60 /* a connection that is half closed, to a backend that has gone */
+#define CV_TCP_RESET	    120 /* after a reset that its receiver may have discarded: TCP retransmits at most this far apart */
+#define CV_TCP_WINDOW	    (16u << 20) /* maximum bytes in flight if the receiver's window scale is not known */
+#define CV_TCP_SEGMENT	    (1u << 16) /* maximum bytes that may be retransmitted with a FIN */
+#define CV_DENIED_TIMEOUT   300 /* a connection that policy denies; TCP retransmits at most two minutes apart */
+#define CV_GONE_CLOSING	    60 /* a half-closed connection to a deleted backend */
 
 /* ---- deferred release: gc.c ---- */
 
@@ -58,8 +58,8 @@ struct cv_pool;
 typedef struct cv_retired
 {
   struct cv_retired *next;
-  void *ptr;		/* to free, or */
-  struct cv_pool *pool; /* to put the element back */
+  void *ptr;		/* memory to free, or */
+  struct cv_pool *pool; /* pool to which the element index is returned */
   uint32_t index;
 } cv_retired_t;
 
@@ -68,10 +68,10 @@ typedef struct cv_batch
   struct cv_batch *next;
   uint32_t connections[2]; /* heads of lists by cv_connection_t.next */
   cv_retired_t *things;
-  uint64_t epochs[]; /* of each worker when the batch was closed */
+  uint64_t epochs[]; /* epochs of all workers at the time when the batch was closed */
 } cv_batch_t;
 
-/* ---- chunked pools: elements never move ---- */
+/* ---- chunked pools: elements keep their address ---- */
 
 #define CV_CHUNK_BITS 12
 #define CV_CHUNK      (1u << CV_CHUNK_BITS)
@@ -81,7 +81,7 @@ typedef struct cv_pool
 {
   uint32_t size;  /* of an element */
   uint32_t n;	  /* elements ever used */
-  uint32_t free;  /* head of the list of free ones; the list is in their first four bytes */
+  uint32_t free;  /* head of the list of free elements, which is linked by their first four bytes */
   uint8_t *chunks[CV_CHUNKS];
 } cv_pool_t;
 
@@ -91,15 +91,15 @@ cv_pool_at (const cv_pool_t *p, uint32_t i)
   return cv_load_acquire (&p->chunks[i >> CV_CHUNK_BITS]) + (size_t) (i & (CV_CHUNK - 1)) * p->size;
 }
 
-uint32_t cv_pool_get (cv_pool_t *p); /* zeroed; CV_NO_INDEX without memory */
+uint32_t cv_pool_get (cv_pool_t *p); /* returns a zeroed element; CV_NO_INDEX: out of memory */
 void cv_pool_put (cv_pool_t *p, uint32_t i);
 void cv_pool_free (cv_pool_t *p);
 
-/* ---- maps from a hash to a pool index: one writer, any readers ---- */
+/* ---- maps from a hash to a pool index: one writer, any number of readers ---- */
 
 typedef struct
 {
-  uint32_t mask, used; /* used counts tombstones */
+  uint32_t mask, used; /* used includes tombstones */
   uint64_t slots[];
 } cv_map_slots_t;
 
@@ -111,7 +111,7 @@ typedef struct
 
 #define CV_MAP_DEAD UINT32_MAX
 
-/* Walks the entries with a hash: for (i = hash; cv_map_next (map, hash, &i, &index);) */
+/* Iterates over the entries with a hash: for (i = hash; cv_map_next (map, hash, &i, &index);) */
 static inline bool
 cv_map_next (const cv_map_slots_t *s, uint32_t hash, uint32_t *i, uint32_t *index)
 {
@@ -139,58 +139,60 @@ enum
 {
   CV_CONN_TRANSLATED = 1,
   CV_CONN_AFFINITY = 2,
-  CV_CONN_OF_BACKEND = 4, /* its owner is the backend's endpoint, which sent its first packet here; the client is known by its address */
+  CV_CONN_OF_BACKEND = 4, /* its owner is the endpoint of the backend, which sent the first packet seen here; the client is identified by its
+                           * address */
   CV_CONN_ICMP_REPLY = 8, /* its first packet was an echo reply */
   CV_CONN_PORTS_CHANGE = 64,
   CV_CONN_FOREIGN = 32, /* with CV_CONN_AFFINITY: its client is not a pod of this node */
-  CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, its owner, and not the host: answers go back there */
+  CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, the owner, and is not the host itself: answers go back through that endpoint */
 };
 
-/* cv_connection_t.fins, shifted by the direction. */
+/* Bits of cv_connection_t.fins. Each is shifted left by the direction. */
 enum
 {
-  CV_FIN = 1,	   /* its receiver has acknowledged it */
+  CV_FIN = 1,	   /* a FIN that its receiver has acknowledged */
   CV_RESET = 4,	   /* a reset that may have been discarded */
-  CV_FIN_SENT = 16, /* not acknowledged yet */
-  CV_WENT_ON = 64,  /* its sender, or that of the reset, seems to go on; the other end has not confirmed it */
+  CV_FIN_SENT = 16, /* a FIN that is not acknowledged yet */
+  CV_WENT_ON = 64,  /* the sender of a FIN or a reset seems to continue; the other end has not confirmed this */
 };
 
-#define CV_STATE_ANSWERED 5 /* new, and the backend has answered; it is reported as new */
+#define CV_STATE_ANSWERED 5 /* new, and the backend has answered; reported as CV_STATE_NEW */
 
-/* cv_connection_t.end until there is a FIN: what the SYN of the other direction contained: the length of its data, and the window scale. */
+/* Content of cv_connection_t.end until there is a FIN: the data length and the window scale from the SYN of the other direction. */
 #define CV_END_OF_SYN	  (1u << 31)
 #define CV_END_DATA_SHIFT 8
-#define CV_END_OF_UNKNOWN_SCALE (CV_END_OF_SYN | 8) /* a window of 16 MB: CV_TCP_WINDOW */
+#define CV_END_OF_UNKNOWN_SCALE (CV_END_OF_SYN | 8) /* a window of 16 MB, which is CV_TCP_WINDOW */
 
-/* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
+/* 128 bytes, two cache lines. key[0] is the tuple that the client sends, key[1] the tuple that the backend answers with. */
 typedef struct
 {
   cv_tuple_t key[2];
   uint32_t last_seen; /* ticks */
-  uint32_t owner;	 /* of the endpoint that made it; CV_NO_INDEX: none */
+  uint32_t owner;	 /* owner record of the endpoint that created it; CV_NO_INDEX: none */
   union
   {
     struct
     {
       union
       {
-	uint32_t next;	 /* in lists of free and of retired ones */
-	uint32_t serial; /* while it is alive: differs from those of the connections that were in this place before; not 0 */
+	uint32_t next;	 /* in the lists of free and of retired connections */
+	uint32_t serial; /* of a live connection: differs from the serials of all earlier connections in this slot; never 0 */
       };
       uint8_t alive, state, flags, fins;
     };
-    uint64_t life; /* all five: whether a known connection lets a packet through */
+    uint64_t life; /* all five fields in one word, to check with one load whether a known connection lets a packet through */
   };
   uint32_t backend;	 /* CV_NO_INDEX: none */
-  uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
+  uint16_t ip_delta, l4_delta; /* what translation of key[0] adds to the checksums */
   union
   {
-    uint32_t timeout;	/* of an affinity, ticks */
-    uint32_t frontends; /* m->frontends_epoch when no frontend led elsewhere; of a connection without backend */
+    uint32_t timeout;	/* of an affinity record, ticks */
+    uint32_t frontends; /* of a connection without backend: value of m->frontends_epoch at the last lookup that found no frontend for it */
   };
   uint32_t judged;   /* policy.h */
-  uint32_t acked[2]; /* the last acknowledgement of TCP in each direction, as on the wire; before it what it has to be; 0: not known */
-  uint32_t end[2];   /* the sequence number behind the FIN of each direction; without one CV_END_OF_SYN and what goes with it, or 0 */
+  uint32_t acked[2]; /* TCP: last acknowledgement number of each direction, in wire order; before the first one the number that is expected;
+                      * 0: not known */
+  uint32_t end[2];   /* sequence number after the FIN of each direction; without a FIN: CV_END_OF_SYN with data length and window scale, or 0 */
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");
@@ -200,27 +202,27 @@ _Static_assert (offsetof (cv_connection_t, last_seen) >= CV_CACHE_LINE, "what cv
 
 #define CV_BUCKET_SLOTS 7
 
-/* One cache line. A slot is fingerprint << 32 | connection << 1 | direction, plus 1; 0 is free. */
+/* One cache line. A slot is fingerprint << 32 | connection << 1 | direction, plus 1; 0 means free. */
 typedef struct
 {
-  uint32_t lock; /* 1: locked; the rest counts how often a key of this bucket has moved */
-  uint32_t spilled; /* keys of this bucket that are in their other one */
+  uint32_t lock; /* bit 0: locked; the other bits count the moves of keys of this bucket */
+  uint32_t spilled; /* number of keys of this bucket that are stored in their other bucket */
   uint64_t slots[CV_BUCKET_SLOTS];
 } CV_ALIGNED cv_bucket_t;
 
 typedef struct
 {
-  cv_bucket_t *buckets; /* NULL until there is an endpoint */
+  cv_bucket_t *buckets; /* NULL until the first endpoint is set */
   cv_connection_t *connections;
   uint64_t bucket_mask;
   uint32_t capacity;
   uint32_t high;	/* connections ever used */
   uint32_t free_lock, free; /* list of free connections */
-  uint32_t n;		/* in use, affinities included */
+  uint32_t n;		/* in use, including affinity records */
   uint32_t n_affinities;
-  uint32_t n_foreign;	/* of them: of clients that are not pods of this node */
-  uint32_t retired;	/* list, pushed by anyone, taken as a whole by the sweep */
-  uint32_t cursor;	/* of the sweep */
+  uint32_t n_foreign;	/* affinity records of clients that are not pods of this node */
+  uint32_t retired;	/* list: any thread pushes, the sweep takes the whole list */
+  uint32_t cursor;	/* position of the sweep */
 } cv_table_t;
 
 typedef enum
@@ -230,12 +232,12 @@ typedef enum
   CV_TABLE_FULL,
 } cv_insert_t;
 
-void *cv_pages (size_t size); /* zeroed; in huge pages where the kernel has any */
+void *cv_pages (size_t size); /* zeroed memory; in huge pages if the kernel has free ones */
 void cv_pages_free (void *p, size_t size);
 bool cv_table_make (cv_table_t *t, uint32_t connections);
 void cv_table_free (cv_table_t *t);
 cv_insert_t cv_table_insert (const cv_main_t *m, cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction);
-/* cv_table_move takes a key to its other bucket. False: it is not there any more, or there is no free slot. */
+/* cv_table_move moves a key to its other bucket. It returns false if the key has gone in the meantime, or if no slot is free. */
 bool cv_table_move (const cv_main_t *m, cv_table_t *t, uint64_t slot, cv_bucket_t *from, cv_bucket_t *to);
 void cv_table_remove (cv_table_t *t, uint64_t hash, uint32_t connection, uint32_t direction);
 uint32_t cv_connection_alloc (cv_table_t *t);
@@ -250,7 +252,7 @@ typedef struct
   bool alive;
   uint32_t connections[2];
   uint64_t spoofed, refused;
-  uint64_t denied[2]; /* by its policy, by side */
+  uint64_t denied[2]; /* flows denied by its policy, by side */
 } cv_owner_t;
 
 typedef struct
@@ -262,8 +264,8 @@ typedef struct
 
 typedef struct
 {
-  cv_endpoint_state_t *state; /* NULL: none */
-  struct cv_police *police;   /* its policy; NULL: none */
+  cv_endpoint_state_t *state; /* NULL: no endpoint */
+  struct cv_police *police;   /* policy of the endpoint; NULL: none */
 } cv_endpoint_slot_t;
 
 typedef struct
@@ -277,10 +279,10 @@ typedef struct
   uint64_t service_id;
 } cv_backend_state_t;
 
-/* The backends of a service at one time, sorted by address and port. */
+/* A version of the backends of a service, sorted by address and port. */
 typedef struct
 {
-  uint32_t n, maglev_n; /* maglev_n: size of the table behind the members, 0: none */
+  uint32_t n, maglev_n; /* maglev_n: size of the Maglev table that follows the members, 0: none */
   uint32_t member[];
 } cv_members_t;
 
@@ -290,9 +292,9 @@ typedef struct
   bool defined;
   uint8_t flags;
   uint64_t id;
-  uint32_t users; /* targets of frontends */
+  uint32_t users; /* number of targets of frontends that refer to it */
   uint32_t next_emptying, prev_emptying;
-  uint8_t emptying; /* sweeps until the last backend leaves; 0: it stays */
+  uint8_t emptying; /* sweeps until the last backend is removed; 0: no removal is pending */
   cv_members_t *members; /* NULL: none */
   char name[CV_NAME_LEN];
 } cv_service_t;
@@ -312,7 +314,7 @@ typedef struct
   cv_frontend_state_t *state;
 } cv_frontend_slot_t;
 
-/* Backends that have one address and port, of whatever service: a direct connection to it is tracked. */
+/* Counts the backends of all services that have this address and port. A direct connection to such an address and port is tracked. */
 typedef struct
 {
   uint32_t next_free;
@@ -348,7 +350,7 @@ typedef struct
 #define CV_DENIED_FLOWS	       256 /* a power of two */
 #define CV_DENIED_FLOWS_A_TICK 8
 
-/* Flows that were denied: the newest of each worker. */
+/* The most recent denied flows of a worker. */
 typedef struct
 {
   uint32_t tick, in_tick;
@@ -358,33 +360,33 @@ typedef struct
 
 #define CV_DECIDED 1024 /* a power of two */
 
-/* What the policy of one side of an endpoint made of a flow. No rule matches the client's port, so it holds for all flows between two ends; and
- * for all ports of the server up to the next one that a rule names. It holds as long as policy_epoch is the same: that counts each change of rules,
- * of sets and of what endpoints have of them. */
+/* A cached decision of the policy of one side of an endpoint for a flow. No rule matches on the client's port, so the decision holds for
+ * all flows between two ends, and for all ports of the server up to the next one that a rule names. It holds as long as policy_epoch is
+ * unchanged: policy_epoch counts each change of rules, of sets and of the policies of endpoints. */
 typedef struct
 {
   cv_addr_t src, dst;
-  uint64_t rest; /* of the key: decided.c */
+  uint64_t rest; /* the other fields of the key: decided.c */
   uint32_t epoch;
   uint32_t index, rule; /* CV_NO_INDEX: no rule decided */
-  uint16_t first, last; /* ports, or for ICMP the type and code, twice */
-  uint8_t action; /* 0: the place is free */
+  uint16_t first, last; /* port range; for ICMP both are type and code */
+  uint8_t action; /* 0: free */
 } CV_ALIGNED cv_decided_t;
 
 #define CV_PASS_SETS 32768
 #define CV_PASS_WAYS 2
 
-/* Flows with one hash. Other workers clear tags; all else is the worker's own. */
+/* Flows with one hash. Other workers only clear tags; everything else is accessed by the owning worker only. */
 typedef struct
 {
   uint64_t tag[CV_PASS_WAYS];
-  uint64_t ref[CV_PASS_WAYS]; /* of a flow whose connection follows each packet: follow.h; 0: none does */
+  uint64_t ref[CV_PASS_WAYS]; /* reference to the connection that must follow each packet of the flow: follow.h; 0: none */
 } cv_pass_set_t;
 
 #define CV_PAIR_SETS 4096
 #define CV_PAIR_WAYS 2
 
-/* Pairs of addresses with one hash: pairs.h. Other workers clear tags; all else is the worker's own. */
+/* Pairs of addresses with one hash: pairs.h. Other workers only clear tags; everything else is accessed by the owning worker only. */
 typedef struct
 {
   uint64_t tag[CV_PAIR_WAYS];
@@ -393,34 +395,35 @@ typedef struct
 typedef struct
 {
   uint32_t in_frame;
-  uint32_t second; /* of the last packet */
+  uint32_t second; /* second of the last packet */
   uint64_t epoch;
   uint64_t rng[2];
-  uint32_t scanned; /* tick of the last search through a whole port range */
-  uint32_t serial;  /* of the last connection that it made */
+  uint32_t scanned; /* tick of the last search through a complete port range */
+  uint32_t serial;  /* serial of the last connection that this worker created */
   uint64_t counters[CV_N_REASONS];
   cv_denied_ring_t denied;
   cv_decided_t decided[CV_DECIDED];
-  cv_pass_set_t pass[CV_PASS_SETS]; /* flows seen in this second: follow.h */
-  bool pairs_first;	 /* most of the packets that were found last were found by their pair */
-  uint32_t paired;	 /* the second in which a pair was stored last */
-  uint32_t pairs_stored; /* its lowest bits are the next way */
+  cv_pass_set_t pass[CV_PASS_SETS]; /* flows passed in this second: follow.h */
+  bool pairs_first;	 /* lookup by pair comes first, because most of the recent hits were by pair */
+  uint32_t paired;	 /* the second in which the last pair was stored */
+  uint32_t pairs_stored; /* counter; its lowest bits select the next way */
   cv_pair_set_t pairs[CV_PAIR_SETS] CV_ALIGNED;
 } CV_ALIGNED cv_worker_t;
 
-/* ---- what VPP may store of its neighbours: neighbours.c ---- */
+/* ---- limits for VPP's neighbour table: neighbours.c ---- */
 
 #define CV_NEIGHBOUR_BUDGETS 1024
 
 typedef struct
 {
-  uint32_t fresh;			    /* of all addresses that are not expected */
-  uint32_t addresses[CV_NEIGHBOUR_BUDGETS]; /* of those that are, by hash */
+  uint32_t fresh;			    /* all addresses that are not expected, together */
+  uint32_t addresses[CV_NEIGHBOUR_BUDGETS]; /* expected addresses, by hash */
 } cv_neighbour_budget_t;
 
-/* Places of counts by hash. Where most counts are used, pairs are hardly stored any more, and flows have their own places. */
+/* Sizes of arrays of counters that are indexed by hash. If most counters are in use, hardly any pair can be stored, and each flow uses
+ * its own place. */
 #define CV_CONNECTED 262144
-#define CV_SERVED    262144 /* 100,000 services use a third */
+#define CV_SERVED    262144 /* 100,000 services use a third of it */
 
 typedef enum
 {
@@ -436,8 +439,8 @@ struct cv_main
   cv_config_t config;
   uint64_t seed[4];
   uint64_t config_epoch;
-  uint32_t policy_epoch; /* counts changes of policy, and of what it depends on */
-  uint32_t n_policed;	 /* endpoints that have policy */
+  uint32_t policy_epoch; /* counts changes of policy and of its inputs */
+  uint32_t n_policed;	 /* number of endpoints that have policy */
   uint32_t frontends_epoch; /* changes with every new frontend */
   uint32_t n_workers;
   cv_worker_t *workers;
@@ -450,16 +453,16 @@ struct cv_main
   struct cv_set_slots *member_slots; /* sets.c */
   uint64_t denied_sequence;
   cv_neighbour_budget_t neighbours[2]; /* by family */
-  uint32_t connected[CV_CONNECTED];    /* keys of connections, by the hash of their addresses: pairs.h */
-  uint32_t served[2][CV_SERVED];       /* frontends and backends, by the hash of their address */
-  uint32_t network_lens[2][129]; /* how many networks have this length */
+  uint32_t connected[CV_CONNECTED];    /* number of keys of connections, by the hash of their addresses: pairs.h */
+  uint32_t served[2][CV_SERVED];       /* number of frontends and of backends, by the hash of their address */
+  uint32_t network_lens[2][129]; /* number of networks with this length */
   uint64_t network_mask[2][3];	 /* the lengths in use, as bits */
-  /* what waits for workers */
+  /* objects that are released when all workers have passed a quiescent state */
   cv_batch_t *batches, **last_batch;
   cv_retired_t *retired;
-  uint32_t dead_owners; /* list of those whose endpoint has gone, by next_free */
-  uint32_t emptying; /* list of services whose last backend leaves, by next_emptying */
-  uint32_t draining; /* list of backends that have gone, by next_free */
+  uint32_t dead_owners; /* list of the owners of deleted endpoints, by next_free */
+  uint32_t emptying; /* list of services whose last backend is about to be removed, by next_emptying */
+  uint32_t draining; /* list of removed backends that still have connections, by next_free */
 };
 
 void cv_retire (cv_main_t *m, void *ptr);
@@ -505,7 +508,8 @@ cv_mum (uint64_t a, uint64_t b)
   return (uint64_t) p ^ (uint64_t) (p >> 64);
 }
 
-/* Fields that are read together are written together: a processor makes a load wait that needs several stores before it. */
+/* Fields that are read together are written together: a load that needs the data of several earlier stores stalls the processor (no
+ * store forwarding). */
 
 static inline void
 cv_set_ip4 (cv_addr_t *a, const uint8_t *wire)
@@ -516,7 +520,7 @@ cv_set_ip4 (cv_addr_t *a, const uint8_t *wire)
   a->u64[1] = 0;
 }
 
-/* cv_tail is what follows the addresses of a tuple; ports are the source's and the destination's, as on the wire. */
+/* cv_tail returns the part of a tuple that follows the addresses. ports holds source and destination port, in wire order. */
 static inline uint64_t
 cv_tail (uint32_t ports, uint8_t proto, bool ip6)
 {
@@ -539,7 +543,7 @@ cv_tuple_tail (const cv_tuple_t *t)
   return v;
 }
 
-/* cv_hash_ip4 has both addresses as they follow each other in a packet. */
+/* cv_hash_ip4 takes both addresses in the order in which they are in a packet. */
 static inline uint64_t
 cv_hash_ip4 (const cv_main_t *m, uint64_t addresses, uint64_t tail)
 {
@@ -594,8 +598,8 @@ cv_reverse (const cv_tuple_t *t)
   return (cv_tuple_t){ .src = t->dst, .dst = t->src, .sport = t->dport, .dport = t->sport, .proto = t->proto, .ip6 = t->ip6 };
 }
 
-/* cv_table_find returns the connection and the direction of a key; CV_NO_INDEX: none. A key that moves is in both buckets for a moment. So a reader
- * that has found it in neither looks again if one of the bucket's keys has moved meanwhile. */
+/* cv_table_find returns the connection and the direction of a key, or CV_NO_INDEX. While a key is moved, it is in both buckets for a
+ * moment. Therefore a reader that finds the key in neither bucket searches again if one of the bucket's keys has moved in the meantime. */
 static inline uint32_t
 cv_table_find (const cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t *direction)
 {
@@ -651,7 +655,7 @@ cv_checksum_add (uint8_t *field, uint16_t delta)
   memcpy (field, &c, 2);
 }
 
-/* ---- between the files ---- */
+/* ---- functions that are shared between the files ---- */
 
 uint32_t cv_range_get (cv_main_t *m, uint64_t id, bool make);
 void cv_range_put (cv_main_t *m, uint32_t index);
@@ -661,7 +665,7 @@ bool cv_in_ranges (const cv_main_t *m, uint32_t range, const cv_addr_t *a, bool 
 cv_frontend_slot_t *cv_frontend_find (const cv_main_t *m, const cv_addr_t *a, uint8_t proto, uint16_t port, bool ip6);
 void cv_release_drained (cv_main_t *m);
 void cv_empty_services (cv_main_t *m);
-/* cv_served_add counts a frontend, or an address and port of backends, by its address. It comes before cv_changed. */
+/* cv_served_add counts a frontend, or an address and port of backends, by the address. The caller calls it before cv_changed. */
 void cv_served_add (cv_main_t *m, cv_served_t what, const cv_addr_t *a, bool ip6);
 void cv_served_del (cv_main_t *m, cv_served_t what, const cv_addr_t *a, bool ip6);
 bool cv_is_backend (const cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6);
@@ -670,11 +674,11 @@ uint32_t cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backe
 bool cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a);
 bool cv_prefix_valid (const cv_prefix_t *p);
 bool cv_name_valid (const char *name);
-bool cv_own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6); /* the endpoint has it */
+bool cv_own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6); /* reports whether the endpoint has the address */
 
 uint32_t cv_timeout (const cv_main_t *m, const cv_connection_t *c); /* in ticks */
 bool cv_expired (const cv_main_t *m, const cv_connection_t *c, uint32_t now);
-/* cv_connection_end takes a connection out of the table; false: another caller did. */
+/* cv_connection_end removes a connection from the table. It returns false if another caller has removed it. */
 bool cv_connection_end (cv_main_t *m, bool ip6, uint32_t connection);
 
 void cv_translate (cv_packet_t *p, const cv_connection_t *c, uint32_t direction);

@@ -1,4 +1,4 @@
-/* Joining consecutive TCP packets to one that stands for them, as a NIC or Linux' GRO does it. */
+/* Joins consecutive TCP packets to one large packet, like a NIC or Linux' GRO. */
 #include "headers.h"
 
 enum
@@ -16,7 +16,7 @@ enum
   TCP_URGENT = 18,
   ACK = 0x10,
   PSH = 0x08,
-  LONGEST = 65535, /* IP packet */
+  LONGEST = 65535, /* maximum length of an IP packet */
 };
 
 static inline uint32_t
@@ -78,7 +78,7 @@ cv_join_same (const cv_join_t *a, const cv_join_t *b)
 	 !memcmp (x + 20, y + 20, a->headers - l4_of (a) - 20);
 }
 
-/* verify adds up all of a packet that has not been joined yet. */
+/* verify checks the checksums of a packet that has not been joined yet. */
 static bool
 verify (cv_join_t *k)
 {

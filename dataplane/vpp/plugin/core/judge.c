@@ -1,4 +1,4 @@
-/* What network policy makes of a flow. README.md has the rules. */
+/* Evaluation of network policy for a flow. README.md describes the rules. */
 #include "policy.h"
 
 /* ---- one rule ---- */
@@ -7,7 +7,7 @@ typedef enum
 {
   NO,
   YES,
-  UNSURE, /* all that is known matches, but not all is known */
+  UNSURE, /* everything that is known matches, but a set is not known */
 } match_t;
 
 static bool
@@ -19,7 +19,7 @@ has_port (const cv_rule_t *r, uint16_t port)
   return !r->n_ports;
 }
 
-/* matches_packet leaves ports out. */
+/* matches_packet checks the protocol, the family and the ICMP type and code, but not ports. */
 static bool
 matches_packet (const cv_rule_t *r, const cv_flow_t *f)
 {
@@ -34,7 +34,7 @@ matches_packet (const cv_rule_t *r, const cv_flow_t *f)
   return true;
 }
 
-/* in_networks and in_ports combine the result of a set with the result so far. */
+/* in_networks and in_ports combine the result of a set with the previous result sofar. */
 static match_t
 in_networks (const cv_main_t *m, uint32_t set, const cv_addr_t *a, bool ip6, match_t sofar)
 {
@@ -45,7 +45,7 @@ in_networks (const cv_main_t *m, uint32_t set, const cv_addr_t *a, bool ip6, mat
     return UNSURE;
   if (cv_set_contains (m, set, a, ip6))
     return sofar;
-  return cv_set_known (s) ? NO : UNSURE; /* its members may have gone because it is being removed */
+  return cv_set_known (s) ? NO : UNSURE; /* the members may be missing because the set is being removed */
 }
 
 static match_t
@@ -61,7 +61,7 @@ in_ports (const cv_main_t *m, uint32_t set, const cv_flow_t *f, match_t sofar)
   return cv_set_known (s) ? NO : UNSURE;
 }
 
-/* matches is about all conditions but ports. */
+/* matches checks all conditions except ports. */
 static match_t
 matches (const cv_main_t *m, const cv_rule_state_t *r, const cv_flow_t *f)
 {
@@ -74,14 +74,14 @@ matches (const cv_main_t *m, const cv_rule_state_t *r, const cv_flow_t *f)
 
 /* ---- all rules of an endpoint ---- */
 
-/* first_of_class is the first rule of a class below best that has a port; best if there is none. */
+/* first_of_class returns the first rule of a class that is less than best and matches a port, or best. */
 static uint32_t
 first_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, uint16_t port, uint32_t best)
 {
   if (c->steps)
     {
       uint32_t rule = cv_class_rule (c, port);
-      return rule < best ? rule : best; /* CV_NO_INDEX is the largest number */
+      return rule < best ? rule : best; /* CV_NO_INDEX is the greatest number */
     }
   for (uint32_t i = 0; i < c->n && x->order[c->start + i] < best; i++)
     if (has_port (&rules[x->order[c->start + i]].rule, port))
@@ -89,7 +89,8 @@ first_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_sta
   return best;
 }
 
-/* unsure_of_class: not all sets of a class are known. Its rules that deny or pass on decide, and not those that allow. */
+/* unsure_of_class is used if not all sets of a class are known. Rules of the class that deny or pass then decide; rules that
+ * allow do not. */
 static uint32_t
 unsure_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, uint16_t port, uint32_t best)
 {
@@ -118,7 +119,7 @@ decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_f
       const cv_rule_class_t *c = &x->classes[i];
       uint32_t rule = first_of_class (x, c, r, port, best);
       if (rule == best)
-	continue; /* whatever its sets contain */
+	continue; /* regardless of the content of the sets */
       match_t match = matches (m, &r[c->first], f);
       if (match != YES)
 	rule = match == NO ? best : unsure_of_class (x, c, r, port, best);
@@ -135,14 +136,14 @@ decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_f
   return true;
 }
 
-/* decide_by_police evaluates the tiers in order. What goes to the pod's own node is allowed by the first policy that does not
- * hold for it, and at the end. The decision holds for a range of ports, too, which is narrowed by each policy that is looked at. */
+/* decide_by_police evaluates the tiers in order. A flow to the pod's own node is allowed by the first policy that does not apply
+ * to such flows, and at the end of the tiers. The decision also holds for a range of ports, which each evaluated policy narrows. */
 static cv_decision_t
 decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f, bool to_node, cv_ports_t *range)
 {
   const cv_item_t *item = p->item + (side ? p->n[0] : 0);
-  bool passed = false;   /* a rule of this tier has passed on */
-  bool holds = !to_node; /* this tier has a policy that holds */
+  bool passed = false;   /* a rule of this tier has passed the flow on */
+  bool holds = !to_node; /* this tier has a policy that applies to the flow */
   cv_decision_t d = { 0 };
   for (uint32_t i = 0; i < p->n[side]; i++, item++)
     {
@@ -168,7 +169,7 @@ decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, cons
   return (cv_decision_t){ .action = to_node ? CV_RULE_ALLOW : p->otherwise[side], .rule = CV_NO_INDEX, .passed = d.passed };
 }
 
-/* ---- what was denied ---- */
+/* ---- denied flows ---- */
 
 static void
 report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, const cv_decision_t *d, uint32_t now)
@@ -182,7 +183,7 @@ report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, con
   if (ring->in_tick++ >= CV_DENIED_FLOWS_A_TICK)
     return;
   cv_denied_t *at = &ring->flows[ring->n % CV_DENIED_FLOWS];
-  /* readers see by the sequence whether they have read one flow */
+  /* readers compare the sequence before and after to detect that the flow was overwritten while they read it */
   cv_publish (&at->sequence, 0);
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
   uint64_t sequence = __atomic_add_fetch (&m->denied_sequence, 1, __ATOMIC_RELAXED);
@@ -257,7 +258,7 @@ side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpo
   return CV_DENIED;
 }
 
-/* neighbours: what the ends of a link need to find each other. It leaves no link. */
+/* neighbours reports whether a packet belongs to neighbour or router discovery. Such packets never leave the link. */
 static bool
 neighbours (const cv_flow_t *f)
 {
@@ -267,19 +268,20 @@ neighbours (const cv_flow_t *f)
 typedef enum
 {
   ORDINARY,
-  EXEMPT, /* of a pod to itself, or of neighbours */
+  EXEMPT, /* from a pod to itself, to a link-local address, or of neighbour discovery */
   FROM_NODE,
   TO_NODE,
 } kind_t;
 
-/* kind_of: what the node itself sends to its pods is allowed, and what they send to it unless a policy of theirs holds for it. */
+/* kind_of classifies a flow. Flows from the node itself to its pods are allowed. Flows from pods to their node are allowed
+ * unless a policy of the pod applies to them. */
 static kind_t
 kind_of (const cv_main_t *m, uint32_t from, const cv_endpoint_state_t *client, const cv_flow_t *f, const cv_map_slots_t *addresses, uint32_t hash)
 {
   bool pod = client && client->config.role == CV_ROLE_POD;
   if (client && client->config.role == CV_ROLE_HOST && has_address (client, &f->src, f->ip6))
     return FROM_NODE;
-  /* what a pod sends to a link-local address ends in VPP */
+  /* VPP itself terminates packets from a pod to a link-local address */
   if (pod && link_local (f))
     return EXEMPT;
   uint32_t at = hash, to;
@@ -294,7 +296,8 @@ kind_of (const cv_main_t *m, uint32_t from, const cv_endpoint_state_t *client, c
   return ORDINARY;
 }
 
-/* answered_under_policy: the answers of a pod that has the address are judged unless they belong to a connection. */
+/* answered_under_policy reports whether the answers of a pod that has the destination address are judged, unless they belong to
+ * a connection. */
 static bool
 answered_under_policy (const cv_main_t *m, const cv_flow_t *f, const cv_map_slots_t *addresses, uint32_t hash)
 {
@@ -328,7 +331,7 @@ cv_judge (cv_main_t *m, uint32_t worker, uint32_t from, const cv_flow_t *f, uint
       break;
     }
   cv_judgement_t all = client ? side_allows (m, worker, from, client, CV_EGRESS, f, false, now) : CV_FREE;
-  /* an address may be of two interfaces for a moment: both have to allow */
+  /* two interfaces may have the same address for a moment: both must allow the flow */
   while (all != CV_DENIED && cv_address_next (m, addresses, hash, &f->dst, f->ip6, &at, &to))
     {
       const cv_endpoint_state_t *e = cv_endpoint (m, to);
@@ -345,7 +348,7 @@ has_policy (const cv_main_t *m, uint32_t sw_if_index)
   return p && !p->open;
 }
 
-/* any_has_policy asks all interfaces that have an address: there may be two for a moment. */
+/* any_has_policy checks all interfaces that have an address: for a moment there may be two. */
 static bool
 any_has_policy (const cv_main_t *m, const cv_map_slots_t *addresses, const cv_addr_t *a, bool ip6)
 {
@@ -364,13 +367,13 @@ cv_never_judged (const cv_main_t *m, uint32_t from, const cv_flow_t *f)
   const cv_map_slots_t *addresses = cv_load_acquire (&m->address_map.slots);
   if (kind_of (m, from, cv_endpoint (m, from), f, addresses, cv_address_hash (m, &f->dst, f->ip6)) != ORDINARY)
     return false;
-  /* an endpoint with policy is a pod, and a pod sends from its own addresses */
+  /* an endpoint with policy is a pod, and a pod sends only from its own addresses */
   return !any_has_policy (m, addresses, &f->src, f->ip6) && !any_has_policy (m, addresses, &f->dst, f->ip6);
 }
 
 /* ---- connections ---- */
 
-/* flow_of is the flow that a connection is. */
+/* flow_of returns the flow of a connection. */
 static cv_flow_t
 flow_of (const cv_connection_t *c)
 {
@@ -399,7 +402,7 @@ owner_alive (const cv_main_t *m, const cv_connection_t *c)
   return c->owner == CV_NO_INDEX || cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->alive);
 }
 
-/* cv_connection_allowed judges a connection again if policy has changed. */
+/* cv_connection_allowed reports whether policy allows a connection. It judges the connection again if policy has changed. */
 bool
 cv_connection_allowed (cv_main_t *m, uint32_t worker, cv_connection_t *c, uint32_t now)
 {
@@ -414,8 +417,8 @@ cv_connection_allowed (cv_main_t *m, uint32_t worker, cv_connection_t *c, uint32
   return !(judged & CV_JUDGED_DENIED);
 }
 
-/* opens_backwards: a packet that starts something of its own against the direction of its connection. ICMP: any that is neither a
- * request of the client nor an answer to it. */
+/* opens_backwards reports whether a packet starts something new against the direction of its connection. ICMP: each packet that
+ * is neither a request of the client nor an answer to the client. */
 static bool
 opens_backwards (const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
 {
@@ -436,7 +439,7 @@ opens_backwards (const cv_packet_t *p, const cv_connection_t *c, uint32_t direct
     }
 }
 
-/* against is the flow that such a packet is of: an echo reply is of the request that goes the other way. */
+/* against returns the flow of such a packet: an echo reply belongs to the request in the opposite direction. */
 static cv_flow_t
 against (const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
 {
@@ -456,7 +459,8 @@ against (const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
   return f;
 }
 
-/* cv_interface_of is where packets of an address come from: a pod's or the node's own interface, CV_NO_INDEX: another node. */
+/* cv_interface_of returns the interface from which packets of an address come: that of a pod or of the node itself; CV_NO_INDEX:
+ * another node. */
 uint32_t
 cv_interface_of (const cv_main_t *m, const cv_addr_t *a, bool ip6)
 {

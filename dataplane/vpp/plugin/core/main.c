@@ -1,4 +1,4 @@
-/* Making and ending the core, the sweep, and looking at connections. */
+/* Creation and release of the core, the sweep, and inspection of connections. */
 #include <stdlib.h>
 #include "policy.h"
 
@@ -80,7 +80,7 @@ free_states (cv_main_t *m)
     free (m->snats[i]);
 }
 
-/* free_map releases what the elements of a map point to, and the map. */
+/* free_map frees the memory that the elements of a map point to (at offset pointer), and the map. */
 static void
 free_map (cv_map_t *map, cv_pool_t *pool, size_t pointer)
 {
@@ -123,7 +123,7 @@ tcp_timeout (const cv_main_t *m, const cv_connection_t *c, bool gone)
   switch (c->state)
     {
     case CV_STATE_OPEN:
-      /* a FIN that is not acknowledged: its receiver may have gone */
+      /* a FIN that is not acknowledged: its receiver may have gone away */
       if (c->fins & (CV_FIN_SENT | CV_FIN_SENT << 1) && m->config.tcp_established > CV_TCP_CLOSING)
 	return CV_TCP_CLOSING;
       return m->config.tcp_established;
@@ -164,7 +164,7 @@ cv_timeout (const cv_main_t *m, const cv_connection_t *c)
     default:
       seconds = m->config.icmp;
     }
-  /* it is kept so that what its ends send on their own account is not taken for a new connection */
+  /* the connection is kept so that packets that its ends send without a request are not treated as a new connection */
   if (cv_load (&c->judged) & CV_JUDGED_DENIED && seconds > CV_DENIED_TIMEOUT)
     seconds = CV_DENIED_TIMEOUT;
   return seconds * CV_TICKS_PER_SECOND;
@@ -191,7 +191,7 @@ must_end (const cv_main_t *m, const cv_connection_t *c, uint32_t now)
     return true;
   if (c->flags & CV_CONN_AFFINITY)
     return false;
-  /* a worker that has lost the race for a new connection ends it at this moment: it has no owner */
+  /* a worker that has lost the race for a new connection is ending it at this moment: it has no owner */
   uint32_t owner = cv_load (&c->owner);
   if (owner == CV_NO_INDEX || !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive))
     return true;
@@ -216,7 +216,7 @@ sweep_table (cv_main_t *m, bool ip6, uint32_t now)
     }
 }
 
-/* release_owners gives back what deleted endpoints have left, when their last connection has ended. */
+/* release_owners releases the records of deleted endpoints when their last connection has ended. */
 static void
 release_owners (cv_main_t *m)
 {
@@ -252,7 +252,7 @@ cv_idle (const cv_main_t *m)
 	 m->dead_owners == CV_NO_INDEX;
 }
 
-/* ---- connections, seen from outside ---- */
+/* ---- inspection of connections ---- */
 
 uint32_t
 cv_connection_walk (cv_main_t *m, bool ip6, uint32_t cursor, uint32_t max, uint32_t now, void (*f) (void *, const cv_connection_info_t *), void *ctx)

@@ -1,11 +1,11 @@
-/* How many neighbours VPP may store. It stores what ARP and neighbour discovery claim, each time by its main thread. A machine on a network can claim as many addresses as it
- * likes: without a limit it fills VPP's table, and keeps the main thread busy. */
+/* Limits the number of neighbours that VPP stores. VPP stores the claims of ARP and neighbour discovery messages, each in its main
+ * thread. A machine on a network can claim any number of addresses: without a limit it fills VPP's table and keeps the main thread busy. */
 #include "internal.h"
 
-#define NEW_A_SECOND	 256 /* of all addresses that are not expected, in a family */
-#define ADDRESS_A_SECOND 256 /* of one address that is */
+#define NEW_A_SECOND	 256 /* for all addresses of a family that are not expected */
+#define ADDRESS_A_SECOND 256 /* for one expected address */
 
-/* A budget has the second that it counts in the high bits, and what is used up in the low ones. */
+/* A budget contains the second that it counts in the high bits, and the number used in the low bits. */
 #define COUNT_BITS 12
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
 
@@ -20,7 +20,7 @@ spend (uint32_t *budget, uint32_t second, uint32_t most)
     }
   else if (__atomic_compare_exchange_n (budget, &is, fresh | 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     return true;
-  cv_add (budget, 1); /* workers that count at once go past the limit by one each */
+  cv_add (budget, 1); /* workers that count at the same time may each exceed the limit by one */
   return true;
 }
 

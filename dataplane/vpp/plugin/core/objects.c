@@ -31,7 +31,7 @@ cv_masked (const cv_addr_t *a, uint8_t len)
   return r;
 }
 
-/* A prefix is valid if its length is, and no bit behind it is set. */
+/* cv_prefix_valid reports whether the prefix length is valid and no bit after the prefix is set. */
 bool
 cv_prefix_valid (const cv_prefix_t *p)
 {
@@ -59,8 +59,8 @@ fill_defaults (cv_config_t *c)
 #undef _
 }
 
-/* limit_of: what comes from elsewhere has five eighths of the table, and an eighth for the records of its clients' backends (store_backend). The last
- * quarter is the pods'. */
+/* limit_of returns the connection limit of an endpoint. Connections from other endpoints than pods may use five eighths of the table,
+ * and the affinity records of their clients another eighth (store_backend). The last quarter is reserved for pods. */
 static uint32_t
 limit_of (const cv_main_t *m, const cv_endpoint_t *e)
 {
@@ -69,7 +69,7 @@ limit_of (const cv_main_t *m, const cv_endpoint_t *e)
   return e->role == CV_ROLE_POD ? m->config.endpoint_connections : m->config.connections_max - m->config.connections_max / 4 - m->config.connections_max / 8;
 }
 
-/* Publishes a copy of an endpoint with a new limit. */
+/* republish publishes a copy of an endpoint with a new limit. */
 static bool
 republish (cv_main_t *m, cv_endpoint_slot_t *slot)
 {
@@ -196,7 +196,7 @@ cv_endpoint_del (cv_main_t *m, uint32_t sw_if_index)
   cv_addresses_set (m, sw_if_index, &s->config, NULL);
   cv_police_remove (m, sw_if_index);
   cv_policy_changed (m);
-  /* the sweep ends its connections, and then releases the owner */
+  /* the sweep ends the connections of the endpoint, and then releases the owner */
   cv_owner_t *o = cv_pool_at (&m->owners, s->owner);
   cv_store (&o->alive, false);
   o->next_free = m->dead_owners;
@@ -225,7 +225,7 @@ cv_endpoint_walk (cv_main_t *m, void (*f) (void *, uint32_t, const cv_endpoint_t
       }
 }
 
-/* ---- networks: a look-up per prefix length in use, longest first ---- */
+/* ---- networks: one lookup for each prefix length in use, longest first ---- */
 
 static uint32_t
 hash_prefix (const cv_main_t *m, const cv_addr_t *a, uint8_t len, bool ip6)
@@ -382,7 +382,7 @@ cv_hash_id (const cv_main_t *m, uint64_t id)
   return (uint32_t) (cv_mum (id ^ m->seed[0], m->seed[1] | 1) >> 16);
 }
 
-/* cv_range_get finds a set, or makes one without prefixes. */
+/* cv_range_get finds a set of source ranges. If it does not exist and make is true, the set is created without prefixes. */
 uint32_t
 cv_range_get (cv_main_t *m, uint64_t id, bool make)
 {
@@ -399,7 +399,7 @@ cv_range_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* cv_range_put deletes a set that has no prefix and no user. */
+/* cv_range_put deletes a set of source ranges that has no prefix and to which no frontend refers. */
 void
 cv_range_put (cv_main_t *m, uint32_t index)
 {

@@ -1,11 +1,11 @@
-/* Pairs of addresses between which all TCP and UDP of an interface passes without a connection. Each of many flows has a place of its own (follow.h),
- * and 10,000 places do not stay in the processor's caches. A pair has one place for all its flows. */
+/* Pairs of addresses between which all TCP and UDP of an interface passes without a connection. Each flow has a place of its own in the
+ * flow cache (follow.h), and 10,000 places do not fit into the processor's caches. A pair has one place for all its flows. */
 #ifndef CONTIV_CV_PAIRS_H
 #define CONTIV_CV_PAIRS_H
 
 #include "internal.h"
 
-/* cv_pair_ip4 has both addresses as they follow each other in a packet. */
+/* cv_pair_ip4 takes both addresses in the order in which they are in a packet. */
 static inline uint64_t
 cv_pair_ip4 (const cv_main_t *m, uint64_t addresses)
 {
@@ -35,8 +35,9 @@ pair_set (cv_worker_t *w, uint64_t pair)
   return &w->pairs[pair % CV_PAIR_SETS];
 }
 
-/* store_pair stores a pair for the rest of the second, unless there are connections with these addresses, or with others of the same count. It stores
- * first and looks then; count_pair counts first and clears then. So one of both sees the other. */
+/* store_pair stores a pair for the rest of the second, unless there are connections with these addresses, or with others that share the
+ * counter. It first stores and then reads the counter; count_pair first counts and then clears. Therefore at least one of the two
+ * detects the other. */
 static inline void
 store_pair (cv_main_t *m, cv_worker_t *w, uint64_t pair, uint64_t tag)
 {
@@ -52,8 +53,8 @@ store_pair (cv_main_t *m, cv_worker_t *w, uint64_t pair, uint64_t tag)
     w->paired = w->second;
 }
 
-/* count_pair counts a connection by the addresses of one of its keys. It clears even if there was a connection before: the worker that made that one may
- * not have cleared yet. */
+/* count_pair counts a connection by the addresses of one of its keys. It clears the pair even if there was a connection before: the
+ * worker that created that one may not have cleared the pair yet. */
 static inline void
 count_pair (cv_main_t *m, const cv_tuple_t *key)
 {
@@ -71,8 +72,8 @@ uncount_pair (cv_main_t *m, const cv_tuple_t *key)
   cv_add (&m->connected[cv_pair (m, key) % CV_CONNECTED], -1u);
 }
 
-/* cv_passes_by_pair: all TCP and UDP that an interface gets from one address for another passes without a connection as long as configuration and
- * policy stay; pairs.c. */
+/* cv_passes_by_pair reports whether all TCP and UDP from one address to another on an interface passes without a connection, as long as
+ * configuration and policy do not change; pairs.c. */
 bool cv_passes_by_pair (const cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading headers, and the checks that need no connection: sources and tunnel ports (steps 1 to 3 of README.md). */
+/* Header parsing, and the checks that need no connection: sources and tunnel ports (steps 1 to 3 of README.md). */
 #include "follow.h"
 
 enum
@@ -40,7 +40,8 @@ drop (cv_packet_t *p, cv_reason_t reason)
   done (p, CV_VERDICT_DROP, reason);
 }
 
-/* end_with cuts off what is behind the length of a fragment. Its receiver does not see that, and takes from another fragment what should be there. */
+/* end_with removes the bytes after the length of a fragment. The receiver ignores these bytes, and takes the bytes at this position from
+ * another fragment. */
 static void
 end_with (cv_packet_t *p, uint32_t total)
 {
@@ -48,9 +49,8 @@ end_with (cv_packet_t *p, uint32_t total)
     p->len = total;
 }
 
-/* skip_extensions finds the transport behind IPv6's extension headers. False: malformed, or too
- * many. A fragment header ends the walk with *fragment set, unless virtual reassembly has the
- * ports. */
+/* skip_extensions finds the transport header after IPv6's extension headers. It returns false if they are malformed or too many. At a
+ * fragment header it stops and sets *fragment, unless virtual reassembly has provided the ports. */
 static bool
 skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
 {
@@ -130,10 +130,11 @@ is_listener (uint8_t type)
   return (type >= 130 && type <= 132) || type == 143; /* RFC 2710, 3810 */
 }
 
-/* source_allowed: a POD endpoint may send this; type is that of ICMPv6, 0 for all other packets.
+/* source_allowed reports whether a POD endpoint may send this packet; type is the ICMPv6 type, 0 for all other packets.
  *
- * VPP stores the source of each neighbour solicitation and the target of each advertisement, 50 000 in all. So both have to be the pod's
- * own addresses: with link-local ones, of which there are 2^64, a pod would fill the table, and no other pod could be added. */
+ * VPP stores the source of each neighbour solicitation and the target of each advertisement, 50 000 in total. Therefore both must be
+ * addresses of the pod: with link-local addresses, of which there are 2^64, a pod could fill the table, and then no other pod could be
+ * added. */
 static bool
 source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
 {
@@ -157,11 +158,11 @@ source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type
     return false;
   if (link_local (&t->src))
     return type == ND_ROUTER_SOLICITATION || is_listener (type);
-  /* duplicate address detection, and the report of the group that goes with it */
+  /* duplicate address detection, and the multicast listener report that precedes it */
   return cv_addr_is_zero (&t->src) && (type == ND_NEIGHBOR_SOLICITATION || is_listener (type));
 }
 
-/* of_local_pod: the address is a pod's of this node, so that nothing with it as its source comes by the network. */
+/* of_local_pod reports whether the source address is that of a pod on this node. No packet from the network may have such a source. */
 static bool
 of_local_pod (const cv_main_t *m, const cv_tuple_t *t)
 {
@@ -170,7 +171,7 @@ of_local_pod (const cv_main_t *m, const cv_tuple_t *t)
   return e && e->config.role == CV_ROLE_POD;
 }
 
-/* from_its_place is step 1. Any source is accepted from the host: it forwards. */
+/* from_its_place does step 1, the source check. Any source is accepted from the host, because the host forwards packets. */
 static inline bool
 from_its_place (const cv_main_t *m, const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
 {
@@ -182,7 +183,7 @@ from_its_place (const cv_main_t *m, const cv_endpoint_state_t *e, const cv_packe
 bool
 cv_is_tunnel_port (const cv_main_t *m, uint16_t wire)
 {
-  uint16_t port = wire16 (wire); /* the swap is its own inverse */
+  uint16_t port = wire16 (wire); /* swapping twice restores the value */
   if (!port)
     return false;
   for (int i = 0; i < CV_TUNNEL_PORTS; i++)
@@ -191,7 +192,7 @@ cv_is_tunnel_port (const cv_main_t *m, uint16_t wire)
   return false;
 }
 
-/* read_network fills addresses and the transport's place. False: p has its verdict. */
+/* read_network reads the addresses and the position of the transport header. If it returns false, p has its verdict. */
 static bool
 read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
 {
@@ -235,7 +236,7 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
   return false;
 }
 
-/* both is two ports as they follow each other in a packet. */
+/* both returns two ports in the order in which they are in a packet. */
 static inline uint32_t
 both (uint16_t sport, uint16_t dport)
 {
@@ -245,7 +246,7 @@ both (uint16_t sport, uint16_t dport)
   return v;
 }
 
-/* read_ports finds the ports, or ICMP's identifier, and ICMPv6's type. False: too short. */
+/* read_ports reads the ports, or the ICMP identifier, and the ICMPv6 type. It returns false if the packet is too short. */
 static bool
 read_ports (cv_packet_t *p, uint32_t l4, uint32_t *ports, uint8_t *type)
 {
@@ -295,17 +296,17 @@ read_ports (cv_packet_t *p, uint32_t l4, uint32_t *ports, uint8_t *type)
 	p->no_connection = true;
       *type = t->ip6 ? h[0] : 0;
       break;
-    case CV_PROTO_AFFINITY: /* reserved on the wire (IANA): it would find our own records */
+    case CV_PROTO_AFFINITY: /* reserved by IANA: such a packet would match our own affinity records */
       return false;
     default:
-      /* without ports: only a frontend of the whole address can take it */
+      /* no ports: only a frontend for the whole address can match */
       return true;
     }
   p->l4 = (uint16_t) l4;
   return true;
 }
 
-/* headers does steps 1 and 3. False: the packet has its verdict. */
+/* headers does steps 1 and 3. If it returns false, the packet has its verdict. */
 static inline bool
 headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
 {
@@ -349,7 +350,7 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
   if (cv_unlikely (!e))
     {
-      /* the feature is about to be removed */
+      /* the endpoint is deleted, and VPP is about to disable the feature on its interface */
       memset (&p->tuple, 0, sizeof (p->tuple));
       p->connection = p->table = CV_NO_INDEX;
       p->icmp_error = p->stateless = false;
@@ -406,7 +407,7 @@ cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t send
   if (!e)
     return false;
   cv_addr_t a = { .u32 = { sender } };
-  /* 0: a probe (RFC 5227); it asks, and reports nothing */
+  /* sender 0: a probe (RFC 5227), which claims no address */
   if (!cv_claims_group (hardware) && (e->config.role != CV_ROLE_POD || !sender || cv_own_address (e, &a, false)))
     return true;
   cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->spoofed, 1);

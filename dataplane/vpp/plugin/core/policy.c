@@ -1,4 +1,4 @@
-/* Policies, what endpoints have of them, and whose each address is. */
+/* Policies, the policies of endpoints, and the map from addresses to endpoints. */
 #include <stdlib.h>
 #include "policy.h"
 
@@ -66,7 +66,7 @@ release_rules (cv_main_t *m, cv_rules_t *r)
   cv_retire (m, r);
 }
 
-/* use_set refers to a set, known or not. False: no memory. */
+/* use_set adds a reference to a set, and creates the set if it does not exist. It returns false if out of memory. */
 static bool
 use_set (cv_main_t *m, uint64_t id, uint32_t *index)
 {
@@ -118,7 +118,7 @@ same_rule (const cv_rule_t *a, const cv_rule_t *b)
   return true;
 }
 
-/* keep_counts: a rule that stays in its place goes on counting. */
+/* keep_counts copies the counters of rules that are unchanged at the same position. */
 static void
 keep_counts (cv_rules_t *r, const cv_rules_t *old)
 {
@@ -167,7 +167,7 @@ cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p)
   return CV_OK;
 }
 
-/* policy_put deletes a policy that is not defined and that no endpoint has. */
+/* policy_put deletes a policy that is not defined and to which no endpoint refers. */
 static void
 policy_put (cv_main_t *m, uint32_t i)
 {
@@ -175,11 +175,11 @@ policy_put (cv_main_t *m, uint32_t i)
   if (s->defined || s->users)
     return;
   cv_map_del (&m->policy_map, cv_hash_id (m, s->id), i);
-  release_rules (m, s->rules); /* s keeps them: a worker may be about to read them */
+  release_rules (m, s->rules); /* s->rules stays set: a worker may be about to read it */
   cv_retire_element (m, &m->policies, i);
 }
 
-/* cv_policy_del: endpoints that refer to it have its rules until they are given others. */
+/* cv_policy_del deletes a policy. Endpoints that refer to it keep its rules until they get another policy. */
 cv_result_t
 cv_policy_del (cv_main_t *m, uint64_t id)
 {
@@ -192,7 +192,7 @@ cv_policy_del (cv_main_t *m, uint64_t id)
   return CV_OK;
 }
 
-/* copy_rules gives the rules of a policy and their counts for a walk. */
+/* copy_rules copies the rules of a policy and their counters for a walk. */
 static bool
 copy_rules (const cv_rules_t *r, cv_rule_t **rules, uint64_t **matched)
 {
@@ -238,7 +238,7 @@ items_valid (const cv_main_t *m, const cv_endpoint_policy_t *p, int side)
   if ((p->otherwise[side] != CV_RULE_ALLOW && p->otherwise[side] != CV_RULE_DENY) || p->n[side] > CV_POLICY_ITEMS)
     return CV_INVALID;
   if (p->n[side] && p->items[side][p->n[side] - 1].policy)
-    return CV_INVALID; /* a tier without an end */
+    return CV_INVALID; /* a tier without an end item */
   for (uint32_t i = 0; i < p->n[side]; i++)
     {
       const cv_tier_item_t *item = &p->items[side][i];
@@ -286,7 +286,7 @@ replace_police (cv_main_t *m, cv_endpoint_slot_t *slot, cv_police_t *new)
   cv_police_t *old = slot->police;
   bool before = old && !old->open, after = new && !new->open;
   use_policies (m, new, 1);
-  /* counted while it is there: before it comes, after it has gone */
+  /* n_policed counts the policy as long as it is set: increment before it is set, decrement after it is removed */
   if (after && !before)
     cv_add (&m->n_policed, 1);
   cv_publish (&slot->police, new);
@@ -295,7 +295,7 @@ replace_police (cv_main_t *m, cv_endpoint_slot_t *slot, cv_police_t *new)
   use_policies (m, old, -1);
   cv_retire (m, old);
   cv_policy_changed (m);
-  cv_changed (m); /* flows without connection get one */
+  cv_changed (m); /* flows without a connection must get one */
 }
 
 cv_result_t
@@ -324,7 +324,7 @@ cv_endpoint_policy_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_po
   return CV_OK;
 }
 
-/* cv_police_remove is for an endpoint that goes. */
+/* cv_police_remove removes the policy of an endpoint that is being deleted. */
 void
 cv_police_remove (cv_main_t *m, uint32_t sw_if_index)
 {

@@ -1,26 +1,26 @@
-/* The short way of packets whose flow has passed already: most packets. What they do to their connection is what they do to it on the long
- * way (follow.h); only the look-up is left out, and the source has been checked. */
+/* Fast path for packets whose flow has already passed: most packets. It has the same effect on their
+ * connection as the full path (follow.h); it only omits the lookup and the source check, which was done before. */
 #include "follow.h"
 #include "pairs.h"
 #include "rewrite.h"
 
-/* A family's parts are made from the same text. */
+/* The code for both families is generated from the same functions. */
 #define BY_FAMILY static inline __attribute__ ((always_inline))
 
 typedef enum
 {
   OTHER,
   UDP,
-  TCP,	/* neither opens nor ends a connection */
-  RARE, /* TCP that does */
+  TCP,	/* TCP that neither opens nor ends a connection */
+  RARE, /* any other TCP */
 } kind_t;
 
-/* A packet under way. */
+/* A packet in progress. */
 typedef struct
 {
   uint64_t tag, ref;
   const cv_pass_set_t *set;
-  cv_connection_t *connection; /* of ref */
+  cv_connection_t *connection; /* the connection of ref */
   const cv_brief_t *packet;
   uint32_t bit;
   uint8_t kind;
@@ -32,11 +32,12 @@ header (bool ip6)
   return ip6 ? 40 : 20;
 }
 
-/* A plain IPv4 header: its first eight bytes, of which HEAD_MASK leaves version, length, more fragments and the offset, are PLAIN_HEAD. */
+/* The first eight bytes of a plain IPv4 header, under HEAD_MASK, equal PLAIN_HEAD. The mask selects version, header length, the flag
+ * "more fragments" and the fragment offset. */
 #define PLAIN_HEAD (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0x45 : 0x45ull << 56)
 #define HEAD_MASK  (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0xff3f0000000000ff : 0xff00000000003fff)
 
-/* is_plain: IPv6 without extension headers, or IPv4 without options and fragmentation. */
+/* is_plain reports whether a packet is IPv6 without extension headers, or IPv4 without options and fragmentation. */
 BY_FAMILY bool
 is_plain (const cv_brief_t *b, bool ip6)
 {
@@ -75,7 +76,7 @@ kind_of (const cv_brief_t *b, bool ip6)
 
 _Static_assert (sizeof (((cv_config_t *) 0)->tunnel_ports) == 8, "all tunnel ports are read at once");
 
-/* ports_matter: cv_parse drops some UDP by its ports: that of DHCP servers, and that to a tunnel. */
+/* ports_matter reports whether the ports matter: cv_parse drops UDP from DHCP servers and UDP to a tunnel. */
 BY_FAMILY bool
 ports_matter (const cv_main_t *m, const uint8_t *udp)
 {
@@ -84,11 +85,12 @@ ports_matter (const cv_main_t *m, const uint8_t *udp)
   uint64_t ports;
   memcpy (&ports, m->config.tunnel_ports, 8);
   uint64_t differences = ports ^ each * (uint64_t) (udp[2] << 8 | udp[3]);
-  bool tunnel = (differences - each) & ~differences & each << 15; /* one of the four is 0; also for port 0, which takes the long way */
+  bool tunnel = (differences - each) & ~differences & each << 15; /* one of the four is 0; also true for port 0, which then takes the full path */
   return tunnel | (source == CV_DHCP4_SERVER_PORT) | (source == CV_DHCP6_SERVER_PORT);
 }
 
-/* passes_by_pair: the addresses are enough to see that the packet passes. A few pairs have most packets, so their places are in the nearest cache. */
+/* passes_by_pair reports whether the addresses alone show that the packet passes. Most packets belong to few pairs, whose places stay in
+ * the processor's first-level cache. */
 BY_FAMILY bool
 passes_by_pair (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t when, uint8_t kind, bool ip6)
 {
@@ -102,7 +104,7 @@ passes_by_pair (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_
   return kind != UDP || cv_likely (!ports_matter (m, b->ip + header (ip6)));
 }
 
-/* read_flow reads the tuple of a TCP or UDP packet, as cv_parse does. */
+/* read_flow reads the tuple of a TCP or UDP packet, like cv_parse. */
 BY_FAMILY void
 read_flow (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t when, uint8_t kind, flow_t *f, bool ip6)
 {
@@ -113,7 +115,8 @@ read_flow (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t whe
   __builtin_prefetch (f->set);
 }
 
-/* follow_again sends a packet along the connection that has let the flow's packets through. False: it has ended, or ends. */
+/* follow_again sends a packet along the connection that has let the flow's packets through. It returns false if the connection has ended
+ * or is ending. */
 BY_FAMILY bool
 follow_again (const flow_t *f, bool tcp, uint32_t now, bool ip6)
 {
@@ -134,7 +137,7 @@ follow_again (const flow_t *f, bool tcp, uint32_t now, bool ip6)
   return true;
 }
 
-/* recall looks for pairs before flows, or after them for those that it has not found. */
+/* recall looks up pairs before flows, or after them for packets whose flow it has not found. */
 BY_FAMILY cv_recalled_t
 recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uint32_t now, bool ip6, bool pairs_first)
 {
@@ -209,7 +212,8 @@ recall_family (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t
   return w->pairs_first ? recall (m, w, packets, n, now, ip6, true) : recall (m, w, packets, n, now, ip6, false);
 }
 
-/* Packets that are followed here come before those of the same call that take the long way. Both are in one frame, so they may have met on their way. */
+/* Packets that are followed here overtake packets of the same call that take the full path. All are in one frame, so they may also have
+ * been reordered on their way. */
 cv_recalled_t
 cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n, uint32_t now)
 {

@@ -1,7 +1,8 @@
-/* Rewriting packets, the packets inside of ICMP errors, and the answers to rejected ones. */
+/* Rewriting of packets and of the packets inside ICMP errors, and building answers to rejected packets. */
 #include "rewrite.h"
 
-/* ---- CRC32c of SCTP (RFC 9260), which has no pseudo header: the change of a word is carried over the bytes behind it ---- */
+/* ---- CRC32c of SCTP (RFC 9260). It has no pseudo header. The checksum is updated for the changed word, shifted by the
+ * bytes after it ---- */
 
 #define CRC32C_POLY 0x82f63b78u
 
@@ -19,7 +20,7 @@ multiply (uint32_t a, uint32_t b)
   return r;
 }
 
-/* shift is x to the power of 8n: what n bytes of zero behind a word do to it. */
+/* shift returns x to the power of 8n: the effect of n zero bytes after a word. */
 static uint32_t
 shift (uint32_t n)
 {
@@ -36,7 +37,7 @@ le32 (const uint8_t *b)
   return b[0] | b[1] << 8 | b[2] << 16 | (uint32_t) b[3] << 24;
 }
 
-/* sctp_ports changes the ports of an SCTP packet of len bytes, and its checksum. */
+/* sctp_ports writes the ports of an SCTP packet of len bytes, and updates its checksum. */
 static void
 sctp_ports (uint8_t *h, uint32_t len, const uint16_t ports[2])
 {
@@ -46,7 +47,7 @@ sctp_ports (uint8_t *h, uint32_t len, const uint16_t ports[2])
   uint32_t diff = le32 (before) ^ le32 (h);
   if (!diff || len < 12)
     return;
-  /* the register after four bytes differs by diff times x^32, then len - 4 bytes follow */
+  /* the CRC register differs after four bytes by diff times x^32; then len - 4 bytes follow */
   uint32_t crc = le32 (h + 8) ^ multiply (diff, shift (len));
   h[8] = (uint8_t) crc;
   h[9] = (uint8_t) (crc >> 8);
@@ -62,14 +63,15 @@ sum_addr (const cv_addr_t *a)
   return (uint64_t) a->u32[0] + a->u32[1] + a->u32[2] + a->u32[3];
 }
 
-/* minus is the one's complement difference of two sums. */
+/* minus returns the one's complement difference of two sums. */
 static uint16_t
 minus (uint64_t after, uint64_t before)
 {
   return cv_fold ((uint64_t) cv_fold (after) + (uint16_t) ~cv_fold (before));
 }
 
-/* cv_deltas computes what checksums change by from key[0] to the reverse of key[1]. A sum does not depend on the order. */
+/* cv_deltas computes the changes of the checksums by translation from key[0] to the reverse of key[1]. A sum does not
+ * depend on the order. */
 void
 cv_deltas (cv_connection_t *c)
 {
@@ -86,7 +88,7 @@ cv_deltas (cv_connection_t *c)
   c->l4_delta = minus (ports[1] + (pseudo ? addr[1] : 0), ports[0] + (pseudo ? addr[0] : 0));
 }
 
-/* sctp_len is the length of the SCTP packet behind the headers; 0: not known. */
+/* sctp_len returns the length of the SCTP packet after the IP headers; 0: not known. */
 static uint32_t
 sctp_len (const cv_packet_t *p)
 {
@@ -94,7 +96,7 @@ sctp_len (const cv_packet_t *p)
   return total > p->l4 ? total - p->l4 : 0;
 }
 
-/* cv_translate gives a packet that came by key[direction] the ends of the other side. */
+/* cv_translate writes the addresses and ports of the other key into a packet that matched key[direction]. */
 void
 cv_translate (cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
 {
@@ -119,7 +121,7 @@ cv_translate (cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
     }
 }
 
-/* sum16 is the sum of bytes; an odd last byte counts as if a zero followed. */
+/* sum16 returns the sum of bytes; an odd last byte counts as if a zero byte followed. */
 static uint64_t
 sum16 (const uint8_t *b, uint32_t n)
 {
@@ -139,7 +141,7 @@ sum16 (const uint8_t *b, uint32_t n)
   return sum;
 }
 
-/* inner_end is where the changed part of the packet inside ends: its ports, and UDP's checksum. */
+/* translate_inner rewrites the packet inside an ICMP error: addresses, ports, and the checksum if it is there. */
 static void
 translate_inner (uint8_t *in, uint32_t header, uint32_t len, const cv_tuple_t *to, uint16_t ip_delta, uint16_t l4_delta)
 {
@@ -165,7 +167,8 @@ translate_inner (uint8_t *in, uint32_t header, uint32_t len, const cv_tuple_t *t
   memcpy (h, ports, 4);
 }
 
-/* cv_translate_error translates an ICMP error that concerns the connection and goes its direction, as key[direction] does. */
+/* cv_translate_error translates an ICMP error about the connection that travels in the given direction, like
+ * key[direction]. */
 void
 cv_translate_error (cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
 {
@@ -181,7 +184,7 @@ cv_translate_error (cv_packet_t *p, const cv_connection_t *c, uint32_t direction
   translate_inner (in, header, inner_len, to, ip_delta, l4_delta);
   uint64_t after = sum16 (in, changed);
 
-  /* the source of the error is not translated, unless it is the end of the connection itself */
+  /* the source of the error is not translated, unless it is an end of the connection */
   cv_addr_t src = p->tuple.src;
   if (cv_addr_equal (&src, &from->src))
     src = to->dst;
@@ -218,7 +221,7 @@ put_checksum (uint8_t *field, uint64_t sum)
   memcpy (field, &c, 2);
 }
 
-/* answer_header writes the IP header from the packet's destination to its source; returns its length. */
+/* answer_header writes an IP header from the packet's destination to its source. It returns the header's length. */
 static uint32_t
 answer_header (const cv_packet_t *p, uint8_t *out, uint8_t proto, uint32_t payload)
 {
@@ -238,7 +241,7 @@ answer_header (const cv_packet_t *p, uint8_t *out, uint8_t proto, uint32_t paylo
   memset (out, 0, 20);
   out[0] = 0x45;
   put16 (out + 2, 20 + payload);
-  out[6] = 0x40; /* do not fragment */
+  out[6] = 0x40; /* flag "do not fragment" */
   out[8] = 64;
   out[9] = proto;
   memcpy (out + 12, src + alen, alen);
@@ -255,7 +258,7 @@ pseudo_sum (const uint8_t *ip, uint8_t proto, uint32_t payload)
   return sum + swap16 ((uint16_t) payload) + swap16 (proto);
 }
 
-/* reset answers a TCP segment (RFC 9293, 3.10.7.1). */
+/* reset builds the answer to a TCP segment (RFC 9293, 3.10.7.1). */
 static uint32_t
 reset (const cv_packet_t *p, uint8_t *out)
 {
@@ -289,7 +292,7 @@ reset (const cv_packet_t *p, uint8_t *out)
   return n + 20;
 }
 
-/* unreachable is an ICMP port unreachable (RFC 792, RFC 4443) with as much of the packet as may be. */
+/* unreachable builds an ICMP port unreachable message (RFC 792, RFC 4443) with as much of the packet as is allowed. */
 static uint32_t
 unreachable (const cv_packet_t *p, uint8_t *out)
 {

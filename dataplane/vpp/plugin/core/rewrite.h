@@ -1,4 +1,4 @@
-/* What the files that translate packets share. */
+/* Functions that the files that translate packets share. */
 #ifndef CONTIV_CV_REWRITE_H
 #define CONTIV_CV_REWRITE_H
 
@@ -10,14 +10,14 @@ udp_checksum (uint8_t *field, uint16_t delta, bool ip6)
   uint16_t c;
   memcpy (&c, field, 2);
   if (!c && !ip6)
-    return; /* none */
+    return; /* no checksum */
   cv_checksum_add (field, delta);
   memcpy (&c, field, 2);
   if (!c)
     memset (field, 0xff, 2);
 }
 
-/* set_addresses writes both addresses of an IP header, and IPv4's checksum. */
+/* set_addresses writes both addresses of an IP header, and updates IPv4's checksum. */
 static inline void
 set_addresses (uint8_t *ip, const cv_addr_t *src, const cv_addr_t *dst, bool ip6, uint16_t ip_delta)
 {
@@ -32,14 +32,14 @@ set_addresses (uint8_t *ip, const cv_addr_t *src, const cv_addr_t *dst, bool ip6
   cv_checksum_add (ip + 10, ip_delta);
 }
 
-/* delta_of is what a direction adds to a checksum. */
+/* delta_of returns the value that translation in a direction adds to a checksum. */
 static inline uint16_t
 delta_of (uint16_t delta, uint32_t direction)
 {
   return direction ? (uint16_t) ~delta : delta;
 }
 
-/* translate_addresses gives a packet that came by key[direction] the addresses of the other side. */
+/* translate_addresses writes the addresses of the other key into a packet that matched key[direction]. */
 static inline void
 translate_addresses (uint8_t *ip, const cv_connection_t *c, uint32_t direction, bool ip6)
 {
@@ -47,7 +47,7 @@ translate_addresses (uint8_t *ip, const cv_connection_t *c, uint32_t direction, 
   set_addresses (ip, &to->dst, &to->src, ip6, delta_of (c->ip_delta, direction));
 }
 
-/* translate_ports is its part for the headers of TCP and UDP. */
+/* translate_ports does the same for the headers of TCP and UDP. */
 static inline void
 translate_ports (uint8_t *l4, uint8_t proto, bool checksum_offloaded, const cv_connection_t *c, uint32_t direction, bool ip6)
 {

@@ -1,4 +1,4 @@
-/* Cutting TCP packets into segments, as a NIC does it, and what is due before and instead. */
+/* Segmentation of TCP packets, like in a NIC; preparation of packets for it, and for devices that do it themselves. */
 #include "headers.h"
 
 enum
@@ -17,7 +17,7 @@ innermost (const cv_headers_t *h)
   return &h->layers[h->n_layers - 1];
 }
 
-/* lengths_agree: the packet's IP header counts exactly what is there. */
+/* lengths_agree reports whether the length in the packet's IP header equals the actual length. */
 static bool
 lengths_agree (const cv_headers_t *h, const uint8_t *p, uint32_t total)
 {
@@ -61,7 +61,7 @@ cv_segment_len (const cv_segmenter_t *s)
   return s->next < s->n_segments ? s->h.headers + payload_len (s) : 0;
 }
 
-/* copy_payload copies the next bytes, and adds them up. */
+/* copy_payload copies the next n bytes of payload, and returns their sum. */
 static uint64_t
 copy_payload (cv_segmenter_t *s, const cv_piece_t *out, uint32_t n)
 {
@@ -116,8 +116,8 @@ cv_segment_finish (const cv_segmenter_t *s, uint8_t *p, uint32_t total, uint64_t
   cv_layer_finish (l, p, total);
 }
 
-/* finish_tunnels writes the lengths and checksums around the packet, the inner ones first; payload is the sum of what follows the
- * first headers bytes. All headers have an even length. */
+/* finish_tunnels writes the lengths and checksums of the tunnels around the packet, the inner ones first. payload is the sum
+ * of the bytes after the first headers bytes. All headers have an even length. */
 static void
 finish_tunnels (const cv_headers_t *h, uint8_t *p, uint32_t total, uint32_t headers, uint64_t payload)
 {
@@ -132,7 +132,7 @@ finish_tunnels (const cv_headers_t *h, uint8_t *p, uint32_t total, uint32_t head
       cv_put16 (udp + 4, total - l->l4);
       memset (udp + 6, 0, 2);
       if (!l->ip6 && !had)
-	continue; /* IPv4 may do without */
+	continue; /* IPv4 does not require a UDP checksum */
       uint16_t sum = cv_sum_finish (cv_pseudo_sum (l, p, CV_PROTO_IS_UDP) + cv_sum (udp + 4, 2, 0) + cv_sum (udp, headers - l->l4, 0) + payload);
       if (!sum)
 	sum = 0xffff;
@@ -176,7 +176,7 @@ cv_tunnels_finish (const cv_segmenter_t *s)
   finish_tunnels (&s->h, p, s->total, s->in[0].len, payload);
 }
 
-/* agrees: packet and virtio header are of the same TCP packet. */
+/* agrees reports whether the packet and the virtio header describe the same TCP packet. */
 static bool
 agrees (const cv_segmenter_t *s, const cv_virtio_t *virtio)
 {

@@ -4,7 +4,7 @@
 
 /* ---- services ---- */
 
-/* service_get finds a service, or makes one that is not defined yet. */
+/* service_get finds a service. If it does not exist and make is true, the service is created as undefined. */
 static uint32_t
 service_get (cv_main_t *m, uint64_t id, bool make)
 {
@@ -21,7 +21,7 @@ service_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* service_put deletes a service that is not defined and that no frontend names. It is in no list then. */
+/* service_put deletes a service that is not defined and to which no frontend refers. Such a service is in no list. */
 static void
 service_put (cv_main_t *m, uint32_t index)
 {
@@ -32,7 +32,7 @@ service_put (cv_main_t *m, uint32_t index)
   cv_retire_element (m, &m->services, index);
 }
 
-/* ---- Maglev (Eisenbud et al., NSDI 2016): each member fills the table by its own permutation ---- */
+/* ---- Maglev (Eisenbud et al., NSDI 2016): each member fills the table in the order of its own permutation ---- */
 
 static uint32_t
 maglev_size (uint32_t n)
@@ -54,7 +54,7 @@ maglev_fill (const cv_main_t *m, cv_members_t *l)
   for (uint32_t i = 0; i < l->n; i++)
     {
       const cv_backend_state_t *b = cv_pool_at (&m->backends, l->member[i]);
-      /* without the seed: all nodes have the same table */
+      /* without the seed, so that all nodes have the same table */
       uint64_t h = cv_mum (b->addr.u64[0] ^ 0x9e3779b97f4a7c15, b->addr.u64[1] ^ 0xc2b2ae3d27d4eb4f ^ (uint64_t) b->port << 32);
       next[i] = (uint32_t) (h % size);
       skip[i] = (uint32_t) ((h >> 32) % (size - 1)) + 1;
@@ -77,8 +77,8 @@ maglev_fill (const cv_main_t *m, cv_members_t *l)
   return true;
 }
 
-/* publish_members replaces the members of a service by a copy with one more, one less, or the same ones.
- * at is where the one is or comes. */
+/* publish_members replaces the members of a service by a copy with one member added, one removed, or the same members. at is
+ * the position of the member that is added or removed. */
 static cv_result_t
 publish_members (cv_main_t *m, cv_service_t *s, uint32_t at, uint32_t add, bool remove)
 {
@@ -139,7 +139,7 @@ compare (const cv_backend_state_t *b, const cv_backend_t *k)
   return c ? c : (int) b->port - (int) k->port;
 }
 
-/* cv_member_at finds where a backend is in a service, or where it belongs. */
+/* cv_member_at finds the position of a backend in a service, or the position where it must be inserted. */
 uint32_t
 cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backend_t *k, bool *found)
 {
@@ -220,14 +220,15 @@ direct_del (cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6)
   cv_retire_element (m, &m->directs, i);
 }
 
-/* backend_gone: no new connections; what is open keeps it as draining. The sweep releases it. */
+/* backend_gone marks a backend as gone. It gets no new connections; open connections keep it in state draining. The sweep
+ * releases it. */
 static void
 backend_gone (cv_main_t *m, uint32_t index)
 {
   cv_backend_state_t *b = cv_pool_at (&m->backends, index);
   direct_del (m, &b->addr, b->port, b->ip6);
   cv_publish (&b->gone, true);
-  cv_changed (m); /* after it: clients that had this backend do not pass by the short way */
+  cv_changed (m); /* after gone is set: packets of clients that used this backend must not take the fast path */
   b->next_free = m->draining;
   m->draining = index;
 }
@@ -258,8 +259,8 @@ stop_emptying (cv_main_t *m, cv_service_t *s)
     ((cv_service_t *) cv_pool_at (&m->services, s->next_emptying))->prev_emptying = s->prev_emptying;
 }
 
-/* leave_last lets the last backend of a service stay for two or three sweeps. Where another one takes its place, that one is added
- * right after this one is removed, and no client may be rejected meanwhile for lack of a backend. */
+/* leave_last keeps the last backend of a service for two or three sweeps. If another backend replaces it, that one is added
+ * directly after this removal, and no client must be rejected in the meantime because there is no backend. */
 static void
 leave_last (cv_main_t *m, cv_service_t *s, uint32_t index)
 {
@@ -274,7 +275,7 @@ leave_last (cv_main_t *m, cv_service_t *s, uint32_t index)
   s->emptying = EMPTYING_SWEEPS;
 }
 
-/* cv_empty_services is the sweep's part of it. */
+/* cv_empty_services removes such backends; the sweep calls it. */
 void
 cv_empty_services (cv_main_t *m)
 {
@@ -305,7 +306,7 @@ cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
   uint32_t at = cv_member_at (m, s->members, b, &found);
   if (found)
     {
-      stop_emptying (m, s); /* it is the last one, and stays */
+      stop_emptying (m, s); /* this is the last backend, which now stays */
       cv_store (&((cv_backend_state_t *) cv_pool_at (&m->backends, s->members->member[at]))->flags, b->flags);
       cv_changed (m);
       return CV_OK;
@@ -329,7 +330,7 @@ cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
     }
   if (!s->emptying)
     return CV_OK;
-  /* the one that leaves has waited for this one */
+  /* the last backend was kept until this one was added */
   stop_emptying (m, s);
   return remove_member (m, s, !at);
 }
@@ -372,9 +373,9 @@ cv_service_del (cv_main_t *m, uint64_t id)
   return CV_OK;
 }
 
-/* release_drained gives back backends that have gone and have no connection left. A worker may be about to make one: it counts
- * before it looks whether the backend has gone, and takes back (decide.c), so a count of zero is final once it has been through
- * the deferred release. */
+/* release_drained releases backends that are gone and have no connection left. A worker may be about to create a connection: it
+ * first increments the count, then checks whether the backend is gone, and if so decrements the count (decide.c). Therefore a
+ * count of zero is final after the deferred release. */
 void
 cv_release_drained (cv_main_t *m)
 {
@@ -429,7 +430,7 @@ frontend_valid (const cv_frontend_key_t *k, const cv_frontend_t *f)
     return false;
   if (cv_addr_is_zero (&k->addr) || (!k->ip6 && (k->addr.u32[1] | k->addr.u64[1])) || !cv_name_valid (f->name))
     return false;
-  /* a whole address has no port that a backend could get */
+  /* a frontend without port has no port that could be translated to a backend's */
   if (!k->port && (f->in_cluster.action == CV_ACTION_BALANCE || f->outside.action == CV_ACTION_BALANCE))
     return false;
   if ((f->affinity_group != 0) != (f->affinity_timeout != 0) || f->affinity_timeout > 86400)
@@ -454,7 +455,7 @@ release_state (cv_main_t *m, cv_frontend_state_t *s)
   cv_retire (m, s);
 }
 
-/* make_state resolves the services and ranges that a frontend names. */
+/* make_state resolves the services and ranges to which a frontend refers. */
 static cv_frontend_state_t *
 make_state (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *f)
 {

@@ -1,11 +1,11 @@
-/* Sets of addresses and ports that rules refer to. One hash table has the members of all sets: one member more or less costs the
- * same, however many there are. */
+/* Sets of addresses and ports to which rules refer. One hash table contains the members of all sets: adding or removing a
+ * member costs the same for any number of members. */
 #include <stdlib.h>
 #include "policy.h"
 
 #define DEAD UINT32_MAX
 
-/* ---- the table of members: one writer, any readers ---- */
+/* ---- the table of members: one writer, any number of readers ---- */
 
 static uint32_t
 member_hash (const cv_main_t *m, uint32_t set, const cv_addr_t *a, bool ip6, uint8_t len, uint8_t proto, uint16_t port)
@@ -37,7 +37,7 @@ hash_of (const cv_main_t *m, const cv_member_state_t *e)
   return member_hash (m, e->set, &e->addr, e->ip6, e->len, e->proto, e->port);
 }
 
-/* place puts a member into the first place that is free or dead. */
+/* place stores a member in the first slot that is free or dead. */
 static void
 place (cv_main_t *m, cv_set_slots_t *s, uint32_t index)
 {
@@ -48,7 +48,7 @@ place (cv_main_t *m, cv_set_slots_t *s, uint32_t index)
   cv_publish (&s->slots[i & s->mask], index + 1);
 }
 
-/* make_room copies the table into one without dead places when three quarters of it are used. */
+/* make_room copies the table to one without dead slots when three quarters of it are used. */
 static bool
 make_room (cv_main_t *m)
 {
@@ -74,7 +74,7 @@ make_room (cv_main_t *m)
 
 /* ---- sets ---- */
 
-/* cv_set_get finds a set, or makes one that is not defined. */
+/* cv_set_get finds a set. If it does not exist and make is true, the set is created as undefined. */
 uint32_t
 cv_set_get (cv_main_t *m, uint64_t id, bool make)
 {
@@ -93,7 +93,7 @@ cv_set_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* cv_set_put deletes a set that is not defined and that no rule names. */
+/* cv_set_put deletes a set that is not defined and to which no rule refers. */
 void
 cv_set_put (cv_main_t *m, uint32_t index)
 {
@@ -125,7 +125,7 @@ cv_set_set (cv_main_t *m, uint64_t id, const char *name, cv_set_kind_t kind)
   return CV_OK;
 }
 
-/* count_length keeps which prefix lengths a set has. False: no memory. */
+/* count_length counts the prefix lengths of a set. It returns false if out of memory. */
 static bool
 count_length (cv_set_state_t *s, bool ip6, uint8_t len, int by)
 {
@@ -208,7 +208,7 @@ add_member (cv_main_t *m, uint32_t set, const cv_set_member_t *e)
     {
       if (i != CV_NO_INDEX)
 	cv_pool_put (&m->members, i);
-      /* what it should contain is not known any more */
+      /* the content of the set is not complete any more */
       cv_store (&s->overfull, true);
       cv_policy_changed (m);
       return CV_NO_MEMORY;

@@ -1,8 +1,9 @@
-/* Internet checksums: plain C that the compiler vectorises. */
+/* Internet checksums in plain C that the compiler can vectorise. */
 #include <string.h>
 #include "offload.h"
 
-/* Sums are of words in the machine's order; a sum of swapped words is the swapped sum, so the result is in wire order. */
+/* The words are added in the machine's byte order. The sum of swapped words is the swapped sum, so the result is in
+ * wire order. */
 static uint32_t
 fold (uint64_t sum)
 {

@@ -1,4 +1,4 @@
-/* The table of connections: buckets of one cache line, two places for a key, readers without locks. */
+/* The connection table: buckets of one cache line, two possible buckets for a key, readers without locks. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "internal.h"
@@ -11,7 +11,7 @@ rounded (size_t size)
   return (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
 }
 
-/* cv_pages maps memory that is aligned to huge pages: a look-up touches two or three far places, each of which needs an entry of the TLB. */
+/* cv_pages maps memory that is aligned to huge pages: a lookup accesses two or three distant locations, and each needs a TLB entry. */
 void *
 cv_pages (size_t size)
 {
@@ -24,7 +24,7 @@ cv_pages (size_t size)
     munmap (p, before);
   if (before != HUGE_PAGE)
     munmap (p + before + n, HUGE_PAGE - before);
-  /* without them it is slower, and works */
+  /* without huge pages the table works, but is slower */
   (void) madvise (p + before, n, MADV_HUGEPAGE);
   return p + before;
 }
@@ -39,7 +39,7 @@ cv_pages_free (void *p, size_t size)
 static uint64_t
 n_buckets (uint32_t connections)
 {
-  /* two keys a connection; at most five of seven slots are used on average */
+  /* two keys per connection; on average at most five of seven slots are used */
   uint64_t want = (uint64_t) connections * 2 / 5 + 1, n = 64;
   while (n < want)
     n *= 2;
@@ -116,14 +116,14 @@ other_bucket (const cv_table_t *t, uint64_t hash)
   return &t->buckets[cv_mum (hash, 0x9e3779b97f4a7c15) & t->bucket_mask];
 }
 
-/* lock_both locks the key's first bucket, and its other one, which may be the same. */
+/* lock_both locks the first bucket and the other bucket of a key, which may be the same bucket. */
 static void
 lock_both (cv_bucket_t *first, cv_bucket_t *other)
 {
   lock (&first->lock);
   while (other != first && !try_lock (&other->lock))
     {
-      /* another thread may hold it and wait for the first */
+      /* another thread may hold this lock and wait for the first */
       unlock (&first->lock);
       relax ();
       lock (&first->lock);
@@ -147,23 +147,24 @@ free_slot (const cv_bucket_t *b)
   return -1;
 }
 
-/* ---- room for a key whose two buckets are full ----
+/* ---- making room for a key whose two buckets are full ----
  *
- * Each key of them has another bucket. If that has a free slot, the key moves there; else a key of that one may move, and so on: the search goes by
- * breadth, and ends after a number of buckets. It takes no lock, so each move checks again that nothing has changed. Workers are in a frame
- * while they insert, so no connection that a slot names is given to another key meanwhile. */
+ * Each key in these buckets has another bucket. If that bucket has a free slot, the key moves there; otherwise a key of that bucket may
+ * move, and so on. This is a breadth-first search that ends after a number of buckets. It takes no lock, so each move checks again that
+ * nothing has changed. Workers are in a frame while they insert, so no connection that a slot refers to is reused for another key in the
+ * meantime. */
 
 enum
 {
-  ROOM_BUCKETS = 64, /* looked at for one key */
+  ROOM_BUCKETS = 64, /* buckets to visit for one key */
   ROOM_SEARCHES = 4,
 };
 
 typedef struct
 {
   cv_bucket_t *bucket;
-  int32_t from;	  /* the step of the bucket that its key comes from; -1: none */
-  uint64_t moved; /* that key's slot */
+  int32_t from;	  /* the step with the bucket that the key comes from; -1: none */
+  uint64_t moved; /* slot of that key */
 } room_step_t;
 
 static uint64_t
@@ -173,7 +174,7 @@ slot_hash (const cv_main_t *m, const cv_table_t *t, uint64_t slot)
   return cv_hash (m, &t->connections[ref >> 1].key[ref & 1]);
 }
 
-/* The copy comes before the count of moves, and that before the end of the original: readers depend on it. */
+/* The order is important for readers: first the copy, then the count of moves, then the removal of the original. */
 bool
 cv_table_move (const cv_main_t *m, cv_table_t *t, uint64_t slot, cv_bucket_t *from, cv_bucket_t *to)
 {
@@ -200,7 +201,8 @@ cv_table_move (const cv_main_t *m, cv_table_t *t, uint64_t slot, cv_bucket_t *fr
   return can;
 }
 
-/* make_room frees a slot in one of two buckets. False: there is no way. True: it has one, unless another worker was faster. */
+/* make_room frees a slot in one of two buckets. It returns false if that is not possible. After true, another worker may already have
+ * taken the slot. */
 static bool
 make_room (const cv_main_t *m, cv_table_t *t, cv_bucket_t *first, cv_bucket_t *other)
 {
@@ -212,7 +214,7 @@ make_room (const cv_main_t *m, cv_table_t *t, cv_bucket_t *first, cv_bucket_t *o
 	cv_bucket_t *b = steps[at].bucket;
 	uint64_t slot = cv_load_acquire (&b->slots[i]);
 	if (!slot)
-	  return true; /* it has become free meanwhile */
+	  return true; /* a slot has become free in the meantime */
 	uint64_t hash = slot_hash (m, t, slot);
 	cv_bucket_t *to = first_bucket (t, hash);
 	if (to == b)
@@ -236,7 +238,8 @@ make_room (const cv_main_t *m, cv_table_t *t, cv_bucket_t *first, cv_bucket_t *o
   return false;
 }
 
-/* put enters a key if one of its buckets has a free slot. All insertions of one key hold the lock of its first bucket, so that a key is there once. */
+/* put inserts a key if one of its buckets has a free slot. All insertions of a key hold the lock of its first bucket, so that the key is
+ * never stored twice. */
 static cv_insert_t
 put (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint64_t slot)
 {
@@ -254,7 +257,7 @@ put (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint64_t slot)
     }
   else if (other != first && (i = free_slot (other)) >= 0)
     {
-      /* readers look there because of the count, so the count comes first */
+      /* readers look in the other bucket only if the count is not zero, so the count must come first */
       cv_publish (&first->spilled, first->spilled + 1);
       cv_publish (&other->slots[i], slot);
       result = CV_INSERTED;

@@ -1,9 +1,10 @@
 /* The states of TCP connections.
  *
- * Anyone can write a packet with another machine's address. What its receiver discards must not change the connection here either: a SYN
- * would choose another backend for it, or it would end while it is idle, or a flood of SYNs would fill the table with open ones. So packets count
- * as their receivers take them (RFC 9293, 3.10.7; RFC 5961). What a receiver has acknowledged, the other direction has sent last; so an
- * acknowledgement counts only if the other direction can have sent what it acknowledges. */
+ * An attacker can send packets with the address of another machine. A packet that its receiver discards must not change the connection
+ * here either: otherwise a forged SYN would select another backend for the connection, a forged reset would end it when it is idle, or a
+ * flood of SYNs would fill the table with open connections. Therefore packets are evaluated as their receivers evaluate them (RFC 9293,
+ * 3.10.7; RFC 5961). The last acknowledgement of a receiver shows what the other direction has sent; so an acknowledgement counts only
+ * if the other direction can have sent the data that it acknowledges. */
 #include "follow.h"
 
 static void
@@ -13,7 +14,7 @@ expect (cv_connection_t *c, uint32_t direction, uint32_t ack)
   memcpy (&c->acked[direction], b, 4);
 }
 
-/* seg_t is what a packet says of its place in the connection. */
+/* seg_t holds the TCP fields that give a packet's position in the connection. */
 typedef struct
 {
   const uint8_t *tcp;
@@ -54,16 +55,16 @@ scale_of (const cv_packet_t *p, const seg_t *s)
   return 0;
 }
 
-/* ---- the beginning ---- */
+/* ---- opening ---- */
 
-/* answers: an acknowledgement is of the client's SYN, or also of data that came with it (RFC 7413). */
+/* answers reports whether an acknowledgement covers the client's SYN, possibly also data that was sent with it (RFC 7413). */
 static bool
 answers (const cv_connection_t *c, uint32_t ack)
 {
   return ack - word_at (&c->acked[1]) <= (c->end[1] >> CV_END_DATA_SHIFT & 0xffff);
 }
 
-/* shake_hands takes a packet with SYN. What the client has to acknowledge, and what the backend has to, follows from the other one's SYN. */
+/* shake_hands processes a packet with SYN. The SYN of each end determines which acknowledgement the other end must send. */
 static void
 shake_hands (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
@@ -73,7 +74,7 @@ shake_hands (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const
   if (s->flags & CV_TCP_ACK)
     {
       if (by_syn && !answers (c, s->ack))
-	return; /* not what the client has asked */
+	return; /* does not acknowledge the client's SYN */
       if (!by_syn)
 	expect (c, 1, s->ack);
       c->state = CV_STATE_ANSWERED;
@@ -82,7 +83,8 @@ shake_hands (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const
   c->end[!direction] = CV_END_OF_SYN | (s->len & 0xffff) << CV_END_DATA_SHIFT | scale_of (p, s);
 }
 
-/* begin follows a connection until the client has acknowledged what the backend sent: a flood of SYNs with forged sources leaves new ones only. */
+/* begin follows a connection until the client has acknowledged the backend's SYN: a flood of SYNs with forged sources leaves connections
+ * in state new only. */
 static void
 begin (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
@@ -95,7 +97,7 @@ begin (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t
     return;
   if (!(c->end[1] & CV_END_OF_SYN))
     {
-      /* it is older than the policy of its ends */
+      /* the connection is older than the policy of its ends */
       if (!c->acked[!direction])
 	expect (c, !direction, s->seq);
     }
@@ -108,17 +110,17 @@ begin (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t
     c->state = CV_STATE_OPEN;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
-/* shakes_hands: the connection has begun with a SYN, and is not open yet. */
+/* shakes_hands reports whether the connection has begun with a SYN and is not open yet. */
 static bool
 shakes_hands (const cv_connection_t *c)
 {
   return (c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED) && c->end[1] & CV_END_OF_SYN;
 }
 
-/* refused: a reset before the connection is open. The client takes one that acknowledges its SYN, or one behind the backend's SYN; the backend one
- * behind the client's. */
+/* refused reports whether a receiver accepts this reset before the connection is open. The client accepts a reset that acknowledges its
+ * SYN, or that follows the backend's SYN; the backend accepts one that follows the client's SYN. */
 static bool
 refused (const cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
@@ -138,19 +140,19 @@ reset (cv_connection_t *c, uint32_t direction, const seg_t *s)
 	c->state = CV_STATE_CLOSED;
       return;
     }
-  uint32_t ahead = c->acked[!direction] ? s->seq - word_at (&c->acked[!direction]) : 0; /* of what the receiver has acknowledged */
+  uint32_t ahead = c->acked[!direction] ? s->seq - word_at (&c->acked[!direction]) : 0; /* distance from the receiver's last acknowledgement */
   if (!ahead)
     c->state = CV_STATE_CLOSED;
   else if (ahead <= window (c, direction))
     {
-      /* data that the receiver has not acknowledged yet may have been on its way */
+      /* data that the receiver has not acknowledged yet may have been in flight */
       c->state = CV_STATE_CLOSING;
       __atomic_fetch_and (&c->fins, (uint8_t) ~(CV_WENT_ON << direction), __ATOMIC_SEQ_CST);
       __atomic_fetch_or (&c->fins, (uint8_t) (CV_RESET << direction), __ATOMIC_SEQ_CST);
     }
 }
 
-/* finish takes a FIN. It counts when its receiver acknowledges it; before the connection is open nothing counts. */
+/* finish processes a FIN. The FIN takes effect when its receiver acknowledges it. Before the connection is open, a FIN is ignored. */
 static void
 finish (cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
@@ -167,7 +169,7 @@ both_finished (const cv_connection_t *c)
   return (__atomic_load_n (&c->fins, __ATOMIC_SEQ_CST) & 3) == 3;
 }
 
-/* finished: the receiver of a FIN has acknowledged it. */
+/* finished processes the acknowledgement of a FIN by its receiver. */
 static void
 finished (cv_connection_t *c, uint32_t direction)
 {
@@ -177,10 +179,10 @@ finished (cv_connection_t *c, uint32_t direction)
     return;
   __atomic_store_n (&c->state, both_finished (c) ? CV_STATE_CLOSED : CV_STATE_CLOSING, __ATOMIC_SEQ_CST);
   if (both_finished (c))
-    c->state = CV_STATE_CLOSED; /* the other one at this moment, by another worker */
+    c->state = CV_STATE_CLOSED; /* another worker has processed the other FIN at the same moment */
 }
 
-/* go_on: the sender of a FIN or of a reset goes on, so it was not the one that sent it. */
+/* go_on handles the case that the sender of a FIN or a reset continues, so the FIN or reset was forged. */
 static void
 go_on (cv_connection_t *c, uint32_t direction, uint8_t forged)
 {
@@ -191,17 +193,18 @@ go_on (cv_connection_t *c, uint32_t direction, uint8_t forged)
     c->end[direction] = CV_END_OF_UNKNOWN_SCALE;
 }
 
-/* seems_to_go_on: a packet that the sender of a FIN or of a reset would not send after it. It may be the forged one of the two. */
+/* seems_to_go_on reports whether the sender of a FIN or a reset would not send this packet after it. Either of the two packets may be
+ * forged. */
 static bool
 seems_to_go_on (const cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
-  uint32_t behind = s->seq + s->len - c->end[direction] - 1; /* the last byte, counted from the FIN's end */
+  uint32_t behind = s->seq + s->len - c->end[direction] - 1; /* distance of the last byte from the end of the FIN */
   return c->fins & CV_RESET << direction || (c->fins & (CV_FIN | CV_FIN_SENT) << direction && s->len && behind < CV_TCP_SEGMENT);
 }
 
-/* confirm takes an acknowledgement of the other end. One that takes a FIN acknowledges nothing behind it; one that takes a reset acknowledges
- * nothing more at all. A forger has to be both ends, and nothing from the network has the
- * address of a pod of this node. */
+/* confirm processes an acknowledgement of the other end. A receiver that has accepted a FIN acknowledges nothing beyond it; one that has
+ * accepted a reset sends no more acknowledgements. A forger would have to forge packets of both ends, and no packet from the network can
+ * have the address of a pod of this node. */
 static void
 confirm (cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
@@ -221,7 +224,7 @@ follow_end (cv_connection_t *c, uint32_t direction, const seg_t *s)
   if (s->flags & CV_TCP_FIN)
     return;
   if (c->fins & CV_RESET << direction && !s->len && s->seq == word_at (&c->acked[!direction]))
-    go_on (c, direction, CV_RESET); /* nothing is on its way, and the number is hard to guess */
+    go_on (c, direction, CV_RESET); /* no data is in flight, and the number is difficult to guess */
   else if (seems_to_go_on (c, direction, s))
     __atomic_fetch_or (&c->fins, (uint8_t) (CV_WENT_ON << direction), __ATOMIC_SEQ_CST);
 }

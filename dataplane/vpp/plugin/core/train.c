@@ -1,5 +1,5 @@
-/* Trains: datagrams of one length that the kernel carries as one packet, and cuts, if it has to, where they leave the machine. A large TCP packet in VXLAN
- * leaves as trains; one that comes is joined to a large packet again, before it crosses VPP's graph. */
+/* Trains: datagrams of equal length that the kernel carries as one packet, and segments, if necessary, where they leave the machine. A
+ * large TCP packet in VXLAN is sent as trains; a received train is joined to a large packet again before it enters VPP's graph. */
 #include "headers.h"
 
 enum
@@ -10,18 +10,18 @@ enum
   VXLAN_HEADER = 8,
   VXLAN_HAS_VNI = 8,
   ETHERNET_HEADER = 14,
-  LONGEST = 65535, /* IP packet */
-  OUTER_MAX = 256, /* bytes before VXLAN of what is joined */
+  LONGEST = 65535, /* maximum length of an IP packet */
+  OUTER_MAX = 256, /* maximum bytes before the VXLAN header for joining */
 };
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
-/* shape is what a packet's trains look like. */
+/* shape describes the trains of a packet. */
 typedef struct
 {
-  uint32_t outer;   /* headers through UDP's */
-  uint32_t each;    /* the datagrams' payload, but the last one's */
-  uint32_t per;	    /* datagrams of a train */
+  uint32_t outer;   /* bytes of headers up to and including UDP */
+  uint32_t each;    /* payload of each datagram except the last */
+  uint32_t per;	    /* datagrams per train */
 } shape_t;
 
 static shape_t
@@ -33,7 +33,7 @@ shape_of (const cv_segmenter_t *s)
   if (most < 2)
     return f;
   trains = (s->n_segments - 1) / most + 1;
-  f.per = (s->n_segments - 1) / trains + 1; /* of about the same length */
+  f.per = (s->n_segments - 1) / trains + 1; /* trains of about equal length */
   return f;
 }
 
@@ -51,7 +51,8 @@ cv_train_fits (const cv_segmenter_t *s, uint32_t shortest)
   return f.outer + last * f.each + s->h.headers - f.outer + tail > shortest;
 }
 
-/* refer lists where the next n bytes of payload are, and adds them up; 0: not enough room. */
+/* refer lists the pieces that contain the next n bytes of payload, and adds the bytes to sum. It returns the number of pieces; 0: not
+ * enough room. */
 static uint32_t
 refer (cv_segmenter_t *s, uint32_t n, cv_piece_t *out, uint32_t room, uint64_t *sum)
 {
@@ -77,7 +78,7 @@ refer (cv_segmenter_t *s, uint32_t n, cv_piece_t *out, uint32_t room, uint64_t *
   return used;
 }
 
-/* partial_udp leaves the checksum to the kernel: the field has the sum of the pseudo header. */
+/* partial_udp leaves the checksum to the kernel: the checksum field contains the sum of the pseudo header. */
 static void
 partial_udp (const cv_layer_t *l, uint8_t *p, uint32_t total)
 {
@@ -100,7 +101,7 @@ cv_train_write (cv_segmenter_t *s, uint8_t *room, cv_piece_t *out, cv_virtio_t *
   for (; n < f.per && s->next < s->n_segments; n++)
     {
       uint32_t payload = s->left < s->gso_size ? s->left : s->gso_size;
-      uint8_t *p = room + n * inner; /* the segment's headers are behind those of the one before */
+      uint8_t *p = room + n * inner; /* the headers of a segment follow those of the previous segment */
       uint64_t sum = 0;
       memcpy (p + f.outer, s->in[0].data + f.outer, inner);
       out[n_out++] = (cv_piece_t){ p + f.outer, inner };
@@ -119,7 +120,7 @@ cv_train_write (cv_segmenter_t *s, uint8_t *room, cv_piece_t *out, cv_virtio_t *
   return n_out;
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
 bool
 cv_train_read (cv_train_t *t, uint8_t *data, uint32_t len, const cv_virtio_t *virtio)
@@ -140,7 +141,7 @@ cv_train_read (cv_train_t *t, uint8_t *data, uint32_t len, const cv_virtio_t *vi
   return true;
 }
 
-/* whole_udp writes the headers of a datagram. */
+/* whole_udp writes the headers of a single datagram. */
 static void
 whole_udp (const cv_layer_t *l, uint8_t *p, const cv_piece_t *payload)
 {
@@ -156,7 +157,7 @@ whole_udp (const cv_layer_t *l, uint8_t *p, const cv_piece_t *payload)
   memcpy (udp + UDP_CHECKSUM, &sum, 2);
 }
 
-/* rest is the datagram that begins here. */
+/* rest returns the datagram that begins at t->at. */
 static cv_piece_t
 rest (const cv_train_t *t)
 {
@@ -170,7 +171,7 @@ segment_in (const cv_piece_t *d, cv_join_t *k)
   return d->len > VXLAN_HEADER && d->data[0] == VXLAN_HAS_VNI && cv_join_read (k, d->data + VXLAN_HEADER, d->len - VXLAN_HEADER);
 }
 
-/* join appends the datagrams that follow to the first, as far as they can be. */
+/* join appends the following datagrams to the first, as long as they can be joined. */
 static void
 join (cv_train_t *t, cv_carriage_t *out, cv_join_t *first)
 {
@@ -187,7 +188,7 @@ join (cv_train_t *t, cv_carriage_t *out, cv_join_t *first)
     }
 }
 
-/* joined writes the headers of several segments. */
+/* joined writes the headers of the joined packet. */
 static void
 joined (const cv_train_t *t, cv_carriage_t *out, const cv_join_t *first, uint8_t *p)
 {
@@ -196,7 +197,7 @@ joined (const cv_train_t *t, cv_carriage_t *out, const cv_join_t *first, uint8_t
   cv_join_finish (first);
   partial_udp (l, p, out->len);
   if (!l->ip6)
-    memset (p + l->l4 + UDP_CHECKSUM, 0, 2); /* none */
+    memset (p + l->l4 + UDP_CHECKSUM, 0, 2); /* no checksum */
   out->gso_size = first->gso_size;
   out->h = (cv_headers_t){ .n_layers = 2, .proto = CV_PROTO_IS_TCP, .headers = (uint16_t) (inner - ETHERNET_HEADER + first->headers) };
   out->h.layers[0] = *l;

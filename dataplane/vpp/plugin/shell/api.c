@@ -1,4 +1,4 @@
-/* The API's messages: their table, decoding, and those for the plugin as a whole. */
+/* The API messages: their table, decoding, and the messages for the plugin as a whole. */
 #include "api.h"
 #include "../api/contiv.api.c"
 
@@ -6,7 +6,8 @@ clib_error_t *
 contiv_api_init (void)
 {
   contiv_main.msg_id_base = setup_message_id_table ();
-  /* The core allows changes while workers run, so no message stops them; endpoint.c does where it must. */
+  /* The core allows changes while workers run, so messages do not need the barrier; endpoint.c takes the barrier
+   * where necessary. */
 #define _(name, NAME) vl_api_set_msg_thread_safe (my_api_main, contiv_main.msg_id_base + VL_API_CONTIV_##NAME, 1);
   CONTIV_FOREACH_MESSAGE (_)
 #undef _

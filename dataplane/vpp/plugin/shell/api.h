@@ -1,4 +1,4 @@
-/* What the files of the API share. */
+/* Types and functions that the API files share. */
 #ifndef CONTIV_API_H
 #define CONTIV_API_H
 
@@ -12,21 +12,21 @@
 #define REPLY_MSG_ID_BASE contiv_main.msg_id_base
 #include <vlibapi/api_helper_macros.h>
 
-/* The receiver of the details of a dump. */
+/* The client that receives the details of a dump. */
 typedef struct
 {
   vl_api_registration_t *reg;
   u32 context;
 } contiv_client_t;
 
-/* contiv_client finds the client of a dump; false: it has gone. */
+/* contiv_client returns the client of a dump; reg is NULL if the client has disconnected. */
 #define contiv_client(mp) ((contiv_client_t){ vl_api_client_index_to_registration ((mp)->client_index), (mp)->context })
 
-/* contiv_details makes a message of details for a client. */
+/* contiv_details creates a details message for a client. */
 void *contiv_details (const contiv_client_t *c, u16 id, u32 size);
 #define new_details(c, name, NAME, extra) ((vl_api_##name##_t *) contiv_details (c, VL_API_##NAME, sizeof (vl_api_##name##_t) + (extra)))
 
-/* Decoding returns false for what may not be. */
+/* The decode functions return false for invalid values. */
 bool contiv_decode_bool (const bool *in, bool *out);
 bool contiv_decode_name (const u8 *in, char *out);
 bool contiv_decode_address (const vl_api_address_t *in, cv_addr_t *out, bool *ip6);

@@ -1,7 +1,8 @@
-/* The API's messages for connections. */
+/* The API messages for connections. */
 #include "api.h"
 
-/* So many slots are looked at for one request, and details sent of about so many connections. */
+/* Limits of a request: the number of slots that it examines, and the approximate number of connections for which it
+ * sends details. */
 #define SLOTS_AT_A_TIME	    256
 #define SLOTS_OF_A_REQUEST  (1 << 16)
 #define DETAILS_OF_A_REQUEST 512

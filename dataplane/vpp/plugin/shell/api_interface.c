@@ -1,4 +1,4 @@
-/* The API's messages for interfaces, networks and source NAT. */
+/* The API messages for interfaces, networks and source NAT. */
 #include "api.h"
 
 /* ---- endpoints ---- */

@@ -1,4 +1,4 @@
-/* The API's messages for network policy. */
+/* The API messages for network policy. */
 #include "api.h"
 
 /* ---- sets ---- */

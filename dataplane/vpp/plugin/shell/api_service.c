@@ -1,4 +1,4 @@
-/* The API's messages for services: sets of backends, frontends, source ranges. */
+/* The API messages for services: sets of backends, frontends, source ranges. */
 #include "api.h"
 
 /* ---- services ---- */

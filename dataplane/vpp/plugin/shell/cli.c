@@ -20,7 +20,7 @@ format_target (u8 *s, va_list *args)
   return t->flags & CV_TARGET_MASQ ? format (s, " masquerade") : s;
 }
 
-/* ---- one function for each kind: it appends lines to a vector ---- */
+/* ---- one function for each kind of object: it appends lines to a vector ---- */
 
 static void
 show_endpoint (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *e, const cv_endpoint_stats_t *st)
@@ -93,7 +93,7 @@ show_frontend (void *ctx, const cv_frontend_key_t *k, const cv_frontend_t *f, ui
 
 static const char *states[] = { "?", "new", "open", "closing", "closed" };
 
-/* Connections of a state; 0: of all. */
+/* Connections in a state; 0: in any state. */
 typedef struct
 {
   u8 *s;

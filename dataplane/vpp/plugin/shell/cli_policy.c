@@ -1,4 +1,4 @@
-/* show contiv policy: sets, policies, what endpoints have of them, and what was denied. */
+/* show contiv policy: sets, policies, the policies of endpoints, and denied flows. */
 #include "contiv.h"
 #include <vnet/ip/ip.h>
 
@@ -104,7 +104,7 @@ VLIB_CLI_COMMAND (show_contiv_policy, static) = {
   .is_mp_safe = 1,
 };
 
-/* show contiv set ID: its members. */
+/* show contiv set ID: the members of a set. */
 static void
 show_member (void *ctx, uint64_t set, const cv_set_member_t *e)
 {

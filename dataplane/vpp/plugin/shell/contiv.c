@@ -1,4 +1,4 @@
-/* The plugin: its registration, start-up configuration, start, and the sweep. */
+/* The plugin: registration, startup configuration, start, and the sweep. */
 #include <sys/random.h>
 #include <vnet/plugin/plugin.h>
 #include "uplink.h"
@@ -27,7 +27,7 @@ vlib_error_desc_t contiv_errors[CONTIV_N_ERRORS] = {
 #undef _
 };
 
-/* ---- order: our features come before all others of their arcs, of whatever plugin ---- */
+/* ---- order: our features run before all other features of their arcs, including those of other plugins ---- */
 
 static void
 runs_before_all (vnet_feature_registration_t *ours)
@@ -48,7 +48,8 @@ set_order (void)
       runs_before_all (f);
 }
 
-/* startup.conf: contiv { connections N  set-members N }. Early, because by then all plugins are loaded, and no feature arc is made yet. */
+/* startup.conf: contiv { connections N set-members N }. This is an early configuration function, because at this time all plugins are
+ * loaded and no feature arc has been created yet. */
 static clib_error_t *
 contiv_config (vlib_main_t *vm, unformat_input_t *input)
 {
@@ -86,7 +87,7 @@ contiv_init (vlib_main_t *vm)
 
 VLIB_INIT_FUNCTION (contiv_init);
 
-/* The core is made when the configuration has been read and the number of threads is known. */
+/* The core is created after the configuration has been read and the number of threads is known. */
 static clib_error_t *
 contiv_start (vlib_main_t *vm)
 {
@@ -102,7 +103,8 @@ contiv_start (vlib_main_t *vm)
 
 VLIB_MAIN_LOOP_ENTER_FUNCTION (contiv_start);
 
-/* ---- the sweep: ten times a second while there is something to sweep, else it sleeps; some of it once a second ---- */
+/* ---- the sweep: it runs ten times per second while there is something to sweep, and sleeps otherwise; some of its tasks run once per
+ * second ---- */
 
 static uword
 contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)

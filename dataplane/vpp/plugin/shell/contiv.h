@@ -1,4 +1,5 @@
-/* What the files of the shell share. The shell has VPP's graph nodes, API, CLI and counters; core/cv.h decides. */
+/* Types and functions that the files of the shell share. The shell contains VPP's graph nodes, API, CLI and counters; the core
+ * (core/cv.h) makes the decisions. */
 #ifndef CONTIV_SHELL_H
 #define CONTIV_SHELL_H
 
@@ -10,50 +11,51 @@
 
 typedef struct contiv_uplink contiv_uplink_t; /* uplink.h */
 
-/* An interface under the plugin's care. */
+/* An interface that the plugin manages. */
 typedef struct
 {
-  cv_role_t role; /* CV_ROLE_NONE: it is not */
-  u8 features;	  /* bits of those that are enabled: endpoint.c */
-  frags_t *frags; /* NULL: no memory, fragments are dropped */
-  contiv_uplink_t *uplink; /* our sockets at an AF_PACKET uplink; NULL: none */
-  u32 table;	  /* cv_endpoint_t.table, 0: none; held in both families */
+  cv_role_t role; /* CV_ROLE_NONE: not managed */
+  u8 features;	  /* bits of the enabled features: endpoint.c */
+  frags_t *frags; /* NULL: out of memory, fragments are dropped */
+  contiv_uplink_t *uplink; /* the plugin's sockets at an AF_PACKET uplink; NULL: none */
+  u32 table;	  /* cv_endpoint_t.table, 0: none; locked in both families */
 } contiv_interface_t;
 
 typedef struct
 {
-  f64 second;	 /* when tokens were counted last */
+  f64 second;	 /* time of the last calculation of tokens */
   f64 tokens;
   CLIB_CACHE_LINE_ALIGN_MARK (end);
 } contiv_worker_t;
 
-/* When neighbours are asked for: resolve.c. */
+/* Schedule for resolving neighbours: resolve.c. */
 typedef struct
 {
-  f64 next;   /* when the next round begins */
-  f64 pause;  /* after it */
-  u32 cursor; /* in the table of networks; 0: no round is under way */
+  f64 next;   /* start of the next round */
+  f64 pause;  /* between this round and the next */
+  u32 cursor; /* in the table of networks; 0: no round in progress */
 } contiv_resolve_t;
 
 #define CONTIV_AWAITED 64
 
-/* What VPP stores of its neighbours: neighbours.c. Workers read it while the main thread writes; an address that is half written costs one message its place. */
+/* State for limiting VPP's neighbour table: neighbours.c. Workers read it while the main thread writes. If a worker reads an address
+ * that is only half written, at most one message is not recognised as expected. */
 typedef struct
 {
   u32 n_awaited[2]; /* by family */
   cv_addr_t awaited[2][CONTIV_AWAITED]; /* next hops of routes that have not answered yet */
-  u32 refused;	      /* there were messages above the limit since the last look */
-  u32 elements;	      /* of VPP's list, after the last look */
+  u32 refused;	      /* messages above the limit were dropped since the last check */
+  u32 elements;	      /* length of VPP's list after the last check */
 } contiv_neighbours_t;
 
 typedef struct
 {
   cv_main_t *core;
-  contiv_interface_t *interfaces; /* vector by sw_if_index; changes under the barrier */
-  contiv_uplink_t **uplinks;	  /* vector by instance of af_packet; changes under the barrier */
-  contiv_worker_t *workers;	  /* vector by thread */
-  u32 connections;		  /* of startup.conf; 0: default */
-  u32 set_members;		  /* of startup.conf; 0: default */
+  contiv_interface_t *interfaces; /* vector by sw_if_index; changed only under the barrier */
+  contiv_uplink_t **uplinks;	  /* vector by instance of af_packet; changed only under the barrier */
+  contiv_worker_t *workers;	  /* vector by thread index */
+  u32 connections;		  /* from startup.conf; 0: default */
+  u32 set_members;		  /* from startup.conf; 0: default */
   u64 seed;
   u32 n_endpoints;
   contiv_resolve_t resolve;
@@ -64,7 +66,7 @@ typedef struct
 extern contiv_main_t contiv_main;
 extern vlib_node_registration_t contiv_sweep_node, contiv_ip4_input_node;
 
-/* What the shell counts beside the core's reasons. */
+/* Events that the shell counts in addition to the core's reasons. */
 #define CONTIV_FOREACH_ERROR(_)                                                                                                  \
   _ (ANSWERED, "answers to rejected packets")                                                                                    \
   _ (NO_BUFFER, "no buffer for an answer")                                                                                       \
@@ -86,14 +88,14 @@ typedef enum
 
 extern vlib_error_desc_t contiv_errors[CONTIV_N_ERRORS];
 
-/* Tenths of seconds, as the core counts. */
+/* contiv_now returns the time in tenths of seconds, the unit of the core. */
 static_always_inline u32
 contiv_now (vlib_main_t *vm)
 {
   return (u32) (vlib_time_now (vm) * 10);
 }
 
-/* What the API returns for a result of the core. */
+/* contiv_retval returns the API's return value for a result of the core. */
 static_always_inline int
 contiv_retval (cv_result_t r)
 {
@@ -115,24 +117,25 @@ int contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, cv_endpoint_t *e);
 int contiv_endpoint_del (vlib_main_t *vm, u32 sw_if_index);
 void contiv_fragments_expire (vlib_main_t *vm, u32 now);
 
-/* contiv.c: wakes the sweep after a change. */
+/* contiv.c: contiv_wake wakes the sweep after a change. */
 void contiv_wake (vlib_main_t *vm);
 
-/* resolve.c: asks for neighbours, a part of them with each call, ten times a second. */
+/* resolve.c: contiv_resolve solicits neighbours, a part of them in each call. It is called ten times per second. */
 void contiv_resolve (vlib_main_t *vm);
 void contiv_resolve_soon (void);
 
-/* neighbours.c: counts a message by which VPP is about to store a neighbour; false: it has to be dropped. */
+/* neighbours.c: contiv_may_store_neighbour counts a message by which VPP is about to store a neighbour. False: the message must be
+ * dropped. */
 bool contiv_may_store_neighbour (vlib_main_t *vm, u32 sw_if_index, const cv_addr_t *a, bool ip6);
 /* contiv_arp_stores reports whether VPP stores the sender of an ARP message with this target. */
 bool contiv_arp_stores (u32 sw_if_index, u32 sender, u32 target);
-/* neighbours_limit.c: removes what is too much, once a second. Main thread. */
+/* neighbours_limit.c: contiv_limit_neighbours removes neighbours above the limit. It is called once per second by the main thread. */
 void contiv_limit_neighbours (vlib_main_t *vm);
 
-/* receive.c: has queues looked at for which no interrupt may come. Main thread. */
+/* receive.c: contiv_receive_waiting schedules queues for which no interrupt may come. Main thread. */
 void contiv_receive_waiting (void);
 
-/* reject.c: an answer to a rejected packet, as a new buffer, ~0: none. */
+/* reject.c: contiv_reject returns the answer to a rejected packet in a new buffer; ~0: no answer. */
 u32 contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error);
 
 /* api.c */

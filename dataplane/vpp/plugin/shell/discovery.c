@@ -1,5 +1,6 @@
-/* Neighbour discovery on all interfaces, before VPP's own nodes: VPP 25.10 stores whatever a solicitation or an advertisement says, also that one of its own addresses
- * is a neighbour's, or that a neighbour has the hardware address of a group. Router solicitations are as those of neighbours: VPP stores their sources, too. */
+/* Checks neighbour discovery messages on all interfaces, before VPP's own nodes: VPP 25.10 stores every claim of a solicitation or an
+ * advertisement, even that one of VPP's own addresses belongs to a neighbour, or that a neighbour has the hardware address of a group.
+ * Router solicitations are treated like neighbour solicitations, because VPP stores their sources, too. */
 #include "contiv.h"
 #include <vnet/fib/fib_entry.h>
 #include <vnet/fib/ip6_fib.h>
@@ -15,10 +16,11 @@ typedef enum
   DISCOVERY_N_NEXT,
 } discovery_next_t;
 
-/* Of VPP's library; its header is not installed. NULL: the interface has no IPv6. */
+/* A function of VPP's library whose header is not installed. It returns NULL if the interface has no IPv6. */
 const ip6_address_t *ip6_get_link_local_address (u32 sw_if_index);
 
-/* is_own reports whether an address is one that VPP has: on the interface, if it is link-local, else on any in the interface's table. */
+/* is_own reports whether an address belongs to VPP: to the interface if the address is link-local, otherwise to any interface in the
+ * interface's table. */
 static bool
 is_own (u32 sw_if_index, const ip6_address_t *a)
 {

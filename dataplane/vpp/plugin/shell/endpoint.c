@@ -1,9 +1,9 @@
-/* Interfaces under the plugin's care: features, fragments, and the end of an interface. */
+/* Interfaces that the plugin manages: features, fragments, and deletion. */
 #include "uplink.h"
 #include <vnet/feature/feature.h>
 #include <vnet/fib/fib_table.h>
 
-/* What a table of fragments holds: packets at a time, and fragments that wait for their first one. */
+/* Capacity of the tables of fragments: packets at a time, and fragments that wait for their first one. */
 #define FRAGMENTS_POD	      256
 #define FRAGMENTS_POD_WAITING 32
 #define FRAGMENTS	      4096
@@ -21,7 +21,7 @@ static const struct
   { "arp", "contiv-arp", false },
 };
 
-/* set_features makes the features those of a role; CV_ROLE_NONE takes all away. */
+/* set_features enables the features of a role and disables all others; CV_ROLE_NONE disables all. */
 static int
 set_features (contiv_interface_t *i, u32 sw_if_index, cv_role_t role)
 {
@@ -58,7 +58,7 @@ drop_fragments (vlib_main_t *vm, contiv_interface_t *i)
   i->frags = 0;
 }
 
-/* set_uplink gives an interface sockets of ours, or takes them away. */
+/* set_uplink opens the plugin's sockets for an interface, or closes them. */
 static void
 set_uplink (contiv_interface_t *i, u32 sw_if_index, bool is)
 {
@@ -67,11 +67,12 @@ set_uplink (contiv_interface_t *i, u32 sw_if_index, bool is)
   i->uplink = is ? contiv_uplink_open (sw_if_index) : 0;
 }
 
-/* ---- the table of answers, which stays as long as an endpoint refers to it ---- */
+/* ---- the table for answers, which exists as long as an endpoint refers to it ---- */
 
 static const fib_protocol_t families[] = { FIB_PROTOCOL_IP4, FIB_PROTOCOL_IP6 };
 
-/* hold_table finds the table of an endpoint and holds it. False: it is not there in both families. */
+/* hold_table finds and locks the routing table of an endpoint. It returns false if the table does not exist in both
+ * families. */
 static bool
 hold_table (cv_endpoint_t *e)
 {
@@ -90,7 +91,7 @@ release_table (u32 table)
     fib_table_unlock (fib_table_find (families[i], table), families[i], FIB_SOURCE_INTERFACE);
 }
 
-/* change_role does what workers must not see half done. */
+/* change_role makes, under the barrier, the changes that workers must not see half done. */
 static int
 change_role (vlib_main_t *vm, u32 sw_if_index, cv_role_t role)
 {
@@ -159,7 +160,7 @@ contiv_endpoint_del (vlib_main_t *vm, u32 sw_if_index)
   return contiv_retval (cv_endpoint_del (cm->core, sw_if_index));
 }
 
-/* When an interface goes, VPP has taken its features already. */
+/* When an interface is deleted, VPP has already removed its features. */
 static clib_error_t *
 contiv_interface_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
 {
@@ -180,7 +181,7 @@ contiv_interface_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
 
 VNET_SW_INTERFACE_ADD_DEL_FUNCTION (contiv_interface_add_del);
 
-/* Fragments whose first one has not come in time. */
+/* contiv_fragments_expire drops fragments whose first fragment has not arrived in time. */
 void
 contiv_fragments_expire (vlib_main_t *vm, u32 now)
 {

@@ -1,23 +1,23 @@
-/* Which ports later fragments have: frag.h. */
+/* Table of the ports of fragmented packets: frag.h. */
 #include <stdlib.h>
 #include <string.h>
 #include "frag.h"
 
 #define WAYS 4
 
-/* What all fragments of a packet have in common (RFC 791, RFC 8200). */
+/* The fields that all fragments of a packet have in common (RFC 791, RFC 8200). */
 typedef struct
 {
   cv_addr_t src, dst;
   uint32_t id;
-  uint8_t proto, ip6; /* proto: of IPv4 only */
+  uint8_t proto, ip6; /* proto: set for IPv4 only */
   uint16_t zero;
 } frag_key_t;
 
 typedef struct
 {
   frag_key_t key;
-  uint32_t seen; /* when the last fragment came */
+  uint32_t seen; /* when the last fragment arrived */
   uint16_t sport, dport;
   uint8_t tcp_flags;
   bool used, known;
@@ -29,8 +29,8 @@ struct frags
 {
   uint32_t lock;
   uint32_t waiting, max_waiting;
-  uint32_t cursor; /* of frags_expire */
-  uint32_t mask;   /* of sets */
+  uint32_t cursor; /* position of frags_expire */
+  uint32_t mask;   /* number of sets minus 1 */
   uint64_t seed;
   entry_t entries[];
 };
@@ -92,7 +92,7 @@ set_of (const frags_t *f, const frag_key_t *k)
   return (uint32_t) (h >> 32) & f->mask;
 }
 
-/* age is for how long something has been quiet. Another thread may have a later tick. */
+/* age returns the time since seen. Another thread may have a later tick, so the result is 0 in that case. */
 static uint32_t
 age (uint32_t now, uint32_t seen)
 {
@@ -109,7 +109,8 @@ give (frags_t *f, entry_t *e, frags_out_t *out)
   e->n_waiting = 0;
 }
 
-/* place finds the entry of a packet, or makes room for it: the place that was quiet for longest. */
+/* place finds the entry of a packet. If the packet has no entry, place evicts the entry of the set that has been
+ * idle for the longest time, and creates a new one. */
 static entry_t *
 place (frags_t *f, const frag_key_t *k, uint32_t now, frags_out_t *gone)
 {
@@ -119,7 +120,7 @@ place (frags_t *f, const frag_key_t *k, uint32_t now, frags_out_t *gone)
       if (e->used && !memcmp (&e->key, k, sizeof (*k)))
 	{
 	  if (age (now, e->seen) > FRAG_LIFETIME)
-	    e->known = false; /* the same number, another packet */
+	    e->known = false; /* same identification, but another packet */
 	  e->seen = now;
 	  return e;
 	}

@@ -1,5 +1,5 @@
-/* IPv6 fragments to VPP's own addresses are dropped. VPP 25.10 loses buffers when it reassembles malformed ones, so that every pod could empty
- * the pool of buffers. What is forwarded is not reassembled. */
+/* Drops IPv6 fragments to VPP's own addresses. VPP 25.10 leaks buffers when it reassembles malformed fragments, so that any pod could
+ * exhaust the buffer pool. Forwarded packets are not reassembled. */
 #include "contiv.h"
 #include <vnet/ip/ip.h>
 #include <vnet/ip/reass/ip6_full_reass.h>

@@ -1,14 +1,15 @@
-/* Which messages of neighbours VPP may store: the core counts, VPP's forwarding tables say what is expected. All of it by workers. */
+/* Decides which neighbour messages VPP may store: the core counts, and VPP's forwarding tables show which addresses are expected. All
+ * functions here run in workers. */
 #include "contiv.h"
 #include <vnet/adj/adj.h>
 #include <vnet/dpo/load_balance.h>
 #include <vnet/fib/ip4_fib.h>
 #include <vnet/fib/ip6_fib.h>
 
-/* Of VPP's library; its header is not installed. */
+/* A function of VPP's library whose header is not installed. */
 u32 ip6_ll_fib_get (u32 sw_if_index);
 
-/* way_to is the first way of packets to an address; NULL: the interface has no table of the family. */
+/* way_to returns the first path for packets to an address; NULL: the interface has no table of the family. */
 static const dpo_id_t *
 way_to (u32 sw_if_index, const cv_addr_t *a, bool ip6)
 {
@@ -26,7 +27,7 @@ way_to (u32 sw_if_index, const cv_addr_t *a, bool ip6)
   return load_balance_get_bucket_i (load_balance_get (balance), 0);
 }
 
-/* is_stored reports whether VPP sends packets to an address to the neighbour that has it. */
+/* is_stored reports whether VPP sends packets for an address to the neighbour that has this address. */
 static bool
 is_stored (u32 sw_if_index, const cv_addr_t *a, bool ip6)
 {
@@ -59,7 +60,8 @@ contiv_may_store_neighbour (vlib_main_t *vm, u32 sw_if_index, const cv_addr_t *a
   return false;
 }
 
-/* VPP stores who asks for one of its addresses or answers it, and changes what it has stored when a neighbour announces its own address. */
+/* contiv_arp_stores: VPP stores senders that request one of its addresses or answer it, and updates its entry when a neighbour announces
+ * the neighbour's own address. */
 bool
 contiv_arp_stores (u32 sw_if_index, u32 sender, u32 target)
 {

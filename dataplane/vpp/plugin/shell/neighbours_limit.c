@@ -1,13 +1,14 @@
-/* VPP's table of neighbours, kept below its limit. VPP 25.10 has 50,000 places for each family and refuses static entries too when they are full: those of new pods and nodes. So the
- * plugin removes the oldest ones that VPP stored by itself. It also frees what VPP does not: the list elements of neighbours that have gone. */
+/* Keeps VPP's neighbour table below its limit. VPP 25.10 has 50,000 places for each family. When they are full it also rejects static
+ * entries: those of new pods and nodes. Therefore the plugin removes the oldest dynamic entries. It also frees memory that VPP does not
+ * free: the list elements of removed neighbours. */
 #include "contiv.h"
 #include <vnet/adj/adj.h>
 #include <vnet/ip-neighbor/ip_neighbor.h>
 #include <vppinfra/llist.h>
 
-#define NEIGHBOURS_MAX 16384 /* that VPP stored by itself, in a family: each takes 1.4 kB of heap, and 56 bytes of the statistics segment for each thread */
+#define NEIGHBOURS_MAX 16384 /* dynamic entries per family: each needs 1.4 kB of heap, and 56 bytes of the statistics segment for each thread */
 
-/* VPP's list of these, newest first in each family. The declarations are not in an installed header. */
+/* VPP's list of dynamic entries, newest first in each family. The declarations are not in an installed header. */
 typedef struct
 {
   clib_llist_anchor_t anchor;
@@ -26,11 +27,11 @@ is_used (const ip_neighbor_t *n)
   clib_memcpy (&of, ip6 ? (void *) &ip_addr_v6 (a) : (void *) &ip_addr_v4 (a), ip6 ? 16 : 4);
   fib_protocol_t proto = ip6 ? FIB_PROTOCOL_IP6 : FIB_PROTOCOL_IP4;
   adj_index_t adj = adj_nbr_find (proto, fib_proto_to_link (proto), &ip_addr_46 (a), ip_neighbor_get_sw_if_index (n));
-  bool routed = adj != ADJ_INDEX_INVALID && fib_node_get_n_children (FIB_NODE_TYPE_ADJ, adj) > 1; /* one is the neighbour's own route */
+  bool routed = adj != ADJ_INDEX_INVALID && fib_node_get_n_children (FIB_NODE_TYPE_ADJ, adj) > 1; /* one child is the neighbour's own route */
   return routed || cv_is_node (contiv_main.core, &of, ip6);
 }
 
-/* remove_oldest removes so many neighbours of a family, from the end of the list. */
+/* remove_oldest removes n neighbours of a family, starting at the end of the list. */
 static void
 remove_oldest (ip_address_family_t family, u32 n)
 {
@@ -65,7 +66,8 @@ count (u32 counts[N_AF])
   vec_foreach (i, gone)
     {
       pool_put_index (ip_neighbor_elt_pool, *i);
-      clib_mem_unpoison (ip_neighbor_elt_pool + *i, sizeof (element_t)); /* VPP takes it again, and has no sanitizers when the plugin does */
+      clib_mem_unpoison (ip_neighbor_elt_pool + *i, sizeof (element_t)); /* VPP reuses the element, and is built without sanitizers even if
+                                                                          * the plugin is built with them */
     }
   vec_free (gone);
 }
@@ -84,7 +86,7 @@ await (adj_index_t index, void *ctx)
   return ++n->n_awaited[ip6] < CONTIV_AWAITED ? ADJ_WALK_RC_CONTINUE : ADJ_WALK_RC_STOP;
 }
 
-/* await_next_hops is needed only while messages are refused: without a flood all of them pass. */
+/* await_next_hops is needed only while messages are dropped: without a flood all messages pass. */
 static void
 await_next_hops (contiv_neighbours_t *n)
 {
@@ -113,6 +115,6 @@ contiv_limit_neighbours (vlib_main_t *vm)
 	vlib_worker_thread_barrier_sync (vm);
 	remove_oldest (family, counts[family] - NEIGHBOURS_MAX);
 	vlib_worker_thread_barrier_release (vm);
-	n->elements = ~0; /* to free theirs next time */
+	n->elements = ~0; /* to free their elements next time */
       }
 }

@@ -1,9 +1,10 @@
-/* The nodes of unicast packets: parse, decide, and send on along the feature arc. */
+/* The graph nodes for unicast packets: parse, decide, and forward along the feature arc. */
 #include "contiv.h"
 #include "place.h"
 #include <vnet/ip/ip.h>
 
-/* So many packets go through each step together: what one step asks of the memory is there when the next needs it. */
+/* Number of packets that pass through each step together, so that the data that one step prefetches is in the cache when the next step
+ * needs it. */
 #define BATCH 32
 
 typedef enum
@@ -14,22 +15,22 @@ typedef enum
   N_NEXT,
 } next_t;
 
-/* One frame under way. */
+/* A frame in progress. */
 typedef struct
 {
   vlib_main_t *vm;
   vlib_node_runtime_t *node;
   cv_main_t *core;
   u32 worker, now;
-  bool recalls; /* the last batch had packets that need nothing more, or there was none */
+  bool recalls; /* the last batch had packets that cv_recall passed, or there was no batch yet */
   u32 n_out, n_answers;
-  place_t place; /* of the last packet that went on */
+  place_t place; /* of the last packet that was passed on */
   u32 counts[CONTIV_N_ERRORS];
   u32 out[VLIB_FRAME_SIZE], answers[VLIB_FRAME_SIZE];
   u16 nexts[VLIB_FRAME_SIZE];
 } frame_t;
 
-/* A verdict beside the core's: the fragment waits for its first one, and its buffer with it. */
+/* A verdict in addition to those of the core: the fragment waits for its first fragment, and the table owns its buffer. */
 #define VERDICT_WAITS 255
 
 static_always_inline bool
@@ -56,8 +57,8 @@ in_group_frame (vlib_buffer_t *b)
   return PREDICT_FALSE ((b->flags & VNET_BUFFER_F_L2_HDR_OFFSET_VALID) && cv_claims_group (b->data + vnet_buffer (b)->l2_hdr_offset));
 }
 
-/* drop_group_frame drops what came by an uplink in a frame to a group address, but is for one machine (DHCP: for all). Each node that gets such a frame would send its
- * packet on, one copy for each. */
+/* drop_group_frame drops a unicast packet that arrived on an uplink in a frame to a group address. Broadcast packets (DHCP) are exempt.
+ * Without this, each node that receives such a frame would forward a copy of the packet. */
 static_always_inline void
 drop_group_frame (vlib_buffer_t *b, cv_packet_t *p)
 {
@@ -78,8 +79,8 @@ drop_buffers (frame_t *f, frags_out_t *gone)
     vlib_buffer_free (f->vm, gone->buffers, gone->n);
 }
 
-/* fragment gives a fragment its ports, and sends on those that waited for them. They start again at the packets' first node, since
- * the interface's features may have changed meanwhile. */
+/* fragment fills in the ports of a fragment, and sends on the fragments that waited for them. Those start again at the packets' first
+ * node, since the features of the interface may have changed in the meantime. */
 static void
 fragment (frame_t *f, cv_packet_t *p, u32 bi)
 {
@@ -119,7 +120,7 @@ send (frame_t *f, vlib_buffer_t *b, cv_packet_t *p, u32 bi)
     {
       next = next_feature (&f->place, b);
       if (PREDICT_FALSE (p->table != CV_NO_INDEX))
-	vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* the look-up's */
+	vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* the lookup node reads the table from this field */
       f->counts[p->reason]++;
     }
   else if (p->verdict == VERDICT_WAITS)
@@ -166,8 +167,8 @@ trace (frame_t *f, vlib_buffer_t *b, const cv_packet_t *p, const cv_tuple_t *bef
   clib_memcpy (&t->after.dport, p->ip + p->l4 + (icmp ? 4 : 2), 2);
 }
 
-/* recall finds the packets of a batch that need nothing more, by the core's short way. What came in a group frame has no short way: the key
- * of a flow does not have the kind of frame. Its length is given as 0. */
+/* recall finds the packets of a batch that need no further processing, by the core's fast path. Packets from group frames must not take
+ * the fast path, because the key of a flow does not include the kind of frame: recall passes their length as 0. */
 static_always_inline u32
 recall (frame_t *f, vlib_buffer_t **b, u32 n)
 {
@@ -181,7 +182,7 @@ recall (frame_t *f, vlib_buffer_t **b, u32 n)
   return r.passed;
 }
 
-/* pass sends packets on along their arcs. The place is a copy, which stays in registers. */
+/* pass sends packets to the next features of their arcs. The position is a local copy, which the compiler keeps in registers. */
 static_always_inline void
 pass (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
 {
@@ -197,7 +198,7 @@ pass (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
   f->place = place;
 }
 
-/* decide handles the packets of a batch that are not in passed. Packets keep their order. */
+/* decide processes the packets of a batch that are not in passed. Packets keep their order. */
 static_always_inline void
 decide (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n, u32 passed)
 {
@@ -269,7 +270,7 @@ contiv_input (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
   f.now = contiv_now (vm);
   f.n_out = f.n_answers = 0;
   place_start (&f.place);
-  f.recalls = !(node->flags & VLIB_NODE_FLAG_TRACE); /* what is traced shows what the long way finds */
+  f.recalls = !(node->flags & VLIB_NODE_FLAG_TRACE); /* the trace must show the result of the full path */
   clib_memset_u32 (f.counts, 0, CONTIV_N_ERRORS);
 
   vlib_get_buffers (vm, from, buffers, n);
@@ -277,7 +278,7 @@ contiv_input (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
     vlib_prefetch_buffer_header (buffers[j], STORE);
   for (u32 i = 0; i < n; i += BATCH)
     {
-      /* where a packet begins is in its header, so that is asked for one batch earlier */
+      /* the start of a packet is in its buffer header, so the header is prefetched one batch earlier */
       for (u32 j = i + 2 * BATCH; j < clib_min (i + 3 * BATCH, n); j++)
 	vlib_prefetch_buffer_header (buffers[j], STORE);
       for (u32 j = i + BATCH; j < clib_min (i + 2 * BATCH, n); j++)

@@ -1,4 +1,4 @@
-/* What the nodes of offload share: offload_input.c and offload_output.c. */
+/* Functions that the offload nodes share: offload_input.c and offload_output.c. */
 #ifndef CONTIV_OFFLOAD_SHELL_H
 #define CONTIV_OFFLOAD_SHELL_H
 
@@ -51,8 +51,8 @@ contiv_pieces (vlib_main_t *vm, vlib_buffer_t *b, cv_piece_t *pieces)
   return 0;
 }
 
-/* contiv_set_large marks a packet of several segments: what VPP's MTU check and its drivers read. The headers' offsets are from
- * where the buffer's data begin now. */
+/* contiv_set_large marks a packet of several segments: it sets the fields that VPP's MTU check and its drivers read. The
+ * header offsets in h are relative to the current start of the buffer's data. */
 static_always_inline void
 contiv_set_large (vlib_buffer_t *b, const cv_headers_t *h, u16 gso_size)
 {
@@ -67,7 +67,7 @@ contiv_set_large (vlib_buffer_t *b, const cv_headers_t *h, u16 gso_size)
   vnet_buffer2 (b)->gso_l4_hdr_sz = h->headers - l->l4;
 }
 
-/* contiv_set_whole: nothing is left to a device. */
+/* contiv_set_whole marks a packet for which no work is left to a device. */
 static_always_inline void
 contiv_set_whole (vlib_buffer_t *b)
 {

@@ -1,5 +1,6 @@
-/* What comes from TAPs with offloads: a packet is whole, or one of several segments whose headers are known to be right. VPP's own
- * reading of the virtio header is replaced. The node is on the device-input arc of each TAP, before everything else. */
+/* Packets from TAPs with offloads: each leaves this node as a single packet, or as a packet of several segments with verified
+ * headers. This replaces VPP's own processing of the virtio header. The node is on the device-input arc of each TAP, before all
+ * other features. */
 #include "offload.h"
 #include <vnet/feature/feature.h>
 #include <vnet/devices/virtio/virtio.h>
@@ -10,14 +11,14 @@ vlib_error_desc_t contiv_offload_errors[CONTIV_N_OFFLOAD] = {
 #undef _
 };
 
-/* The header that the kernel put before the frame is still there. */
+/* virtio_header returns the header that the kernel has put before the frame. It is still in the buffer. */
 static_always_inline const vnet_virtio_net_hdr_v1_t *
 virtio_header (const vlib_buffer_t *b)
 {
   return (const void *) (b->data + b->current_data - sizeof (vnet_virtio_net_hdr_v1_t));
 }
 
-/* take makes a packet that leaves something to a device one that VPP can carry. */
+/* take converts a packet for which work is left to a device into one that VPP can carry. */
 static contiv_offload_t
 take (vlib_main_t *vm, vlib_buffer_t *b)
 {
@@ -62,7 +63,7 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
   for (u32 i = 0; i < n; i++, b++)
     {
       u32 next = 0;
-      contiv_offload_t result = CONTIV_N_OFFLOAD; /* nothing was due */
+      contiv_offload_t result = CONTIV_N_OFFLOAD; /* no processing was necessary */
       const vnet_virtio_net_hdr_v1_t *v = virtio_header (b[0]);
       if (v->gso_type | (v->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
 	result = take (vm, b[0]);
@@ -97,7 +98,7 @@ VLIB_REGISTER_NODE (contiv_offload_input_node) = {
 
 VNET_FEATURE_INIT (contiv_offload_input, static) = { .arc_name = "device-input", .node_name = "contiv-offload-input" };
 
-/* ---- which interfaces have the nodes ---- */
+/* ---- the interfaces that have these nodes ---- */
 
 static bool
 is_tap (const vnet_hw_interface_t *hi)
@@ -106,14 +107,15 @@ is_tap (const vnet_hw_interface_t *hi)
 	 pool_elt_at_index (virtio_main.interfaces, hi->dev_instance)->type == VIRTIO_IF_TYPE_TAP;
 }
 
-/* Loopbacks give back to VPP what they are given. */
+/* is_loopback reports whether an interface is a loopback. Loopbacks return packets to VPP. */
 static bool
 is_loopback (vnet_main_t *vnm, const vnet_hw_interface_t *hi)
 {
   return !strcmp (vnet_get_device_class (vnm, hi->dev_class_index)->name, "Loopback");
 }
 
-/* Each interface has them from its start, so that no packet of several segments reaches a driver that cannot cut it. */
+/* Each interface gets the nodes when it is created, so that no packet of several segments reaches a driver that cannot segment
+ * it. */
 static clib_error_t *
 contiv_offload_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
 {

@@ -1,4 +1,4 @@
-/* Joining the segments of a frame for a TAP that takes them as one: a system call and a way through the kernel instead of many. Nothing
+/* Joins the TCP segments of a frame for a TAP with GSO: one system call and one pass through the kernel replace many. No packet
  * waits for the next frame. Part of offload_output.c. */
 #ifndef CONTIV_OFFLOAD_JOIN_H
 #define CONTIV_OFFLOAD_JOIN_H
@@ -6,7 +6,7 @@
 #include "offload.h"
 #include <vnet/devices/virtio/virtio.h>
 
-#define JOIN_SLOTS 8 /* connections at a time */
+#define JOIN_SLOTS 8 /* number of connections at a time */
 
 typedef struct
 {
@@ -18,7 +18,7 @@ typedef struct
 typedef struct
 {
   u32 n, oldest, joined;
-  u32 sw_if_index; /* of which joins is true or not */
+  u32 sw_if_index; /* the interface for which joins is valid */
   bool joins;
   join_slot_t slots[JOIN_SLOTS];
 } joiner_t;
@@ -43,7 +43,7 @@ join_finish_one (join_slot_t *s)
   s->first->flags |= VLIB_BUFFER_TOTAL_LENGTH_VALID;
 }
 
-/* join_finish ends all; afterwards the packets may go. */
+/* join_finish finishes all joined packets; they may be sent afterwards. */
 static_always_inline void
 join_finish (joiner_t *j)
 {
@@ -52,7 +52,7 @@ join_finish (joiner_t *j)
   j->n = 0;
 }
 
-/* takes_joined: a TAP with GSO. What a NIC gets should leave as it came. */
+/* takes_joined reports whether an interface is a TAP with GSO. Packets to a NIC are not joined, so that they leave unchanged. */
 static_always_inline bool
 takes_joined (joiner_t *j, u32 sw_if_index)
 {
@@ -73,7 +73,8 @@ append (joiner_t *j, join_slot_t *s, vlib_buffer_t *b, u32 bi, u32 headers)
   j->joined++;
 }
 
-/* join appends a packet to one before it in this frame. False: the packet goes by itself, others may be appended to it. */
+/* join appends a packet to an earlier one of this frame. If it returns false, the packet is sent by itself, and others may be
+ * appended to it. */
 static bool
 join (joiner_t *j, vlib_buffer_t *b, u32 bi)
 {

@@ -1,5 +1,5 @@
-/* What goes out: packets of several segments are cut for a device that cannot do it, and joined for a TAP. The node is on the interface-output arc of all
- * interfaces but loopbacks. */
+/* Sent packets: packets of several segments are segmented for a device that cannot do it, and segments are joined for a TAP. The node is
+ * on the interface-output arc of all interfaces except loopbacks. */
 #include "offload_join.h"
 #include "place.h"
 #include "uplink.h"
@@ -8,16 +8,16 @@
 
 #define OUT_MAX	    (VLIB_FRAME_SIZE + CV_SEGMENTS)
 #define BUFFERS_MAX (2 * CV_SEGMENTS + 64)
-#define PIECES_MAX  66 /* buffers of one segment */
+#define PIECES_MAX  66 /* maximum buffers of one segment */
 
-/* One frame under way. */
+/* A frame in progress. */
 typedef struct
 {
   vlib_main_t *vm;
   vlib_node_runtime_t *node;
   u32 n_out;
   place_t place; /* of the last packet */
-  u32 sw_if_index; /* of which plain is true or not */
+  u32 sw_if_index; /* the interface for which plain is valid */
   bool plain;
   joiner_t joiner;
   contiv_outbox_t outbox;
@@ -33,7 +33,7 @@ push (frame_t *f, u32 bi, u32 next)
   f->nexts[f->n_out++] = (u16) next;
 }
 
-/* emit sends a whole packet on. */
+/* emit forwards a single packet. */
 static_always_inline void
 emit (frame_t *f, contiv_uplink_t *u, u32 bi, u32 next)
 {
@@ -53,7 +53,7 @@ flush (frame_t *f, u32 room)
   f->n_out = 0;
 }
 
-/* head makes a new buffer that of a segment of a packet. */
+/* head sets the metadata of a new buffer for a segment of a packet. */
 static void
 head (frame_t *f, vlib_buffer_t *to, vlib_buffer_t *from, u32 bi)
 {
@@ -64,7 +64,7 @@ head (frame_t *f, vlib_buffer_t *to, vlib_buffer_t *from, u32 bi)
   clib_memcpy_fast (to->opaque, from->opaque, sizeof (to->opaque));
   clib_memcpy_fast (to->opaque2, from->opaque2, sizeof (to->opaque2));
   vnet_buffer (to)->oflags = 0;
-  /* offsets count from where the data of the buffer begin */
+  /* offsets are relative to the start of the buffer's data */
   vnet_buffer (to)->l2_hdr_offset -= from->current_data;
   vnet_buffer (to)->l3_hdr_offset -= from->current_data;
   vnet_buffer (to)->l4_hdr_offset -= from->current_data;
@@ -72,7 +72,7 @@ head (frame_t *f, vlib_buffer_t *to, vlib_buffer_t *from, u32 bi)
     vlib_buffer_copy_trace_flag (f->vm, from, bi);
 }
 
-/* write_segment fills buffers with the next segment; it returns how many. */
+/* write_segment fills buffers with the next segment. It returns the number of buffers. */
 static u32
 write_segment (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *from, const u32 *indices)
 {
@@ -100,7 +100,7 @@ write_segment (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *from, const u32 *in
   return n;
 }
 
-/* cut replaces a packet by its segments; all of them, or none. */
+/* cut replaces a packet by its segments: by all of them, or by none. */
 static contiv_offload_t
 cut (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *b, u32 next, u32 max_frame)
 {
@@ -123,12 +123,12 @@ cut (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *b, u32 next, u32 max_frame)
       used += n_segment;
     }
   if (used < n)
-    vlib_buffer_free (f->vm, indices + used, n - used); /* the last one is short */
+    vlib_buffer_free (f->vm, indices + used, n - used); /* the last segment may need fewer buffers */
   f->counts[CONTIV_SEGMENTS] += s->n_segments;
   return CONTIV_SEGMENTED;
 }
 
-/* by_kernel hands a packet of several segments to the kernel, which cuts it if it has to; CONTIV_N_OFFLOAD: it cannot. */
+/* by_kernel sends a packet of several segments to the kernel, which segments it if necessary; CONTIV_N_OFFLOAD: the kernel cannot. */
 static contiv_offload_t
 by_kernel (frame_t *f, vlib_buffer_t *b, cv_segmenter_t *s, u32 max_frame)
 {
@@ -149,7 +149,7 @@ by_kernel (frame_t *f, vlib_buffer_t *b, cv_segmenter_t *s, u32 max_frame)
     }
 }
 
-/* large sends a packet of several segments on; CONTIV_LARGE, CONTIV_COMPLETED: as one. */
+/* large forwards a packet of several segments. CONTIV_LARGE, CONTIV_COMPLETED: as one packet. */
 static contiv_offload_t
 large (frame_t *f, vlib_buffer_t *b, u32 next)
 {
@@ -194,7 +194,8 @@ trace (frame_t *f, vlib_buffer_t *b, contiv_offload_t result, u32 segments)
 				 .is_large = b->flags & VNET_BUFFER_F_GSO };
 }
 
-/* is_plain: nothing is due for packets of an interface, unless they are large or traced: it is no TAP that takes joined ones, and no uplink. */
+/* is_plain reports whether packets of an interface need no processing unless they are large or traced: the interface is neither a TAP
+ * that accepts joined packets nor an uplink. */
 static_always_inline bool
 is_plain (frame_t *f, u32 sw_if_index)
 {
@@ -208,7 +209,7 @@ static_always_inline void
 one (frame_t *f, vlib_buffer_t *b, u32 bi)
 {
   u32 next = next_feature (&f->place, b), before = f->counts[CONTIV_SEGMENTS];
-  contiv_offload_t result = CONTIV_N_OFFLOAD; /* nothing was due */
+  contiv_offload_t result = CONTIV_N_OFFLOAD; /* no processing was necessary */
   if (PREDICT_TRUE (!(b->flags & (VNET_BUFFER_F_GSO | VLIB_BUFFER_IS_TRACED))) && is_plain (f, vnet_buffer (b)->sw_if_index[VLIB_TX]))
     {
       flush (f, 1);

@@ -1,5 +1,5 @@
-/* Frames that the kernel dropped because VPP had not emptied the ring of a packet socket. VPP does not read their number: here it becomes the counter
- * rx-miss of their interface. The kernel counts them for each socket, and each reading resets the count. */
+/* Frames that the kernel dropped because VPP had not emptied the ring of a packet socket. VPP does not read their number: this file adds
+ * it to the counter rx-miss of the interface. The kernel counts them for each socket, and each read resets the count. */
 #include <dirent.h>
 #include <linux/if_packet.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ count (vlib_main_t *vm, u32 sw_if_index, int fd)
 				   s.stats1.tp_drops);
 }
 
-/* contiv_count_overruns looks at all sockets, ours and VPP's own: those of uplinks, and of pods by VETH. */
+/* contiv_count_overruns reads all packet sockets, the plugin's and VPP's own: those of uplinks, and of pods with a VETH. */
 void
 contiv_count_overruns (vlib_main_t *vm)
 {

@@ -1,25 +1,26 @@
-/* Where packets are on a feature arc. */
+/* Position of packets on a feature arc. */
 #ifndef CONTIV_PLACE_H
 #define CONTIV_PLACE_H
 
 #include <vnet/feature/feature.h>
 
-/* A place on a feature arc, of a packet that went on from there. */
+/* A position on a feature arc, of a packet that continued from there. */
 typedef struct
 {
-  u32 config, config_next; /* indices before and behind it; ~0: there was none */
+  u32 config, config_next; /* configuration indices before and after the feature; ~0: no packet yet */
   u16 next;
   u8 arc;
 } place_t;
 
-/* place_start begins a frame. */
+/* place_start initialises the position for a frame. */
 static_always_inline void
 place_start (place_t *p)
 {
   p->config = ~0;
 }
 
-/* next_feature sends a packet on along its arc. Most packets of a frame are at the same place of the same arc: for them the arc is read once. */
+/* next_feature sends a packet to the next feature of its arc. Most packets of a frame are at the same position of the same arc: for them
+ * the arc is evaluated once. */
 static_always_inline u16
 next_feature (place_t *p, vlib_buffer_t *b)
 {

@@ -1,9 +1,9 @@
 /* Receive queues that wait for interrupts.
  *
- * VPP gives a TAP its buffers when it makes it, and drops an interrupt of an interface that is down. If a pod fills the ring before the
- * interface is up (it sends while a VPP that was started again makes its interface), no other interrupt comes: nothing that the pod sends
- * is ever received. The same is true of a ring for which VPP had no buffers. So each queue is looked at when its interface comes up, and
- * once a second. */
+ * VPP gives a TAP its buffers when it creates the TAP, and discards an interrupt of an interface that is down. If a pod fills the ring
+ * before the interface is up (it sends while a restarted VPP creates its interface), no further interrupt occurs: packets from the pod
+ * are never received. The same happens with a ring for which VPP had no buffers. Therefore each queue is scheduled when its interface
+ * comes up, and once per second. */
 #include "contiv.h"
 #include <vnet/interface/rx_queue_funcs.h>
 
@@ -12,10 +12,10 @@ receive (vnet_main_t *vnm, const vnet_hw_interface_t *hi)
 {
   u32 *queue;
   vec_foreach (queue, hi->rx_queue_indices)
-    vnet_hw_if_rx_queue_set_int_pending (vnm, *queue); /* nothing if the queue is polled */
+    vnet_hw_if_rx_queue_set_int_pending (vnm, *queue); /* no effect if the queue is polled */
 }
 
-/* contiv_receive_waiting has all queues of interfaces that are up looked at. */
+/* contiv_receive_waiting schedules all queues of interfaces that are up. */
 void
 contiv_receive_waiting (void)
 {
@@ -26,7 +26,7 @@ contiv_receive_waiting (void)
       receive (vnm, hi);
 }
 
-/* VPP calls this before it sets the flag; the queues are read after that. */
+/* comes_up: VPP calls this before it sets the flag; the queues are read after that. */
 static clib_error_t *
 comes_up (vnet_main_t *vnm, u32 sw_if_index, u32 flags)
 {

@@ -1,11 +1,11 @@
-/* Answers to rejected packets: a new buffer each, within a rate. */
+/* Answers to rejected packets: each in a new buffer, with a rate limit. */
 #include "contiv.h"
 #include <vnet/ip/ip.h>
 
-#define ANSWERS_PER_SECOND 1000 /* of a worker */
+#define ANSWERS_PER_SECOND 1000 /* per worker */
 #define ANSWER_SIZE	   1280
 
-/* allowed takes a token; a second's worth can be saved up. */
+/* allowed takes a token from the bucket, which holds the tokens of at most one second. */
 static bool
 allowed (vlib_main_t *vm)
 {
@@ -46,6 +46,6 @@ contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error)
   b->flags |= p->tuple.ip6 ? VNET_BUFFER_F_IS_IP6 : VNET_BUFFER_F_IS_IP4;
   vnet_buffer (b)->l3_hdr_offset = b->current_data;
   vnet_buffer (b)->sw_if_index[VLIB_RX] = p->sw_if_index;
-  vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* ~0: that of the interface */
+  vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* ~0: table of the interface */
   return bi;
 }

@@ -1,6 +1,6 @@
-/* Neighbours on the uplinks, resolved before packets need them. VPP asks for a neighbour when the first packet to it comes, and drops that
- * packet: a connection to another node would begin with a pause of a second. So the next hops to all addresses of nodes, and those of the
- * default routes, are asked for in advance; again after 1, 2, 4 ... 64 s while they do not answer. */
+/* Resolves neighbours on the uplinks before packets need them. VPP solicits a neighbour when the first packet for it arrives, and drops
+ * that packet: a connection to another node would begin with a delay of one second. Therefore the next hops to all addresses of nodes,
+ * and those of the default routes, are solicited in advance, and again after 1, 2, 4 ... 64 s as long as they do not answer. */
 #include "contiv.h"
 #include <vnet/adj/adj.h>
 #include <vnet/dpo/load_balance.h>
@@ -8,10 +8,10 @@
 #include <vnet/fib/fib_table.h>
 #include <vnet/ip-neighbor/ip_neighbor.h>
 
-#define SLOTS_PER_CALL	  64 /* of the table of networks */
+#define SLOTS_PER_CALL	  64 /* slots of the table of networks */
 #define PAUSE_MAX_SECONDS 64
 
-/* ask solicits the neighbour that packets to an address wait for, if it is on the uplink. */
+/* ask solicits the neighbour that packets to an address need, if the neighbour is on the uplink. */
 static void
 ask (const dpo_id_t *dpo, const fib_prefix_t *to, u32 uplink)
 {
@@ -32,7 +32,7 @@ ask (const dpo_id_t *dpo, const fib_prefix_t *to, u32 uplink)
   ip_neighbor_probe_dst (uplink, vlib_get_thread_index (), family, hop);
 }
 
-/* resolve asks for all next hops of a prefix. */
+/* resolve solicits all next hops of a prefix. */
 static void
 resolve (u32 uplink, const fib_prefix_t *to)
 {
@@ -90,7 +90,7 @@ contiv_resolve (vlib_main_t *vm)
   r->cursor = cv_network_walk (contiv_main.core, r->cursor, SLOTS_PER_CALL, node_address, 0);
 }
 
-/* contiv_resolve_soon begins with short pauses: there is another node, or another uplink. */
+/* contiv_resolve_soon restarts with short pauses, because there is a new node or a new uplink. */
 void
 contiv_resolve_soon (void)
 {
@@ -103,7 +103,7 @@ contiv_admin_up_down (vnet_main_t *vnm, u32 sw_if_index, u32 flags)
   contiv_main_t *cm = &contiv_main;
   if (flags & VNET_SW_INTERFACE_FLAG_ADMIN_UP && sw_if_index < vec_len (cm->interfaces) &&
       cm->interfaces[sw_if_index].role == CV_ROLE_UPLINK)
-    contiv_resolve_soon (); /* VPP removes an interface's neighbours when it goes down */
+    contiv_resolve_soon (); /* VPP removes an interface's neighbours when the interface goes down */
   return 0;
 }
 

@@ -1,18 +1,20 @@
-/* How long VPP's threads sleep.
+/* The sleep time of VPP's threads.
  *
- * A thread that has nothing to do asks the kernel for ready files, and waits as many whole milliseconds as are left until its next timer: none in the last
- * millisecond, in which it asks again and again. Its timers stand in a wheel that ends each 10.24 ms, and each end is one of them. So an idle thread takes 4 % of a
- * processor, and each 10 ms it keeps other processes, of pods too, from its processor for up to a millisecond: where there are few processors, more than one of
- * a hundred requests between two nodes took a millisecond more. The preloaded epollshim asks here, and waits until the timer. */
+ * An idle thread polls the kernel for ready files, and waits for the whole milliseconds that are left until its next timer. In the last
+ * millisecond it does not wait, but polls continuously. Its timers are in a wheel that wraps every 10.24 ms, and each wrap counts as a
+ * timer. Therefore an idle thread uses 4 % of a processor, and every 10 ms it blocks other processes, including those of pods, from its
+ * processor for up to a millisecond: on machines with few processors, more than 1 % of the requests between two nodes took a millisecond
+ * longer. The preloaded epollshim calls sleep_of here, and waits until the timer. */
 #include <dlfcn.h>
 #include "contiv.h"
 #include <vlib/tw_funcs.h>
 
 #define TICK_NS	     (1000000000 / (long) VLIB_TW_TICKS_PER_SECOND)
-#define SLEEP_MAX_NS 10000000L /* as VPP */
-#define SLEEP_MIN_NS 50000L    /* the kernel wakes a thread up to so much later: shorter waits are VPP's own loop */
+#define SLEEP_MAX_NS 10000000L /* same as VPP */
+#define SLEEP_MIN_NS 50000L    /* the kernel may wake a thread later by this time; for shorter waits VPP's own loop is used */
 
-/* sleep_of is how long the thread may wait with an epoll file, in nanoseconds; -1: as VPP says, because it has work or the file is not that of the thread. */
+/* sleep_of returns how long the thread may wait with an epoll file, in nanoseconds. It returns -1 to use VPP's own wait time, because
+ * the thread has work or the file does not belong to the thread. */
 static long
 sleep_of (int epfd)
 {
@@ -23,7 +25,7 @@ sleep_of (int epfd)
   return left < SLEEP_MIN_NS ? 0 : clib_min (left, SLEEP_MAX_NS);
 }
 
-/* Without the shim VPP sleeps as it does. */
+/* Without the shim, VPP's sleep is unchanged. */
 static clib_error_t *
 contiv_sleep_init (vlib_main_t *vm)
 {

@@ -1,4 +1,4 @@
-/* The nodes that only check sources: multicast of both families, on interfaces of pods, and ARP. */
+/* The nodes that only check sources: for multicast of both families, on interfaces of pods, and for ARP. */
 #include "contiv.h"
 #include <vnet/ethernet/arp_packet.h>
 #include <vnet/feature/feature.h>

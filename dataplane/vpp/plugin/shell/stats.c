@@ -1,4 +1,4 @@
-/* Gauges of the statistics segment. What packets met is counted as errors of the nodes: /err/contiv-ip4-input/... */
+/* Gauges of the statistics segment. Counters of packets are error counters of the nodes: /err/contiv-ip4-input/... */
 #include "contiv.h"
 #include <vlib/stats/stats.h>
 

@@ -1,4 +1,4 @@
-/* What packet traces show. */
+/* Formatting of packet traces. */
 #include "contiv.h"
 #include <vnet/ip/ip.h>
 
@@ -11,7 +11,7 @@ static const char *reasons[CONTIV_N_ERRORS] = {
 #undef _
 };
 
-/* format_contiv_addr: an address (const cv_addr_t *) of a family (int). */
+/* format_contiv_addr formats an address (const cv_addr_t *) of a family (int). */
 u8 *
 format_contiv_addr (u8 *s, va_list *args)
 {
@@ -20,7 +20,7 @@ format_contiv_addr (u8 *s, va_list *args)
   return ip6 ? format (s, "%U", format_ip6_address, a) : format (s, "%U", format_ip4_address, a);
 }
 
-/* format_contiv_end: an address and a port on the wire (int). */
+/* format_contiv_end formats an address and a port in wire order (int). */
 u8 *
 format_contiv_end (u8 *s, va_list *args)
 {

@@ -1,5 +1,5 @@
-/* Uplinks that VPP has by AF_PACKET: uplink_open.c, uplink_output.c, uplink_input.c, uplink_peers.c. VPP's own rings carry packets up to the MTU, so all
- * packets go by sockets of ours, with virtio headers: the kernel cuts large ones, or does not have to. */
+/* AF_PACKET uplinks: uplink_open.c, uplink_output.c, uplink_input.c, uplink_peers.c. VPP's own rings carry packets only up to the MTU.
+ * Therefore all packets pass through sockets of the plugin, with virtio headers: the kernel segments large packets, or need not. */
 #ifndef CONTIV_UPLINK_H
 #define CONTIV_UPLINK_H
 
@@ -8,17 +8,18 @@
 #include "contiv.h"
 #include "../core/offload.h"
 
-#define CONTIV_FRAME_MAX (1 << 17) /* bytes that the kernel has as one packet */
+#define CONTIV_FRAME_MAX (1 << 17) /* maximum bytes that the kernel handles as one packet */
 
-/* A ring by which the kernel hands over what comes in. What does not fit into a frame of it comes by recvmsg, in its order. */
+/* A ring in which the kernel delivers received packets. A packet that does not fit into a frame of the ring is read by recvmsg, in the
+ * order of the ring. */
 typedef struct
 {
   int fd;
   u8 *ring;
-  u32 next;	/* frame that comes next */
-  u32 index;	/* of VPP's receive queue that it stands in for */
-  u32 file;	/* of fd, in VPP's table; ~0: none yet */
-  u32 vpp_file; /* of VPP's own socket */
+  u32 next;	/* next frame to read */
+  u32 index;	/* index of the VPP receive queue that the ring replaces */
+  u32 file;	/* index of fd in VPP's file table; ~0: not added yet */
+  u32 vpp_file; /* file index of VPP's own socket */
 } contiv_uplink_queue_t;
 
 #define CONTIV_PEERS 256
@@ -26,26 +27,26 @@ typedef struct
 /* A neighbour on the uplink's network. */
 typedef struct
 {
-  u64 mac;	 /* 0: none; else with a bit above the address */
-  f64 can_until; /* it has said that it takes large packets */
+  u64 mac;	 /* 0: free; otherwise the address with an additional bit above it */
+  f64 can_until; /* time until which the neighbour is known to accept large packets */
   f64 used, asked, answered;
-  u64 token; /* of the last question, which its answer has to repeat */
+  u64 token; /* token of the last query, which the answer must repeat */
 } contiv_peer_t;
 
 struct contiv_uplink
 {
   int tx;
-  contiv_uplink_queue_t *queues; /* vector, as VPP's receive queues */
+  contiv_uplink_queue_t *queues; /* vector, same order as VPP's receive queues */
   u32 sw_if_index, hw_if_index, instance, device;
-  u32 longest;	      /* frame without segments */
-  u32 frame, n_frames; /* of each ring */
-  bool no_trains; /* the kernel does not know UDP segmentation (before Linux 6.2) */
-  bool cuts;	  /* the device cuts on the wire, so that no neighbour sees a large packet */
-  clib_spinlock_t lock; /* of peers that are added */
+  u32 longest;	      /* longest frame without segmentation */
+  u32 frame, n_frames; /* size and number of the frames of each ring */
+  bool no_trains; /* the kernel does not support UDP segmentation (before Linux 6.2) */
+  bool cuts;	  /* the device segments on the wire, so that no neighbour receives a large packet */
+  clib_spinlock_t lock; /* protects the addition of peers */
   contiv_peer_t peers[CONTIV_PEERS];
-  f64 answers_at; /* second in which answers are counted */
+  f64 answers_at; /* second for which answers are counted */
   u32 answers;
-  f64 full_until; /* no place for another peer is looked for before */
+  f64 full_until; /* no search for a free place for another peer before this time */
 };
 
 static_always_inline contiv_uplink_t *
@@ -55,25 +56,26 @@ contiv_uplink (u32 sw_if_index)
   return sw_if_index < vec_len (cm->interfaces) ? cm->interfaces[sw_if_index].uplink : 0;
 }
 
-/* contiv_uplink_open gives an interface its sockets; NULL: it is not AF_PACKET, or the kernel refuses. Under the barrier. */
+/* contiv_uplink_open opens the sockets of an interface. It returns NULL if the interface is not AF_PACKET, or if the kernel refuses. The
+ * caller holds the barrier. */
 contiv_uplink_t *contiv_uplink_open (u32 sw_if_index);
-/* contiv_uplink_close leaves everything to VPP's rings again. Under the barrier. */
+/* contiv_uplink_close closes them; VPP's own rings are used again. The caller holds the barrier. */
 void contiv_uplink_close (contiv_uplink_t *u);
-/* contiv_device_of finds the device of an AF_PACKET interface; 0: none. */
+/* contiv_device_of returns the Linux device of an AF_PACKET interface; 0: none. */
 u32 contiv_device_of (const vnet_hw_interface_t *hi);
 /* contiv_uplinks_follow adapts the sockets to devices whose MTU has changed. Main thread. */
 void contiv_uplinks_follow (vlib_main_t *vm);
 
-/* overruns.c: counts what the kernel dropped since a ring was full. Main thread. */
+/* overruns.c: contiv_count_overruns counts packets that the kernel dropped because a ring was full. Main thread. */
 void contiv_count_overruns (vlib_main_t *vm);
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 typedef enum
 {
   CONTIV_UPLINK_SENT,
-  CONTIV_UPLINK_REFUSED, /* the kernel has no room, or the device is down: drop */
-  CONTIV_UPLINK_CUT,	 /* is to be cut here */
+  CONTIV_UPLINK_REFUSED, /* the kernel has no space, or the device is down: drop the packet */
+  CONTIV_UPLINK_CUT,	 /* the plugin must segment the packet */
 } contiv_uplink_result_t;
 
 /* contiv_uplink_large sends a packet of several segments. */
@@ -82,7 +84,8 @@ contiv_uplink_result_t contiv_uplink_large (vlib_main_t *vm, contiv_uplink_t *u,
 #define CONTIV_OUTBOX	     64
 #define CONTIV_OUTBOX_PIECES 512
 
-/* Whole packets that leave by one system call. All that goes to an uplink passes here or by contiv_uplink_large, so none overtakes another. */
+/* Single packets that are sent by one system call. All packets to an uplink pass here or through contiv_uplink_large, so no packet
+ * overtakes another. */
 typedef struct
 {
   contiv_uplink_t *u; /* NULL: empty */
@@ -92,18 +95,19 @@ typedef struct
   struct iovec iov[CONTIV_OUTBOX_PIECES];
 } contiv_outbox_t;
 
-/* contiv_outbox_add takes a packet over. */
+/* contiv_outbox_add takes ownership of a packet. */
 void contiv_outbox_add (vlib_main_t *vm, contiv_outbox_t *o, contiv_uplink_t *u, u32 bi);
-/* contiv_outbox_send sends what is there, and frees it. */
+/* contiv_outbox_send sends and frees the packets of the outbox. */
 void contiv_outbox_send (vlib_main_t *vm, contiv_outbox_t *o);
 
 /* ---- neighbours ---- */
 
-/* contiv_peer_can: the neighbour with an address takes large packets. One that is not known yet will be asked. */
+/* contiv_peer_can reports whether the neighbour with an address accepts large packets. If the neighbour is not in the table, it is added
+ * and queried later. */
 bool contiv_peer_can (vlib_main_t *vm, contiv_uplink_t *u, const u8 *mac);
-/* contiv_peer_frame takes a frame from the uplink, if it is between plugins. */
+/* contiv_peer_frame processes a frame from the uplink if it is a message between plugins. It returns false for all other frames. */
 bool contiv_peer_frame (vlib_main_t *vm, contiv_uplink_t *u, const u8 *frame, u32 len);
-/* contiv_peers_ask asks those neighbours that large packets are due to, ten times a second. */
+/* contiv_peers_ask queries the neighbours to which large packets are sent. It is called ten times per second. */
 void contiv_peers_ask (vlib_main_t *vm);
 
 #endif

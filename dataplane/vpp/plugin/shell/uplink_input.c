@@ -1,5 +1,5 @@
-/* What comes in by an AF_PACKET uplink, in its order: frames up to the MTU by the ring, longer ones, which the kernel has not cut or has joined, by
- * recvmsg. */
+/* Packets received from an AF_PACKET uplink, in their order: frames up to the MTU come from the ring. Longer frames, which the kernel
+ * has not segmented or has joined, are read by recvmsg. */
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
@@ -16,7 +16,7 @@
 
 extern vlib_node_registration_t contiv_uplink_input_node;
 
-/* What one call receives. */
+/* The packets that one call receives. */
 typedef struct
 {
   vlib_main_t *vm;
@@ -28,7 +28,7 @@ typedef struct
   u16 nexts[VLIB_FRAME_SIZE];
 } received_t;
 
-/* A frame as the kernel has it. Its VLAN tag is beside it. */
+/* A frame in the kernel's representation, with its VLAN tag stored separately. */
 typedef struct
 {
   u8 *data;
@@ -47,7 +47,7 @@ deliver (received_t *r)
 
 /* ---- buffers ---- */
 
-/* copy makes buffers of pieces; NULL: there are not enough. */
+/* copy copies pieces into new buffers; NULL: there are not enough buffers. */
 static vlib_buffer_t *
 copy (received_t *r, const cv_piece_t *pieces, u32 len, u32 *first)
 {
@@ -89,8 +89,9 @@ copy (received_t *r, const cv_piece_t *pieces, u32 len, u32 *first)
   return b;
 }
 
-/* set_tunnelled: VPP's MTU check takes the difference between the offset of the transport, which stays, and that of the IP header, which
- * ip4-local sets to the tunnel's: so the former is written as if the packet had no tunnel. The output node finds the headers by itself. */
+/* set_tunnelled: VPP's MTU check uses the difference between the offset of the transport header, which does not change, and that of the
+ * IP header, which ip4-local sets to the tunnel's. Therefore the former is written as if the packet had no tunnel. The output node
+ * parses the headers itself. */
 static void
 set_tunnelled (vlib_buffer_t *b, const cv_headers_t *h)
 {
@@ -98,7 +99,7 @@ set_tunnelled (vlib_buffer_t *b, const cv_headers_t *h)
   vnet_buffer (b)->l4_hdr_offset = b->current_data + outer->l3 + (l->l4 - l->l3);
 }
 
-/* put_tag writes the VLAN tag, which the kernel had taken out, into a buffer that has room for it before the data. */
+/* put_tag inserts the VLAN tag, which the kernel has removed, into a buffer that has room for it before the data. */
 static void
 put_tag (vlib_buffer_t *b, u32 tag)
 {
@@ -121,7 +122,7 @@ trace (received_t *r, vlib_buffer_t *b, u32 next, u32 len)
 				 .result = CONTIV_N_OFFLOAD, .is_large = b->flags & VNET_BUFFER_F_GSO };
 }
 
-/* accept_packet sends a packet into the graph; gso_size 0: it is whole. */
+/* accept_packet sends a packet into the graph; gso_size 0: it is a single packet. */
 static void
 accept_packet (received_t *r, const cv_piece_t *pieces, u32 len, const cv_headers_t *h, u32 gso_size, u32 tag)
 {
@@ -138,7 +139,7 @@ accept_packet (received_t *r, const cv_piece_t *pieces, u32 len, const cv_header
   if (gso_size)
     {
       contiv_set_large (b, h, (u16) gso_size);
-      b->flags |= VNET_BUFFER_F_L4_CHECKSUM_COMPUTED | VNET_BUFFER_F_L4_CHECKSUM_CORRECT; /* a tunnel's need not be right */
+      b->flags |= VNET_BUFFER_F_L4_CHECKSUM_COMPUTED | VNET_BUFFER_F_L4_CHECKSUM_CORRECT; /* the checksum of a tunnel need not be correct */
       if (h->n_layers > 1)
 	set_tunnelled (b, h);
       r->counts[CONTIV_LARGE]++;
@@ -173,7 +174,7 @@ unload (received_t *r, cv_train_t *t, u32 tag)
     }
 }
 
-/* take makes packets of a frame that leaves something to a device. */
+/* take creates packets from a frame for which work is left to a device. */
 static void
 take (received_t *r, const arrived_t *a)
 {
@@ -207,13 +208,13 @@ take_any (received_t *r, const arrived_t *a)
     r->counts[CONTIV_OFFLOAD_MALFORMED]++;
   else if (PREDICT_FALSE (a->virtio.gso_type || a->virtio.flags & CV_VIRTIO_NEEDS_CSUM))
     take (r, a);
-  else if (PREDICT_FALSE (a->len > r->u->longest)) /* nothing says how to cut it */
+  else if (PREDICT_FALSE (a->len > r->u->longest)) /* its segment size is not known */
     r->counts[CONTIV_OFFLOAD_MALFORMED]++;
   else if (PREDICT_TRUE (a->tag || !contiv_peer_frame (r->vm, r->u, a->data, a->len)))
     accept_packet (r, &piece, a->len, 0, 0, a->tag);
 }
 
-/* fetch gets a frame that did not fit into the ring. */
+/* fetch reads a frame that did not fit into the ring. */
 static bool
 fetch (const contiv_uplink_queue_t *q, arrived_t *a)
 {
@@ -221,7 +222,7 @@ fetch (const contiv_uplink_queue_t *q, arrived_t *a)
   struct iovec iov[] = { { &a->virtio, sizeof (a->virtio) }, { data, sizeof (data) } };
   struct msghdr m = { .msg_iov = iov, .msg_iovlen = ARRAY_LEN (iov) };
   ssize_t len = recvmsg (q->fd, &m, MSG_DONTWAIT);
-  if (len < 0 && errno == ENETDOWN) /* said once */
+  if (len < 0 && errno == ENETDOWN) /* the kernel reports this error once */
     len = recvmsg (q->fd, &m, MSG_DONTWAIT);
   if (len < (ssize_t) sizeof (a->virtio) || m.msg_flags & MSG_TRUNC)
     return false;
@@ -237,7 +238,7 @@ tag_of (const struct tpacket2_hdr *h)
   return h->tp_status & TP_STATUS_VLAN_VALID ? clib_host_to_net_u32 (type << 16 | h->tp_vlan_tci) : 0;
 }
 
-/* receive takes what one queue has; true: there may be more. */
+/* receive reads the frames of one queue; true: there may be more. */
 static bool
 receive (vlib_main_t *vm, vlib_node_runtime_t *node, contiv_uplink_t *u, contiv_uplink_queue_t *q, u32 *packets)
 {

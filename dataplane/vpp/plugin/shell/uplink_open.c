@@ -1,5 +1,5 @@
-/* Sockets of AF_PACKET uplinks, in place of VPP's: VPP's own sockets get a filter that takes nothing, and VPP's receive queues are served by our node, with
- * the thread and the mode that each has. */
+/* Sockets for AF_PACKET uplinks that replace VPP's: VPP's own sockets get a filter that accepts nothing, and our node serves VPP's
+ * receive queues, with the same thread and mode for each queue. */
 #include <dirent.h>
 #include <linux/ethtool.h>
 #include <linux/filter.h>
@@ -18,17 +18,17 @@
 #include <vnet/interface/rx_queue_funcs.h>
 
 #define SOCKET_MEMORY (8 << 20)
-#define VLAN_TAGS     8	   /* two */
-#define RING_HEADERS  128  /* before each frame in the ring, rounded up */
-#define RING_UNIT     256  /* lengths of frames are multiples */
+#define VLAN_TAGS     8	   /* two tags */
+#define RING_HEADERS  128  /* maximum bytes before each frame in the ring */
+#define RING_UNIT     256  /* frame lengths are multiples of this */
 #define RING_FRAMES   1024
 
 extern vlib_node_registration_t contiv_uplink_input_node;
 
-/* ---- one socket ---- */
+/* ---- a socket ---- */
 
-/* takes gives a socket a filter: it gets everything that comes in, or nothing. The kernel hands what leaves to all sockets of a fanout group, whatever
- * PACKET_IGNORE_OUTGOING they have: VPP would get all that it sends itself. */
+/* takes attaches a filter to a socket: it accepts all incoming packets, or nothing. The kernel delivers outgoing packets to all sockets
+ * of a fanout group even if they have set PACKET_IGNORE_OUTGOING: without this filter VPP would receive all packets that it sends. */
 static int
 takes (int fd, bool everything)
 {
@@ -45,7 +45,7 @@ set (int fd, int level, int option, int value)
   return setsockopt (fd, level, option, &value, sizeof (value));
 }
 
-/* attach makes a socket at a device; protocol 0: to send only. -1: errno says why. */
+/* attach creates a socket at a device; protocol 0: for sending only. -1: errno has the reason. */
 static int
 attach (u32 device, u16 protocol)
 {
@@ -62,7 +62,8 @@ attach (u32 device, u16 protocol)
   return fd;
 }
 
-/* spread makes sockets share what comes in, by flow; group is the kernel's number of those, 0 before the first. */
+/* spread adds a socket to a fanout group, in which the kernel distributes incoming packets by flow. group is the kernel's ID of the
+ * group, 0 before the first socket. */
 static int
 spread (int fd, int *group)
 {
@@ -73,7 +74,7 @@ spread (int fd, int *group)
   return set (fd, SOL_PACKET, PACKET_FANOUT, type | PACKET_FANOUT_FLAG_UNIQUEID << 16) || getsockopt (fd, SOL_PACKET, PACKET_FANOUT, group, &len);
 }
 
-/* map_ring gives a socket its ring. */
+/* map_ring creates the ring of a socket. */
 static int
 map_ring (const contiv_uplink_t *u, contiv_uplink_queue_t *q)
 {
@@ -110,7 +111,7 @@ is_ours (const contiv_uplink_t *u, int fd)
   return fd == u->tx;
 }
 
-/* silence makes VPP's own sockets at the device take nothing, or everything again. */
+/* silence makes VPP's own sockets at the device accept nothing, or everything again. */
 static void
 silence (const contiv_uplink_t *u, bool silent)
 {
@@ -138,7 +139,7 @@ ready (clib_file_t *file)
   return 0;
 }
 
-/* failed: reading the error clears it. */
+/* failed reads the socket's error, which clears it. */
 static clib_error_t *
 failed (clib_file_t *file)
 {
@@ -148,8 +149,8 @@ failed (clib_file_t *file)
   return 0;
 }
 
-/* served_by changes the node that serves the interface. The queues are removed from the previous node, which would poll
- * them after they are deleted. */
+/* served_by changes the node that serves the interface. It removes the queues from the previous node, which would otherwise poll them
+ * after they are deleted. */
 static void
 served_by (const contiv_uplink_t *u, u32 node)
 {
@@ -173,7 +174,7 @@ served_by (const contiv_uplink_t *u, u32 node)
   vnet_hw_if_update_runtime_data (vnm, u->hw_if_index);
 }
 
-/* take_queues has VPP's queues served by our node, from our sockets. */
+/* take_queues makes our node serve VPP's queues, from our sockets. */
 static void
 take_queues (contiv_uplink_t *u, const u8 *name)
 {
@@ -185,14 +186,15 @@ take_queues (contiv_uplink_t *u, const u8 *name)
       clib_file_t file = { .file_descriptor = (u32) q->fd, .read_function = ready, .error_function = failed, .private_data = q->index,
 			   .polling_thread_index = rxq->thread_index, .description = format (0, "contiv %v queue %u", name, rxq->queue_id) };
       q->vpp_file = rxq->file_index;
-      file_main.file_update (clib_file_get (&file_main, q->vpp_file), UNIX_FILE_UPDATE_DELETE); /* what is left in its ring would wake VPP for ever */
+      file_main.file_update (clib_file_get (&file_main, q->vpp_file), UNIX_FILE_UPDATE_DELETE); /* packets left in its ring would wake VPP
+                                                                                                 * continuously */
       q->file = (u32) clib_file_add (&file_main, &file);
       vnet_hw_if_set_rx_queue_file_index (vnm, q->index, q->file);
     }
   served_by (u, contiv_uplink_input_node.index);
 }
 
-/* return_queues undoes that. If the interface is being deleted, its queues are deleted already. */
+/* return_queues undoes take_queues. If the interface is being deleted, its queues have already been deleted. */
 static void
 return_queues (contiv_uplink_t *u)
 {
@@ -225,7 +227,7 @@ contiv_device_of (const vnet_hw_interface_t *hi)
   return strncmp (name, "host-", 5) ? 0 : if_nametoindex (name + 5);
 }
 
-/* ask_device runs a request on a device. */
+/* ask_device runs an ioctl request on a device. */
 static bool
 ask_device (u32 device, unsigned long request, struct ifreq *r)
 {
@@ -243,7 +245,8 @@ mtu_of (u32 device)
   return ask_device (device, SIOCGIFMTU, &r) ? (u32) r.ifr_mtu : 0;
 }
 
-/* is_wire: behind the device are no large packets. Virtual devices hand them on, and virtio hands them to other machines of the same host. */
+/* is_wire reports whether the device segments large packets before they reach another machine. Virtual devices pass large packets on,
+ * and virtio passes them to other machines on the same host. */
 static bool
 is_wire (u32 device)
 {
@@ -276,7 +279,7 @@ round_up (u32 n)
   return (n + RING_UNIT - 1) / RING_UNIT * RING_UNIT;
 }
 
-/* longest_of is the longest frame without segments. */
+/* longest_of returns the length of the longest frame without segmentation. */
 static u32
 longest_of (u32 mtu)
 {
@@ -328,7 +331,7 @@ contiv_uplink_close (contiv_uplink_t *u)
       if (q->ring)
 	munmap (q->ring, (size_t) u->frame * u->n_frames);
       if (q->file != ~0)
-	clib_file_del_by_index (&file_main, q->file); /* closes fd */
+	clib_file_del_by_index (&file_main, q->file); /* also closes fd */
       else if (q->fd >= 0)
 	close (q->fd);
     }
@@ -341,7 +344,7 @@ contiv_uplink_close (contiv_uplink_t *u)
 
 /* ---- MTU ---- */
 
-/* renew makes an uplink's rings again, for longer frames. Its neighbours stay. Under the barrier. */
+/* renew creates the rings of an uplink again, for longer frames. The table of neighbours is kept. The caller holds the barrier. */
 static void
 renew (contiv_interface_t *i)
 {
@@ -354,7 +357,8 @@ renew (contiv_interface_t *i)
   i->uplink->no_trains = was.no_trains;
 }
 
-/* follow does so for one uplink. Rings are made again if their frames are too short: what is longer comes by recvmsg, which is slower. */
+/* follow adapts one uplink to a changed MTU. Rings are created again if their frames are too short: longer packets would be read by
+ * recvmsg, which is slower. */
 static void
 follow (vlib_main_t *vm, contiv_interface_t *i)
 {

@@ -1,12 +1,12 @@
-/* What leaves by an AF_PACKET uplink: all of it by one socket, so that the kernel and its queueing discipline have it in order. */
+/* Packets sent by an AF_PACKET uplink: all use one socket, so that the kernel and its queueing discipline get them in order. */
 #include <errno.h>
 #include "uplink.h"
 #include "offload.h"
 #include <vnet/ethernet/ethernet.h>
 
-static const cv_virtio_t plain; /* nothing is left to the kernel */
+static const cv_virtio_t plain; /* no work is left to the kernel */
 
-/* write_packet hands a packet to the kernel; 0, or errno. */
+/* write_packet sends a packet to the kernel. It returns 0 or errno. */
 static int
 write_packet (int fd, const cv_piece_t *pieces, u32 n, const cv_virtio_t *virtio)
 {
@@ -54,7 +54,7 @@ contiv_uplink_large (vlib_main_t *vm, contiv_uplink_t *u, cv_segmenter_t *s)
   return write_packet (u->tx, s->in, s->n_in, &virtio) ? CONTIV_UPLINK_REFUSED : CONTIV_UPLINK_SENT;
 }
 
-/* ---- whole packets ---- */
+/* ---- single packets ---- */
 
 void
 contiv_outbox_send (vlib_main_t *vm, contiv_outbox_t *o)
@@ -67,7 +67,7 @@ contiv_outbox_send (vlib_main_t *vm, contiv_outbox_t *o)
 	sent += (u32) n;
       else if (errno == EMSGSIZE || errno == EINVAL)
 	{
-	  sent++; /* this one only */
+	  sent++; /* skip only this packet */
 	  o->refused++;
 	}
       else if (errno != EINTR)

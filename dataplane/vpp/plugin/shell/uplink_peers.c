@@ -1,17 +1,18 @@
-/* Which neighbours take large packets. A veth and virtio hand them over as they are, and a VPP without this plugin drops what is longer than its ring's
- * frames. So a neighbour that large packets are due to is asked each second, by a frame of a type for local use; packets to it are cut until it answers,
- * and when it does not any more. Routers and other systems never answer. */
+/* Tracks which neighbours accept large packets. A veth and virtio deliver large packets unchanged, and a VPP without this plugin drops
+ * packets that are longer than the frames of its ring. Therefore a neighbour to which large packets are to be sent is queried each
+ * second, by a frame of an Ethernet type for local use. Packets to it are segmented until it answers, and again when it no longer
+ * answers. Routers and other systems never answer. */
 #include <sys/random.h>
 #include "uplink.h"
 #include <vnet/ethernet/ethernet.h>
 
 #define KNOWN	    (1ull << 63)
-#define LASTS	    3.5 /* seconds that an answer holds */
+#define LASTS	    3.5 /* seconds for which an answer is valid */
 #define ASK_EACH    1.0
-#define ASK_AFTER   10.0 /* seconds without use end the asking */
+#define ASK_AFTER   10.0 /* seconds without use after which queries end */
 #define PEER_LIFE	    60.0
-#define ANSWERS_MAX 256 /* a second, to all that are not our own peers */
-#define ANSWER_EACH 0.1 /* to a peer of ours */
+#define ANSWERS_MAX 256 /* per second, to all senders that are not our own peers */
+#define ANSWER_EACH 0.1 /* minimum interval for a peer of ours */
 #define FULL_FOR    1.0
 
 enum
@@ -26,7 +27,7 @@ typedef struct __attribute__ ((packed))
   u16 type;
   u8 magic[6];
   u8 version, kind;
-  u64 token; /* an answer repeats that of its question, which no other machine of the network has seen */
+  u64 token; /* an answer repeats the token of its query, which no other machine of the network has seen */
   u8 padding[30];
 } message_t;
 
@@ -42,7 +43,7 @@ key_of (const u8 *mac)
   return key | KNOWN;
 }
 
-/* ---- table: workers read it, and add under a lock ---- */
+/* ---- table: workers read it without a lock, and add entries under a lock ---- */
 
 static contiv_peer_t *
 find (contiv_uplink_t *u, u64 key)
@@ -57,7 +58,7 @@ find (contiv_uplink_t *u, u64 key)
   return 0;
 }
 
-/* add makes an entry, in a free place or that of a neighbour that has not been used for long. */
+/* add creates an entry in a free place, or in that of a neighbour that has not been used for a long time. */
 static void
 add (contiv_uplink_t *u, u64 key, f64 now)
 {
@@ -65,7 +66,7 @@ add (contiv_uplink_t *u, u64 key, f64 now)
   if (now < u->full_until)
     return;
   clib_spinlock_lock (&u->lock);
-  bool done = find (u, key); /* by another worker */
+  bool done = find (u, key); /* another worker has added it */
   for (u32 i = 0; i < CONTIV_PEERS && !done; i++, at = (at + 1) % CONTIV_PEERS)
     {
       contiv_peer_t *p = &u->peers[at];
@@ -88,7 +89,7 @@ contiv_peer_can (vlib_main_t *vm, contiv_uplink_t *u, const u8 *mac)
   f64 now = vlib_time_now (vm);
   u64 key = key_of (mac);
   if (mac[0] & 1)
-    return false; /* to several */
+    return false; /* a group address */
   contiv_peer_t *p = find (u, key);
   if (!p)
     {
@@ -112,10 +113,10 @@ send_message (const contiv_uplink_t *u, const u8 *to, u8 kind, u64 token)
   clib_memcpy (m.dst, to, 6);
   clib_memcpy (m.src, hi->hw_address, 6);
   clib_memcpy (m.magic, magic, sizeof (magic));
-  (void) !sendmsg (u->tx, &h, MSG_DONTWAIT | MSG_NOSIGNAL); /* what is lost is asked for again */
+  (void) !sendmsg (u->tx, &h, MSG_DONTWAIT | MSG_NOSIGNAL); /* a lost message is repeated by the next query */
 }
 
-/* may_answer bounds what a flood of questions costs. It takes no answers from our own peers. */
+/* may_answer limits the cost of a flood of queries. Such a flood does not reduce the answers to our own peers. */
 static bool
 may_answer (contiv_uplink_t *u, contiv_peer_t *p, f64 now)
 {
@@ -164,7 +165,7 @@ contiv_peers_ask (vlib_main_t *vm)
 	  continue;
 	u64 token;
 	if (getrandom (&token, sizeof (token), GRND_NONBLOCK) != sizeof (token) || !token)
-	  continue; /* next time */
+	  continue; /* retry in the next call */
 	p->token = token;
 	p->asked = now;
 	send_message (i->uplink, (const u8 *) &mac, ASK, token);

@@ -1,5 +1,5 @@
-/* Lets VPP have more workers than the machine has processors: it sees sixteen, and its threads run where the kernel likes.
- * For tests only, preloaded into VPP. */
+/* Lets VPP have more workers than the machine has processors: VPP sees sixteen processors, and the kernel schedules its
+ * threads freely. For tests only, preloaded into VPP. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT 30.0 /* seconds that a worker may be late, on top of VPP's one */
+#define LIMIT 30.0 /* seconds that a worker may be late, in addition to VPP's limit of 1 s */
 #define PAUSE 50000 /* microseconds */
 
 static void (*os_panic) (void);
@@ -21,18 +21,18 @@ seconds (void)
   return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
 }
 
-/* late stands in for os_panic in libvlib. VPP's main thread calls it again and again while it waits for a worker. */
+/* late replaces os_panic in libvlib. VPP's main thread calls it repeatedly while it waits for a worker. */
 static void
 late (void)
 {
   static double first, last;
   double now = seconds ();
   if (now - last > 2)
-    first = now; /* another wait */
+    first = now; /* a new wait has begun */
   last = now;
   if (now - first > LIMIT)
     os_panic ();
-  usleep (PAUSE); /* leaves the processor to the worker */
+  usleep (PAUSE); /* so that the worker gets the processor */
 }
 
 typedef struct
@@ -43,7 +43,7 @@ typedef struct
   uintptr_t relro, relro_end;
 } object_t;
 
-/* redirect replaces the address that one entry of the global offset table has. */
+/* redirect replaces the address in one entry of the global offset table. */
 static void
 redirect (const object_t *o, uintptr_t place)
 {
@@ -120,7 +120,7 @@ look (struct dl_phdr_info *info, size_t size, void *unused)
   return 1;
 }
 
-/* When it runs, all libraries that VPP is linked with are there. */
+/* start redirects os_panic. When it runs, all libraries that VPP is linked with are loaded. */
 __attribute__ ((constructor)) static void
 start (void)
 {

@@ -35,12 +35,12 @@ func (Linux) Peer(l *transport.Local, p *transport.Node) []pb.Message {
 	return out
 }
 
-// Mesh implements transport.Transport: nothing is shared.
+// Mesh implements transport.Transport: peers share no values.
 func (Linux) Mesh(*transport.Local, []pb.Message, []*transport.Node, []*transport.Node) []pb.Message {
 	return nil
 }
 
-// ViaVPP implements transport.Transport: there is none.
+// ViaVPP implements transport.Transport: there is no VPP.
 func (Linux) ViaVPP(*transport.Local) []netip.Prefix { return nil }
 
 // BVI implements transport.Transport.

@@ -14,8 +14,8 @@ type VPP struct{}
 
 var _ transport.Transport = VPP{}
 
-// Node implements transport.Transport: the main VRF, where nodes are, hands packets for this node's pods to the pod VRF, which
-// drops what belongs to none of them.
+// Node implements transport.Transport. The main VRF, which has the routes to nodes, forwards packets for this node's pods to the pod VRF.
+// The pod VRF drops packets that belong to no pod.
 func (VPP) Node(l *transport.Local) []proto.Message {
 	var out []proto.Message
 	for _, own := range l.Pods {
@@ -36,7 +36,7 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 	return out
 }
 
-// appendVia adds the route to dst via the peer's address of the same family, if the two nodes have one.
+// appendVia adds the route to dst via the peer's address of the same family, if both nodes have an address of that family.
 func appendVia(out []proto.Message, l *transport.Local, p *transport.Node, dst netip.Prefix) []proto.Message {
 	via := transport.SameFamily(p.IPs, dst)
 	if !via.IsValid() || !transport.SameFamily(l.IPs, dst).IsValid() {
@@ -45,7 +45,7 @@ func appendVia(out []proto.Message, l *transport.Local, p *transport.Node, dst n
 	return append(out, transport.Route(l.MainVRF, dst, via.Addr(), l.MainIf))
 }
 
-// Mesh implements transport.Transport: nothing is shared.
+// Mesh implements transport.Transport: peers share no values.
 func (VPP) Mesh(*transport.Local, []proto.Message, []*transport.Node, []*transport.Node) []proto.Message {
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
-// Windows renders routes of the node itself: its L2 bridge has the pods' gateway, and the node forwards.
+// Windows renders routes of the node itself: the node's L2 bridge has the pods' gateway, and the node forwards.
 type Windows struct{ Linux }
 
 var _ transport.Transport = Windows{}

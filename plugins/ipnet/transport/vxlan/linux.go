@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
-// Linux renders the mesh for the Linux driver, which keeps the VXLAN device, its neighbours, forwarding entries and routes.
+// Linux renders the mesh for the Linux driver, which programs the VXLAN device, its neighbours, forwarding entries and routes.
 type Linux struct{}
 
 var _ transport.Transport = Linux{}
@@ -37,14 +37,14 @@ func (Linux) Peer(l *transport.Local, p *transport.Node) []pb.Message {
 	for _, dst := range slices.Concat(p.Pods, p.Hosts) {
 		out = append(out, transport.PeerBlock(p, dst, proto.IPPoolType_VXLAN))
 	}
-	// What a host itself sends to pods elsewhere has its overlay address; answers must find back.
+	// A host's own traffic to pods on other nodes has the host's overlay address as source; answers need a route to it.
 	for _, overlay := range p.Overlay {
 		out = append(out, transport.PeerBlock(p, transport.HostPrefix(overlay.Addr()), proto.IPPoolType_VXLAN))
 	}
 	return out
 }
 
-// vtep is the end of the mesh at a node: its overlay addresses, and the addresses under which it is reached.
+// vtep returns the tunnel endpoint of a node: its overlay addresses, and the underlay addresses at which it is reached.
 func vtep(n *transport.Node, underlay []netip.Prefix) *proto.VXLANTunnelEndpointUpdate {
 	mac := MAC(n.ID).String()
 	u := &proto.VXLANTunnelEndpointUpdate{Node: n.Name, Mac: mac, MacV6: mac}
@@ -65,12 +65,12 @@ func vtep(n *transport.Node, underlay []netip.Prefix) *proto.VXLANTunnelEndpoint
 	return u
 }
 
-// Mesh implements transport.Transport: the driver works out what is shared.
+// Mesh implements transport.Transport: the driver computes the shared values.
 func (Linux) Mesh(*transport.Local, []pb.Message, []*transport.Node, []*transport.Node) []pb.Message {
 	return nil
 }
 
-// ViaVPP implements transport.Transport: there is none.
+// ViaVPP implements transport.Transport: there is no VPP.
 func (Linux) ViaVPP(*transport.Local) []netip.Prefix { return nil }
 
 // BVI implements transport.Transport.

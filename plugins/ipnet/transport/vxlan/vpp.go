@@ -18,8 +18,8 @@ type VPP struct{}
 
 var _ transport.Transport = VPP{}
 
-// Node implements transport.Transport. The main VRF sends everything that belongs to pods or to VPP–host links of any node into the pod
-// VRF, which has the routes to the nodes; what no node owns is dropped there, so that it cannot loop through the default route.
+// Node implements transport.Transport. The main VRF sends all packets for pods or VPP–host links of any node into the pod VRF, which has
+// the routes to the nodes. Packets for addresses that no node owns are dropped there, so that they cannot loop through the default route.
 func (VPP) Node(l *transport.Local) []proto.Message {
 	bvi := &vpp_interfaces.Interface{
 		Name: BVI, Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, Vrf: l.PodVRF, Mtu: l.PodMTU,
@@ -75,8 +75,8 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 	return out
 }
 
-// Mesh implements transport.Transport: the bridge domain, of which every tunnel is a member. Members are in the order of node
-// IDs, however they came.
+// Mesh implements transport.Transport: it renders the bridge domain, whose members are the tunnels. Members are in the order of node IDs,
+// independent of the order of arrival.
 func (VPP) Mesh(l *transport.Local, before []proto.Message, left, came []*transport.Node) []proto.Message {
 	members := []*vpp_l2.BridgeDomain_Interface{{Name: BVI, BridgedVirtualInterface: true}}
 	if len(before) == 1 {
@@ -100,8 +100,8 @@ func (VPP) Mesh(l *transport.Local, before []proto.Message, left, came []*transp
 	return []proto.Message{&vpp_l2.BridgeDomain{Name: bridgeDomain, Forward: true, Interfaces: members}}
 }
 
-// findMember finds the place of a tunnel behind the BVI. Names differ in a number without leading zeros, so the shorter one is
-// the smaller one.
+// findMember returns the position of a tunnel among the members after the BVI. Names differ only in a number without leading zeros, so the
+// shorter name is the smaller one.
 func findMember(members []*vpp_l2.BridgeDomain_Interface, name string) (int, bool) {
 	i, found := slices.BinarySearchFunc(members[1:], name, func(m *vpp_l2.BridgeDomain_Interface, name string) int {
 		return cmp.Or(cmp.Compare(len(m.GetName()), len(name)), cmp.Compare(m.GetName(), name))

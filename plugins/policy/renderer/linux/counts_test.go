@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// TestCounts: rules of one origin have one ID, by which they are counted together, and the driver's rules have these IDs.
+// TestCounts checks that rules of one origin have one ID, by which they are counted together, and that the driver's rules have these IDs.
 func TestCounts(t *testing.T) {
 	id := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "ns", Name: "a"}
 	list := []model.Rule{{Action: model.Allow, Origin: "ingress[0]"}, {Action: model.Allow, Origin: "ingress[0]"}, {Action: model.Deny, Origin: "ingress[1] name"}}

@@ -1,3 +1,3 @@
-// Package linux renders policy for the Linux driver: in Felix's messages, as northbound values (dataplane/feed). A set's members and what
-// applies to an endpoint are their own values.
+// Package linux renders policy for the Linux driver: as messages of Felix, which are northbound values (dataplane/feed). Each member of a
+// set and the policies of each endpoint are separate values.
 package linux

@@ -14,16 +14,16 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// The profiles are what applies to an endpoint when no tier has decided. An endpoint without any is closed.
+// The profiles apply to an endpoint when no tier has decided. An endpoint without a profile is closed.
 const (
 	allowAll     = "contiv-allow"
 	allowIngress = "contiv-allow-ingress"
 	allowEgress  = "contiv-allow-egress"
 )
 
-// Deps are what the renderer works with.
+// Deps are the dependencies of the renderer.
 type Deps struct {
-	// EndpointID names an attachment as the values do that connect it.
+	// EndpointID returns the ID of an attachment, as in the values that connect it.
 	EndpointID func(a *podmanager.Attachment) *proto.WorkloadEndpointID
 	Log        *slog.Logger
 }
@@ -33,7 +33,7 @@ type Renderer struct{ Deps }
 
 var _ renderer.Renderer = Renderer{}
 
-// New is a renderer.
+// New returns a renderer.
 func New(deps Deps) Renderer { return Renderer{deps} }
 
 func (r Renderer) put(txn renderer.Txn, m pb.Message) {
@@ -89,7 +89,7 @@ func (r Renderer) ChangeMembers(m model.Members, txn renderer.Txn) {
 	}
 }
 
-// text is a member as the driver reads it.
+// text returns a member in the driver's format.
 func text(m model.Member) string {
 	switch {
 	case m.Port != 0:
@@ -133,7 +133,8 @@ func rules(id model.PolicyID, list []model.Rule) []*proto.Rule {
 	return out
 }
 
-// ruleID begins with what differs among the rules of a policy: comments in the kernel have its first characters only.
+// ruleID returns the ID of a rule. It begins with the part in which the rules of a policy differ: comments in the kernel contain only its
+// first characters.
 func ruleID(id model.PolicyID, origin string) string { return origin + " of " + id.Path() }
 
 func ids(id model.SetID) []string {
@@ -153,7 +154,7 @@ func (r Renderer) DeleteEndpoint(a *podmanager.Attachment, txn renderer.Txn) {
 	r.delete(txn, &proto.WorkloadPolicy{Id: r.EndpointID(a)})
 }
 
-// tiers joins the tiers of both directions in the order that model gives them.
+// tiers joins the tiers of both directions in the order of package model.
 func tiers(e model.Endpoint) []*proto.TierInfo {
 	byName := map[string]*proto.TierInfo{}
 	add := func(t model.Tier) *proto.TierInfo {

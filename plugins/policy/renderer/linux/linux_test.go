@@ -129,7 +129,7 @@ func directions(tiers ...string) model.Direction {
 	return d
 }
 
-// TestBase: a profile allows in the direction that its name says, and in no other.
+// TestBase checks that a profile allows only the direction in its name.
 func TestBase(t *testing.T) {
 	txn := values{}
 	newRenderer().Base(txn)

@@ -5,11 +5,11 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// ID is the number of a policy in VPP.
+// ID returns the number of a policy in VPP.
 func ID(id model.PolicyID) uint64 { return policyID(id) }
 
-// Counts adds up what VPP has counted, by origin, in the order of the rules. decided is in the order of VPP's rules, which are those of rules. A
-// policy that VPP has in another version has no counts.
+// Counts adds up VPP's counters, by origin, in the order of the rules. decided is in the order of VPP's rules, which follow the order of
+// list. If VPP has another version of the policy, the result is nil.
 func Counts(list []model.Rule, decided []uint64) []renderer.Count {
 	counts, origin := renderer.Origins(list)
 	at := 0

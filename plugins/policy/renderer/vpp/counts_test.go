@@ -8,7 +8,8 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// TestCounts: rules of one origin are added up, those that were split for their ports, too; another version of the policy has no counts.
+// TestCounts checks that counters of rules of one origin are added up, also of those that were split for their ports, and that another
+// version of the policy has no counts.
 func TestCounts(t *testing.T) {
 	many := model.Rule{Action: model.Allow, Protocol: model.TCP, Origin: "ingress[1]"}
 	for port := range uint16(17) {

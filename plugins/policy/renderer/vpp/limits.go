@@ -6,10 +6,11 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// What is too large for VPP is made smaller, so that it denies more. If it were refused, VPP would keep what it had before, and neither this policy nor any
-// later one would hold for the pod: a tenant could escape an administrator's policy by policies of its own.
+// A policy that is too large for VPP is reduced, so that it denies more. If it were rejected instead, VPP would keep the previous policy,
+// and neither this policy nor a later one would apply to the pod: a tenant could bypass an administrator's policy with policies of its own.
 
-// fitRules leaves out the last rules of a policy that has too many. Those of a NetworkPolicy allow; other policies deny instead.
+// fitRules removes the last rules of a policy that has too many. The rules of a NetworkPolicy only allow; for other policies a rule that
+// denies replaces them.
 func (r Renderer) fitRules(id model.PolicyID, p *vpp_contiv.Policy) {
 	in, out := len(p.Ingress), len(p.Egress)
 	if in+out <= nb.ContivPolicyRules {
@@ -33,14 +34,15 @@ func fewer(list []*vpp_contiv.Policy_Rule, n int, denies bool) []*vpp_contiv.Pol
 	return list
 }
 
-// fitTiers leaves out the last policies of a side that has too many, and denies at the end of their tier. True: it did.
+// fitTiers removes the last policies of a side that has too many, and denies at the end of their tier. It reports whether it has removed
+// any.
 func fitTiers(s *vpp_contiv.EndpointPolicy_Side) bool {
 	room := nb.ContivPolicyItems
 	for i, t := range s.Tiers {
 		if room -= len(t.Policies) + 1; room >= 0 {
 			continue
 		}
-		if s.Tiers = s.Tiers[:i+1]; len(t.Policies)+room < 0 { // not even its end has room
+		if s.Tiers = s.Tiers[:i+1]; len(t.Policies)+room < 0 { // there is no room for the end of the tier either
 			s.Tiers, s.Otherwise = s.Tiers[:i], vpp_contiv.Policy_DENY
 			return true
 		}

@@ -8,7 +8,8 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// TestTooManyRules: of a policy that is too large the last rules are left out, and if it is not a NetworkPolicy the rest is denied.
+// TestTooManyRules checks that the last rules of a policy that is too large are removed, and that other traffic is denied if it is not a
+// NetworkPolicy.
 func TestTooManyRules(t *testing.T) {
 	for _, c := range []struct {
 		kind           string
@@ -41,7 +42,8 @@ func TestTooManyRules(t *testing.T) {
 	}
 }
 
-// TestTooManyPolicies: of a pod that too many policies select the last ones are left out, and their tier denies at its end.
+// TestTooManyPolicies checks that, for a pod that too many policies select, the last policies are removed, and their tier denies at its
+// end.
 func TestTooManyPolicies(t *testing.T) {
 	for _, c := range []struct{ admin, tenant, tiers, policies int }{
 		{3, 8000, 3, 8004},

@@ -14,14 +14,14 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// portsOfRule is how many ranges of ports one rule of the plugin has.
+// portsOfRule is the maximum number of port ranges in one rule of the plugin.
 const portsOfRule = 8
 
-// Deps are what the renderer works with.
+// Deps are the dependencies of the renderer.
 type Deps struct {
 	// HasPlugin reports whether the last resync was for a VPP with the plugin.
 	HasPlugin func() bool
-	// Interface is the name of VPP's interface for an attachment.
+	// Interface returns the name of VPP's interface for an attachment.
 	Interface func(a *podmanager.Attachment) string
 	Log       *slog.Logger
 }
@@ -31,7 +31,7 @@ type Renderer struct{ Deps }
 
 var _ renderer.Renderer = Renderer{}
 
-// New is a renderer.
+// New returns a renderer.
 func New(deps Deps) Renderer { return Renderer{deps} }
 
 func (r Renderer) put(txn renderer.Txn, m pb.Message) {
@@ -42,7 +42,7 @@ func (r Renderer) put(txn renderer.Txn, m pb.Message) {
 	}
 }
 
-// number is the plugin's id of a name; 0 stands for none there.
+// number returns the plugin's ID for a name; 0 means that there is none.
 func number(name string) uint64 {
 	if name == "" {
 		return 0
@@ -55,7 +55,7 @@ func setID(id model.SetID) uint64 { return number(string(id)) }
 
 func policyID(id model.PolicyID) uint64 { return number("policy " + id.String()) }
 
-// Base implements renderer.Renderer: nothing is common to all.
+// Base implements renderer.Renderer: there are no common values.
 func (r Renderer) Base(renderer.Txn) {}
 
 // PutSet implements renderer.Renderer.
@@ -105,7 +105,7 @@ func (r Renderer) DeletePolicy(id model.PolicyID, txn renderer.Txn) {
 	txn.Delete(nb.ContivPolicyKey(policyID(id)))
 }
 
-// rules splits rules that have more ranges of ports than fit into one.
+// rules splits rules that have more port ranges than fit into one rule.
 func rules(list []model.Rule) (out []*vpp_contiv.Policy_Rule) {
 	for _, rule := range list {
 		ports := rule.Ports
@@ -124,7 +124,7 @@ func rules(list []model.Rule) (out []*vpp_contiv.Policy_Rule) {
 	return out
 }
 
-// action: what is not known denies.
+// action returns the plugin's action; unknown actions deny.
 func action(a model.Action) vpp_contiv.Policy_Action {
 	switch a {
 	case model.Allow:
@@ -153,7 +153,8 @@ func (r Renderer) DeleteEndpoint(a *podmanager.Attachment, txn renderer.Txn) {
 	txn.Delete(nb.ContivEndpointPolicyKey(r.Interface(a)))
 }
 
-// side: the default of all tiers cannot pass. A tier without policies has nothing that could hold for the node.
+// side returns the plugin's form of a direction. The default of all tiers cannot be Pass. HoldsForNode is false for a tier without
+// policies.
 func side(d model.Direction, egress bool) *vpp_contiv.EndpointPolicy_Side {
 	s := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_DENY}
 	if d.Default == model.Allow {

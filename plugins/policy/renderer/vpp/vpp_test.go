@@ -115,7 +115,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// Only the tiers of NetworkPolicy do not hold for what a pod sends to its own node.
+// TestTiersForNode checks that only the tiers of NetworkPolicy do not apply to traffic of a pod to its own node.
 func TestTiersForNode(t *testing.T) {
 	var d model.Direction
 	for _, tier := range model.Tiers() {
@@ -132,7 +132,7 @@ func TestTiersForNode(t *testing.T) {
 	}
 }
 
-// A VPP without the plugin has no sets and no policies.
+// TestWithoutPlugin checks that a VPP without the plugin has no sets and no policies.
 func TestWithoutPlugin(t *testing.T) {
 	r, txn := newRenderer(false), values{}
 	r.Base(txn)

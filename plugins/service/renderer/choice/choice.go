@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Deps are what the choice depends on.
+// Deps are the dependencies of the choice.
 type Deps struct {
 	// HasPlugin reports whether VPP has the plugin.
 	HasPlugin func() bool
@@ -15,7 +15,7 @@ type Deps struct {
 	With, Without []renderer.ServiceRendererAPI
 }
 
-// Renderer is all of them. Its methods are called by the event loop only.
+// Renderer passes calls to the chosen renderers. Only the event loop calls its methods.
 type Renderer struct {
 	Deps
 	chosen []renderer.ServiceRendererAPI // nil before the first resync
@@ -27,7 +27,7 @@ var (
 	_ renderer.NodesRenderer        = (*Renderer)(nil)
 )
 
-// New has chosen nothing yet.
+// New returns a Renderer that has not chosen yet; it chooses in Resync.
 func New(deps Deps) *Renderer { return &Renderer{Deps: deps} }
 
 // Resync implements ServiceRendererAPI.

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// TestReplaced: the renderers follow the VPP that is there at the last resync.
+// TestReplaced checks that the renderers follow the VPP that is running at the last resync.
 func TestReplaced(t *testing.T) {
 	plugin := false
 	with, without := rendertest.New(t), rendertest.New(t)
@@ -39,7 +39,7 @@ func TestReplaced(t *testing.T) {
 	if n := len(without.Services); n != 2 {
 		t.Errorf("%d services without the plugin, want 2", n)
 	}
-	if n := len(with.Services); n != 0 { // the last resync had none
+	if n := len(with.Services); n != 0 { // the last resync had no services
 		t.Errorf("%d services with the plugin, want 0", n)
 	}
 }

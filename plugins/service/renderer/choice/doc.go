@@ -1,3 +1,3 @@
-// Package choice hands services to the renderers that fit the VPP that is there: those for our own plugin (vppsvc), or those for a
-// VPP without it (nat44). It decides at each resync; the agent asks for one when VPP is replaced.
+// Package choice passes services to the renderers that fit the running VPP: those for our own plugin (vppsvc), or those for a VPP without
+// it (nat44). It chooses at each resync; the agent requests a resync when VPP is replaced.
 package choice

@@ -1,4 +1,4 @@
-// Package hnssvc renders services for Windows, whose Host Network Service has load balancers. The values are hostsvc's, which know no
-// dataplane; this package informs users what load balancers of Windows cannot do (README.md of plugins/service has the matrix). What they
-// cannot do is not served, rather than served to more than the service says.
+// Package hnssvc renders services for Windows, whose Host Network Service has load balancers. The values are those of hostsvc, which do not
+// depend on the dataplane; this package reports to users the features that load balancers of Windows lack (README.md of plugins/service has
+// the matrix). A service that needs such a feature is not served, rather than served to more clients than it specifies.
 package hnssvc

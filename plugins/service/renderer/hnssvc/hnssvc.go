@@ -18,7 +18,7 @@ var (
 	_ renderer.LocalNodeIPsRenderer = Renderer{}
 )
 
-// New makes a renderer.
+// New returns a renderer.
 func New(deps hostsvc.Deps) Renderer { return Renderer{hostsvc.New(deps)} }
 
 // AddService implements renderer.ServiceRendererAPI.
@@ -40,7 +40,7 @@ func (r Renderer) Resync(ev *renderer.ResyncEventData) error {
 	return errors.Join(errs...)
 }
 
-// lacking reports what Windows' load balancers lack for a service; nil: nothing.
+// lacking returns an error that lists the features of a service that Windows' load balancers lack, or nil.
 func lacking(s *renderer.ContivService) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Ports)) {

@@ -23,7 +23,7 @@ func (s store) Put(key string, m pb.Message)       { s[key] = m }
 func (s store) Get(key string) pb.Message          { return s[key] }
 func (s store) Delete(key string)                  { delete(s, key) }
 
-// TestLacking: what Windows' load balancers lack is a problem of that Service, by an update and by a resync alike. Others have none.
+// TestLacking checks that features that Windows' load balancers lack are problems of that Service only, both by an update and by a resync.
 func TestLacking(t *testing.T) {
 	backend := func(addr string, port uint16) *renderer.ServiceBackend {
 		return &renderer.ServiceBackend{IP: net.ParseIP(addr), Port: port, Local: true}

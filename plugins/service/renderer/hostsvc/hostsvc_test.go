@@ -31,7 +31,7 @@ func (s *store) Delete(key string)                  { delete(s.values, key) }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// everything is a service with all that a service can have.
+// everything returns a service with all features.
 func everything() *renderer.ContivService {
 	s := renderer.NewContivService()
 	s.ID = svcmodel.ID{Namespace: "default", Name: "web"}
@@ -84,7 +84,7 @@ func groupOf(verdict proto.BalancedGroup_Verdict, port uint32, own []string, bac
 	return g
 }
 
-// TestRender: each address of a service gets the backends and the treatment of its kind.
+// TestRender checks that each address of a service gets the backends and the treatment of its kind.
 func TestRender(t *testing.T) {
 	r, s := newRenderer(addr("192.168.7.1"), addr("127.0.0.1"), addr("fd07::1"))
 	if err := r.AddService(everything()); err != nil {
@@ -111,7 +111,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestPolicies: internalTrafficPolicy Local keeps cluster IPs on the node; without backends anywhere traffic is rejected.
+// TestPolicies checks that internalTrafficPolicy Local keeps cluster IPs on the node, and that traffic is rejected if there are no
+// backends.
 func TestPolicies(t *testing.T) {
 	r, s := newRenderer(addr("192.168.7.1"))
 	svc := everything()
@@ -139,7 +140,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestNodeIPs: node ports follow this node's addresses.
+// TestNodeIPs checks that node ports follow this node's addresses.
 func TestNodeIPs(t *testing.T) {
 	r, s := newRenderer()
 	svc := everything()
@@ -173,7 +174,7 @@ func TestNodeIPs(t *testing.T) {
 	}
 }
 
-// TestOrderDoesNotMatter: the same backends in another order give an equal message, so nothing is written.
+// TestOrderDoesNotMatter checks that the same backends in another order give an equal message, so that nothing is written.
 func TestOrderDoesNotMatter(t *testing.T) {
 	a, b := everything(), everything()
 	slices.Reverse(b.Backends["http"])

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// told are the problems of services.
+// told holds the problems of services.
 type told map[svcmodel.ID][]problem.Problem
 
 func (t told) Set(o *model.Service, list []problem.Problem) {
@@ -23,8 +23,8 @@ func (t told) Set(o *model.Service, list []problem.Problem) {
 }
 func (t told) Delete(id svcmodel.ID) { delete(t, id) }
 
-// TestBadObject: a start-up resync with an object that cannot be rendered goes on without it, and without harm to the one whose key
-// it would have had.
+// TestBadObject checks that a start-up resync skips an object that cannot be rendered, without harm to the object whose key it would have
+// had.
 func TestBadObject(t *testing.T) {
 	s := &store{values: map[string]pb.Message{}}
 	users := told{}
@@ -55,7 +55,7 @@ func TestBadObject(t *testing.T) {
 	}
 }
 
-// picky refuses services that are called so.
+// picky refuses services with certain names.
 type picky struct {
 	*Renderer
 	name string
@@ -84,7 +84,8 @@ func (r *picky) Resync(ev *renderer.ResyncEventData) error {
 	return errors.Join(errs...)
 }
 
-// TestRefusal: what a renderer refuses is reported to users, and is no failure of the event; when the renderer takes it, it is over.
+// TestRefusal checks that a service that a renderer refuses is reported to users, is not a failure of the event, and is no problem any more
+// when the renderer accepts it.
 func TestRefusal(t *testing.T) {
 	users := told{}
 	r := &picky{New(Deps{Txn: &store{values: map[string]pb.Message{}}}), "odd"}

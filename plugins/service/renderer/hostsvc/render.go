@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// render makes the message of a service. It depends on its arguments only, not on the order of anything in them.
+// render makes the message of a service. The result depends on the arguments only, not on the order of their elements.
 func render(s *renderer.ContivService, nodeIPs []netip.Addr) *proto.BalancedServiceUpdate {
 	m := message(s)
 	m.AffinitySeconds = s.SessionAffinityTimeout
@@ -67,8 +67,8 @@ func ofFamily(addrs []netip.Addr, ipv6 bool) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return a.Is6() != ipv6 })
 }
 
-// sources are the nets from which load balancer addresses may be used. A node that has such an address as its own uses it as
-// the source of what it sends there.
+// sources returns the networks from which load balancer addresses may be used. They include the load balancer addresses themselves: a node
+// that has such an address uses it as the source of its traffic to this address.
 func sources(s *renderer.ContivService, ipv6 bool) (texts []string, restricted bool) {
 	ranges, restricted := s.SourceRanges(ipv6)
 	if !restricted {
@@ -83,7 +83,7 @@ func sources(s *renderer.ContivService, ipv6 bool) (texts []string, restricted b
 	return texts, true
 }
 
-// backend is what counts of a renderer.ServiceBackend.
+// backend holds the properties of a renderer.ServiceBackend that are rendered.
 type backend struct {
 	addr netip.AddrPort
 	own  bool // a pod of this node

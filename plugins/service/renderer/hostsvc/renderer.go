@@ -13,19 +13,19 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Txn gives the transaction of the event that is being handled. *service.Txn is one.
+// Txn returns the transaction of the event that is being handled. *service.Txn implements it.
 type Txn interface {
 	Update(note string) api.UpdateOperations
 	Resync() api.ResyncOperations
 }
 
-// Deps are what the renderer needs.
+// Deps are the dependencies of the renderer.
 type Deps struct {
 	Txn Txn
-	Log *slog.Logger // nil: quiet
+	Log *slog.Logger // nil: no log
 }
 
-// Renderer is a renderer.ServiceRendererAPI. It keeps only this node's addresses.
+// Renderer is a renderer.ServiceRendererAPI. Its only state is this node's addresses.
 type Renderer struct {
 	Deps
 	nodeIPs *renderer.IPAddresses
@@ -36,7 +36,7 @@ var (
 	_ renderer.LocalNodeIPsRenderer = (*Renderer)(nil)
 )
 
-// New makes a renderer.
+// New returns a renderer.
 func New(deps Deps) *Renderer {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
@@ -64,7 +64,7 @@ func (r *Renderer) DeleteService(service *renderer.ContivService, _ []*renderer.
 	return nil
 }
 
-// UpdateNodePortServices has nothing to do: node ports are at this node's addresses only.
+// UpdateNodePortServices does nothing: node ports are at this node's addresses only.
 func (r *Renderer) UpdateNodePortServices(*renderer.IPAddresses, []*renderer.ContivService) error {
 	return nil
 }
@@ -82,10 +82,10 @@ func (r *Renderer) UpdateLocalNodeIPs(nodeIPs *renderer.IPAddresses, npServices 
 	return errors.Join(errs...)
 }
 
-// UpdateLocalFrontendIfs has nothing to do: the kernel sees packets of all interfaces.
+// UpdateLocalFrontendIfs does nothing: the kernel processes packets of all interfaces.
 func (r *Renderer) UpdateLocalFrontendIfs(_, _ renderer.Interfaces) error { return nil }
 
-// UpdateLocalBackendIfs has nothing to do.
+// UpdateLocalBackendIfs does nothing.
 func (r *Renderer) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error { return nil }
 
 // Resync implements renderer.ServiceRendererAPI.
@@ -111,7 +111,7 @@ func (r *Renderer) put(txn interface {
 	return nil
 }
 
-// message is an empty message of a service, for its key.
+// message returns a message with the name of a service only, for its key.
 func message(service *renderer.ContivService) *proto.BalancedServiceUpdate {
 	return &proto.BalancedServiceUpdate{Namespace: service.ID.Namespace, Name: service.ID.Name}
 }

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Its input is in its fields.
+// Recorder is a renderer that records its input in its fields.
 type Recorder struct {
 	T        testing.TB
 	Services map[svcmodel.ID]*renderer.ContivService
@@ -18,20 +18,20 @@ type Recorder struct {
 	LocalIPs *renderer.IPAddresses
 	Frontend renderer.Interfaces
 	Backend  renderer.Interfaces
-	// Calls are the calls since Take.
+	// Calls are the calls since the last Take.
 	Calls []string
-	// Err is what every call returns.
+	// Err is the result of every call.
 	Err error
-	// CheckOthers makes the recorder look at otherExistingServices, which costs time with many services.
+	// CheckOthers makes the recorder check otherExistingServices, which takes time with many services.
 	CheckOthers bool
 }
 
-// New is a Recorder that checks everything.
+// New returns a Recorder that checks everything.
 func New(t testing.TB) *Recorder {
 	return &Recorder{T: t, Services: map[svcmodel.ID]*renderer.ContivService{}, CheckOthers: true}
 }
 
-// Take returns the calls and forgets them.
+// Take returns the recorded calls and clears them.
 func (r *Recorder) Take() []string {
 	out := r.Calls
 	r.Calls = nil
@@ -176,7 +176,7 @@ func (r *Recorder) Resync(ev *renderer.ResyncEventData) error {
 	return r.call("resync of %d services", len(ev.Services))
 }
 
-// String describes what the recorder has received.
+// String describes the input that the recorder has received.
 func (r *Recorder) String() string {
 	out := fmt.Sprintf("nodes %s local %s frontends %s backends %s\n", r.NodeIPs, r.LocalIPs, r.Frontend, r.Backend)
 	for _, id := range slices.SortedFunc(maps.Keys(r.Services), svcmodel.ID.Compare) {

@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Resolver stands before a renderer, and hands services to it as the processor does: each frontend is one service's, which of
-// several that name it is the first by name. So tests of renderers can use services that get into each other's way.
+// Resolver passes services to a renderer as the processor does: each frontend belongs to one service, the first by name of those that name
+// it. With it, tests of renderers can use services with conflicting frontends.
 type Resolver struct {
 	renderer.ServiceRendererAPI
 	table *owners.Table
@@ -19,7 +19,7 @@ type Resolver struct {
 	told  map[svcmodel.ID]*renderer.ContivService
 }
 
-// Resolve is a Resolver before r.
+// Resolve returns a Resolver that passes services to r.
 func Resolve(r renderer.ServiceRendererAPI) *Resolver {
 	out := &Resolver{ServiceRendererAPI: r}
 	out.reset()
@@ -123,7 +123,7 @@ func (r *Resolver) settle(ids []svcmodel.ID) error {
 	return errors.Join(errs...)
 }
 
-// lose reports that a service has fewer frontends than it names, if that is new.
+// lose updates the lost frontends of a service, if they have changed.
 func (r *Resolver) lose(id svcmodel.ID, lost []renderer.Frontend) error {
 	old := r.told[id]
 	if slices.Equal(old.Lost, lost) {

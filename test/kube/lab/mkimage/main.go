@@ -1,5 +1,5 @@
 // Command mkimage packs a file tree into a docker-archive that `ctr images import` reads: the same tree gives the same archive.
-// The test cluster has no registry, so that every image in it is packed from binaries that are on this machine.
+// The test cluster has no registry, so that every image in it is packed from binaries on this machine.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 
 type image struct{ out, root, tags, entrypoint, cmd, user, ports string }
 
-// epoch stands for all times.
+// epoch returns the time stamp of all files.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
 func split(s string) []string {
@@ -84,7 +84,7 @@ func (i image) write() error {
 	})
 }
 
-// config is the image's configuration.
+// config returns the image's configuration.
 func (i image) config(layer string) ([]byte, error) {
 	ports := map[string]struct{}{}
 	for _, p := range split(i.ports) {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestSameTreeSameImage: times and owners of files do not matter, contents and names do.
+// TestSameTreeSameImage checks that times and owners of files do not matter, and that contents and
+// names do.
 func TestSameTreeSameImage(t *testing.T) {
 	first := pack(t, tree(t, "content"))
 	old := tree(t, "content")
@@ -40,7 +41,7 @@ func TestSameTreeSameImage(t *testing.T) {
 	}
 }
 
-// TestMissingTree is an error, and not an empty image.
+// TestMissingTree checks that a missing tree is an error, and not an empty image.
 func TestMissingTree(t *testing.T) {
 	if err := (image{out: filepath.Join(t.TempDir(), "x.tar"), root: "/does/not/exist"}).write(); err == nil {
 		t.Error("an image was made of nothing")

@@ -1,6 +1,6 @@
-// Command rawsctp stands before agnhost in the lab's image. Where the kernel has no SCTP sockets it does agnhost's SCTP itself, by raw
-// packets: a server answers the first packet of an association, INIT, with INIT-ACK, and a client is connected when it gets that
-// answer. All else is agnhost's: it takes this program's place.
+// Command rawsctp replaces agnhost in the lab's image. If the kernel has no SCTP sockets it implements agnhost's SCTP itself, with raw
+// packets: a server answers the first packet of an association, INIT, with INIT-ACK, and a client is connected when it receives that
+// answer. For all other functions it executes the real agnhost.
 package main
 
 import (
@@ -61,7 +61,8 @@ func become(args []string) error {
 	return syscall.Exec(agnhost, append([]string{agnhost}, args...), os.Environ())
 }
 
-// serve answers on the ports that the environment names. What else it names is a real agnhost's, beside this.
+// serve answers on the SCTP ports that the environment names. A real agnhost beside this process serves the other ports of the
+// environment.
 func serve(args []string) error {
 	ports := map[uint16]bool{}
 	var env []string
@@ -118,7 +119,7 @@ func answer(conn net.PacketConn, ports map[uint16]bool) error {
 	}
 }
 
-// connect is `agnhost connect`: it has the same arguments and the same errors (TIMEOUT, DNS, OTHER).
+// connect implements `agnhost connect`: it has the same arguments and the same errors (TIMEOUT, DNS, OTHER).
 func connect(args []string) error {
 	timeout, dest, sctp := 5*time.Second, "", false // agnhost waits without limit by default
 	for _, a := range args[1:] {
@@ -159,7 +160,7 @@ func connect(args []string) error {
 	return nil
 }
 
-// handshake sends INIT, again every second, until INIT-ACK comes from there.
+// handshake sends INIT, and repeats it every second, until INIT-ACK arrives from the server.
 func handshake(to *net.IPAddr, port uint16, end time.Time) error {
 	network := "ip6:132"
 	if to.IP.To4() != nil {
@@ -180,7 +181,7 @@ func handshake(to *net.IPAddr, port uint16, end time.Time) error {
 		if again.After(end) {
 			again = end
 		}
-		_ = conn.SetReadDeadline(again) // an error is the read's, too
+		_ = conn.SetReadDeadline(again) // an error also shows in the read
 		for {
 			n, _, err := conn.ReadFrom(buf)
 			if errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end) {
@@ -216,7 +217,7 @@ func (p packet) bytes() []byte {
 	binary.BigEndian.PutUint16(c[12:], 1)    // streams out and in
 	binary.BigEndian.PutUint16(c[14:], 1)
 	binary.BigEndian.PutUint32(c[16:], p.initiate)
-	if p.kind == typeAck { // its cookie: a parameter of type 7
+	if p.kind == typeAck { // the cookie: a parameter of type 7
 		b = append(b, 0, 7, 0, 8, 'c', 'o', 'o', 'k')
 	}
 	binary.BigEndian.PutUint16(b[header+2:], uint16(len(b)-header))
@@ -234,7 +235,7 @@ func parse(b []byte) (packet, bool) {
 	}, true
 }
 
-// checksum is that of the packet with zeros in the place of the checksum.
+// checksum returns the checksum of the packet, computed with zeros in the checksum field.
 func checksum(b []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	sum := crc32.Update(0, table, b[:8])

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestHandshake: a client is connected by the port that is served and by no other, in both families.
+// TestHandshake checks that a client is connected on the port that is served and on no other, in
+// both families.
 func TestHandshake(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("raw sockets need root")
@@ -32,7 +33,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestForeignPacket: what is damaged or too short is not taken.
+// TestForeignPacket checks that damaged or short packets are not accepted.
 func TestForeignPacket(t *testing.T) {
 	want := packet{from: 1, to: 2, verification: 3, kind: typeAck, initiate: 4}
 	b := want.bytes()

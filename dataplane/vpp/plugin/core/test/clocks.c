@@ -1,9 +1,10 @@
-/* What established packets cost in the core alone: clocks [flows [rounds]]. It repeats what the node does with each batch, without VPP's part.
+/* Measures the cost of packets of established connections in the core alone: clocks [flows [rounds]]. It repeats the node's work for
+ * each batch, without VPP's part.
  *
- *   gcc -O3 -flto -march=x86-64-v2 -o clocks core/test/clocks.c core/[a-z]*.c && ./clocks 400
+ * gcc -O3 -flto -march=x86-64-v2 -o clocks core/test/clocks.c core/[a-z]*.c && ./clocks 400
  *
- * Instructions are the same on each run, also on a busy machine: valgrind --tool=callgrind --toggle-collect=run ./clocks 1 10; the program prints
- * the number of packets. */
+ * The number of instructions is the same for each run, even on a busy machine: valgrind --tool=callgrind --toggle-collect=run ./clocks 1
+ * 10; the program prints the number of packets. */
 #include <time.h>
 #include "policy.h"
 
@@ -16,8 +17,8 @@ typedef struct
   const char *from, *to;
   uint8_t proto;
   uint16_t port;
-  bool acknowledges; /* each packet acknowledges more than the one before */
-  bool answers;	     /* packets of the backend */
+  bool acknowledges; /* each packet acknowledges more data than the one before */
+  bool answers;	     /* packets sent by the backend */
 } case_t;
 
 static const case_t cases[] = {
@@ -73,7 +74,7 @@ batch (net_t *n, uint32_t sw_if_index, pkt_t **k)
       }
 }
 
-/* run is what is measured. */
+/* run is the part that is measured. */
 static __attribute__ ((noinline)) uint64_t
 run (net_t *n, uint32_t sw_if_index, pkt_t **k, uint32_t flows)
 {

@@ -1,10 +1,10 @@
-/* Tests of the core: packets that pretend to be from another machine, and machines outside that use up what pods need. */
+/* Tests of the core: packets that pretend to be from another machine, and external machines that use up the resources of pods. */
 #include <time.h>
 #include "world.h"
 
 #define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
 
-/* tcp is a packet with its place in the connection. */
+/* tcp returns a packet with the given sequence and acknowledgement numbers. */
 static pkt_t
 tcp (const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t flags, uint32_t seq, uint32_t ack)
 {
@@ -23,10 +23,10 @@ enum
 {
   CLIENT_AT = 1000001, /* sequence numbers that both ends have acknowledged */
   SERVER_AT = 4000000001u,
-  SCALE = 9, /* of windows: 32 MB */
+  SCALE = 9, /* window scale: windows of 32 MB */
 };
 
-/* syn is a SYN that says the window scale of its sender. */
+/* syn returns a SYN with the window scale of its sender. */
 static pkt_t
 syn (const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t flags, uint32_t seq, uint32_t ack)
 {
@@ -39,7 +39,7 @@ syn (const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t f
   return k;
 }
 
-/* opened is a connection of a machine outside, by a service, to pod B. */
+/* opened opens a connection of an external machine, through a service, to pod B. */
 static void
 opened (net_t *n, int ip6, uint16_t port)
 {
@@ -66,7 +66,7 @@ from_server (net_t *n, int ip6, uint8_t flags, uint32_t seq, uint32_t ack)
   PASS (n, POD_B, &k);
 }
 
-/* data_from is ten bytes of one of the two ends. */
+/* data_from sends ten bytes from one of the two ends. */
 static void
 data_from (net_t *n, uint32_t direction, uint32_t seq, uint32_t ack)
 {
@@ -86,7 +86,7 @@ state (const net_t *n, int ip6)
   return i == CV_NO_INDEX ? 0 : n->m->table[ip6].connections[i].state;
 }
 
-/* moved: a SYN with the connection's addresses and ports chooses another backend. */
+/* moved reports whether a SYN with the connection's addresses and ports selects another backend. */
 static bool
 moved (net_t *n, int ip6)
 {
@@ -96,7 +96,7 @@ moved (net_t *n, int ip6)
   return strcmp (ends (&k).dst, B[ip6]);
 }
 
-/* A RST or FIN whose sequence number its receiver discards does not end the connection, and does not let it choose another backend. */
+/* A RST or FIN whose sequence number its receiver rejects does not end the connection, and does not let it select another backend. */
 static void
 blind_resets (void)
 {
@@ -129,7 +129,7 @@ blind_resets (void)
 	from_client (&n, ip6, cases[i].flags, cases[i].seq);
 	if (cases[i].flags & CV_TCP_FIN && cases[i].state == CV_STATE_CLOSING)
 	  {
-	    /* it counts when the server has acknowledged it */
+	    /* the FIN takes effect when the server has acknowledged it */
 	    check (state (&n, ip6) == CV_STATE_OPEN, "%s: state %d before it is acknowledged", cases[i].what, state (&n, ip6));
 	    from_server (&n, ip6, CV_TCP_ACK, SERVER_AT, CLIENT_AT);
 	    check (state (&n, ip6) == CV_STATE_OPEN, "%s: state %d before it is acknowledged", cases[i].what, state (&n, ip6));
@@ -141,14 +141,14 @@ blind_resets (void)
 	    sleep_ticks (&n, 3000);
 	    check (state (&n, ip6) == CV_STATE_OPEN, "%s: it does not stay open while it is idle", cases[i].what);
 	  }
-	bool gone = cases[i].flags & CV_TCP_FIN; /* half closed: a SYN towards a backend that has gone chooses another */
+	bool gone = cases[i].flags & CV_TCP_FIN; /* half closed: a SYN to a removed backend selects another one */
 	if (!gone && cases[i].state != CV_STATE_CLOSING)
 	  check (moved (&n, ip6) == cases[i].moves, "%s", cases[i].what);
 	cv_free (n.m);
       }
 }
 
-/* Before a connection is open, it is closed by what its client or its server takes for a refusal. */
+/* Before a connection is open, a packet that its client or its server accepts as a refusal closes it. */
 static void
 refusals (void)
 {
@@ -189,7 +189,7 @@ refusals (void)
       }
 }
 
-/* A connection is open when its ends have acknowledged each other's SYN, and not before. */
+/* A connection is open when its ends have acknowledged each other's SYN, and not earlier. */
 static void
 handshakes (void)
 {
@@ -197,7 +197,7 @@ handshakes (void)
   pkt_t k = syn (OUT[0], VIP[0], 5000, 80, CV_TCP_SYN, 7, 0);
   PASS (&n, UPLINK, &k);
   from_client (&n, 0, CV_TCP_ACK, 8);
-  k = syn (OUT[0], VIP[0], 5000, 80, CV_TCP_SYN, CLIENT_AT - 1, 0); /* another one, from the same port */
+  k = syn (OUT[0], VIP[0], 5000, 80, CV_TCP_SYN, CLIENT_AT - 1, 0); /* another SYN from the same port */
   PASS (&n, UPLINK, &k);
   from_server (&n, 0, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, 8);
   check (state (&n, 0) == CV_STATE_NEW, "an answer to an older SYN: state %d", state (&n, 0));
@@ -212,7 +212,7 @@ handshakes (void)
   from_client (&n, 0, CV_TCP_ACK, CLIENT_AT);
   check (state (&n, 0) == CV_STATE_OPEN, "state %d", state (&n, 0));
   cv_free (n.m);
-  /* data in the SYN: the server acknowledges them, or some, or none */
+  /* data in the SYN: the server acknowledges all of it, a part, or nothing */
   for (uint32_t taken = 0; taken <= 11; taken++)
     for (int refuses = 0; refuses < 2; refuses++)
       {
@@ -229,7 +229,7 @@ handshakes (void)
       }
 }
 
-/* Both ends close, and each one's FIN counts with its acknowledgement. */
+/* Both ends close, and each FIN takes effect with its acknowledgement. */
 static void
 finishes (void)
 {
@@ -243,7 +243,7 @@ finishes (void)
   PASS (&n, UPLINK, &k);
   check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
   cv_free (n.m);
-  /* a forged FIN whose place the sender passes, and the receiver acknowledges it: in one step, or in a larger one */
+  /* a forged FIN: the sender continues beyond its position, and the receiver acknowledges this, in one step or in a larger one */
   for (uint32_t more = 1; more < 300000; more += 299000)
     {
       n = world (1000, 1);
@@ -257,7 +257,7 @@ finishes (void)
       check (state (&n, 0) == CV_STATE_OPEN && !n.m->table[0].connections[0].fins, "its sender goes on: state %d", state (&n, 0));
       cv_free (n.m);
     }
-  /* one that nothing acknowledges: its receiver has gone */
+  /* a FIN without acknowledgement: its receiver has gone away */
   n = world (1000, 1);
   opened (&n, 0, 5000);
   from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
@@ -268,7 +268,7 @@ finishes (void)
   cv_free (n.m);
 }
 
-/* Forged data behind a FIN do not take it back: its receiver does not acknowledge them. */
+/* Forged data after a FIN do not undo the FIN: its receiver does not acknowledge them. */
 static void
 forged_data_behind_a_fin (void)
 {
@@ -296,7 +296,7 @@ forged_data_behind_a_fin (void)
 	      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, behind);
 	    check (state (&n, 0) == CV_STATE_CLOSING, "direction %u, data %s: state %d", direction, acknowledged ? "later" : "first", state (&n, 0));
 	  }
-	/* the other end closes, too: the entry goes within seconds, and not within a day */
+	/* the other end closes, too: the entry expires within seconds instead of a day */
 	pkt_t k = direction ? tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT, behind)
 			    : tcp (B[0], OUT[0], 8080, 5000, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT, behind);
 	PASS (&n, direction ? UPLINK : POD_B, &k);
@@ -309,8 +309,8 @@ forged_data_behind_a_fin (void)
       }
 }
 
-/* A reset of data that is on its way ends the connection within two minutes. If its sender goes on, and its receiver too, it did not send it.
- * One that pretends to go on changes nothing, but for an empty segment exactly where the receiver expects it. */
+/* A reset ahead of data in flight ends the connection within two minutes. If its sender and its receiver continue, the reset was forged.
+ * A packet that only pretends to continue changes nothing, except an empty segment exactly where the receiver expects it. */
 static void
 resets_in_the_window (void)
 {
@@ -337,7 +337,7 @@ resets_in_the_window (void)
 	from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT);
       check (state (&n, 0) == (cases[i].open ? CV_STATE_OPEN : CV_STATE_CLOSING), "%s: state %d", cases[i].what, state (&n, 0));
       from_client (&n, 0, CV_TCP_RST, CLIENT_AT + 1000);
-      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT); /* what went on before this reset counts no more */
+      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT); /* packets that continued before this reset no longer count */
       check (state (&n, 0) == CV_STATE_CLOSING, "%s: state %d", cases[i].what, state (&n, 0));
       sleep_ticks (&n, 1100);
       check (state (&n, 0), "it ends early");
@@ -345,7 +345,7 @@ resets_in_the_window (void)
       check (!state (&n, 0), "after two minutes: state %d", state (&n, 0));
       cv_free (n.m);
     }
-  /* both resets: of the server, too, and a FIN stays one */
+  /* both resets: also that of the server; a FIN is not undone */
   net_t n = world (1000, 1);
   opened (&n, 0, 5000);
   from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
@@ -359,8 +359,8 @@ resets_in_the_window (void)
   cv_free (n.m);
 }
 
-/* An acknowledgement of what was never sent does not count: a reset that the ends would take still ends the connection, and one that the
- * forger made up does not. */
+/* An acknowledgement of data that was never sent is ignored: a reset that the ends would accept still ends the connection, and a forged
+ * one does not. */
 static void
 forged_acknowledgements (void)
 {
@@ -386,7 +386,7 @@ forged_acknowledgements (void)
 		 real ? "the real" : "a forged", state (&n, ip6));
 	  cv_free (n.m);
 	}
-  /* 4 GB pass, and acknowledgements come in steps that a window allows; old ones do not count */
+  /* 4 GB pass, and acknowledgements advance in steps that a window allows; old ones are ignored */
   net_t n = world (1000, 1);
   opened (&n, 0, 5000);
   uint32_t at = CLIENT_AT;
@@ -399,14 +399,14 @@ forged_acknowledgements (void)
   from_client (&n, 0, CV_TCP_RST, at);
   check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
   cv_free (n.m);
-  /* a part did not come by this node: the receiver's next segment is where the sender expects it */
+  /* a part of the connection did not pass this node: the receiver's next segment is where the sender expects it */
   n = world (1000, 1);
   opened (&n, 0, 5000);
   from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + (1u << 30));
   from_client (&n, 0, CV_TCP_RST, CLIENT_AT + (1u << 30));
   check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
   cv_free (n.m);
-  /* a forged FIN that is taken back leaves no way in */
+  /* a forged FIN that is undone does not enable other forged packets */
   n = world (1000, 1);
   opened (&n, 0, 5000);
   from_server (&n, 0, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT + 99, CLIENT_AT);
@@ -420,7 +420,7 @@ forged_acknowledgements (void)
   cv_free (n.m);
 }
 
-/* Nothing that comes by the network has the source of a pod of this node, whether it belongs to a connection or not. */
+/* No packet from the network may have the source address of a pod on this node, whether it belongs to a connection or not. */
 static void
 pods_of_this_node (void)
 {
@@ -450,7 +450,7 @@ pods_of_this_node (void)
       }
 }
 
-/* outside is the i-th address of the Internet. */
+/* outside returns the i-th address of the Internet. */
 static const char *
 outside (uint32_t i)
 {
@@ -459,7 +459,8 @@ outside (uint32_t i)
   return text;
 }
 
-/* Machines outside fill what they may have, by a service with session affinity. Pods still get connections and records. */
+/* External machines use up their limit of affinity records, through a service with session affinity. Pods still get connections and
+ * records. */
 static void
 affinities_of_outside (void)
 {
@@ -486,13 +487,13 @@ affinities_of_outside (void)
 	strcpy (first, ends (&k).dst);
       check (!strcmp (first, ends (&k).dst), "the stored backend of a pod is not used: %s, then %s", first, ends (&k).dst);
     }
-  sleep_ticks (&n, 700); /* the connections of the flood have ended, its records have not */
+  sleep_ticks (&n, 700); /* the connections of the flood have ended, but its records have not */
   pkt_t k = build (OUT[0], VIP[0], CV_PROTO_TCP, 1, 80, CV_TCP_SYN, 0);
   PASS (&n, UPLINK, &k);
   cv_free (n.m);
 }
 
-/* What it costs to give a service of Maglev one backend more. */
+/* Measures the cost of adding one backend to a service with Maglev. */
 static void
 maglev (void)
 {

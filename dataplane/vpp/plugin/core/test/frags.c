@@ -1,5 +1,5 @@
-/* Tests of the fragment tables (shell/frag.c): what is known and what waits, the bounds, random use beside a model, and several threads.
- * Each buffer that a table takes comes out of it exactly once. frags [rounds [seed]]. */
+/* Tests of the fragment tables (shell/frag.c): known ports and waiting fragments, the limits, random use compared with a model, and
+ * several threads. Each buffer that a table accepts is returned exactly once. frags [rounds [seed]]. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ rnd (uint64_t *state, uint32_t n)
   return (uint32_t) (*state >> 20) % n;
 }
 
-/* a fragment between two of the hosts */
+/* piece returns a fragment between two of the hosts. */
 static cv_packet_t
 piece (bool ip6, uint8_t proto, uint32_t src, uint32_t dst, uint32_t id)
 {
@@ -66,7 +66,7 @@ test_order (void)
       learn (f, p, 4711, 10, &go, &gone);
       check (go.n == 3 && go.buffers[0] == 100 && go.buffers[1] == 101 && go.buffers[2] == 102 && !gone.n);
       check (frags_find (f, &p, 200, 10 + FRAG_LIFETIME, &gone) == FRAG_KNOWN && has_ports (&p, 4711));
-      /* what another packet has in common with it does not count */
+      /* fragments of another packet that share some fields do not match */
       q = piece (ip6, 17, 1, 2, 8);
       check (frags_find (f, &q, 300, 11, &gone) == FRAG_WAITS, "another number");
       q = piece (ip6, 17, 1, 3, 7);
@@ -75,7 +75,7 @@ test_order (void)
       check (frags_find (f, &q, 302, 11, &gone) == FRAG_WAITS, "another source");
       q = piece (ip6, 6, 1, 2, 7);
       check (frags_find (f, &q, 303, 11 + FRAG_LIFETIME, &gone) == (ip6 ? FRAG_KNOWN : FRAG_WAITS), "another protocol");
-      /* after a silence the number is another packet's */
+      /* after a pause the same identification belongs to another packet */
       p = piece (ip6, 17, 1, 2, 7);
       check (frags_find (f, &p, 304, 12 + 3 * FRAG_LIFETIME, &gone) == FRAG_WAITS, "the same number later");
       while (frags_expire (f, 0, true, &gone))
@@ -96,7 +96,7 @@ test_bounds (void)
   for (uint32_t b = 0; b < 4; b++)
     check (frags_find (f, &q, 50 + b, 10, &gone) == FRAG_WAITS);
   check (frags_find (f, &q, 99, 10, &gone) == FRAG_REFUSED, "too many in all");
-  /* none is given back before its time, and all are afterwards */
+  /* no fragment is returned before its time, and all are returned afterwards */
   check (!frags_expire (f, 10 + FRAG_WAIT, false, &gone));
   uint32_t n = 0;
   while (frags_expire (f, 11 + FRAG_WAIT, false, &gone))
@@ -106,7 +106,7 @@ test_bounds (void)
   check (!go.n && !gone.n);
   frags_free (f);
 
-  /* one set of four places: a fifth packet takes that of the one that was quiet for longest */
+  /* one set of four places: a fifth packet evicts the one that was idle for the longest time */
   f = frags_new (1, 100, 3);
   for (uint32_t id = 0; id < 4; id++)
     {
@@ -115,10 +115,10 @@ test_bounds (void)
     }
   p = piece (true, 17, 1, 2, 9);
   check (frags_find (f, &p, 9, 14, &gone) == FRAG_WAITS && gone.n == 1 && gone.buffers[0] == 2, "%u: %u", gone.n, gone.buffers[0]);
-  frags_free (f); /* what waits is the caller's, as after frags_expire of all */
+  frags_free (f); /* the caller owns the waiting fragments, as after frags_expire of all */
 }
 
-/* Two threads: one reads a tick that the other has left already. */
+/* Two threads: one reads a tick that is older than the current one of the other. */
 static void
 test_ticks (void)
 {
@@ -143,7 +143,7 @@ test_ticks (void)
 #define IDS	64
 #define BUFFERS 100000
 
-/* Beside a model: which buffers are in the table, and which ports a packet has had last. */
+/* Comparison with a model: the buffers in the table, and the last ports of each packet. */
 static void
 test_random (uint32_t rounds, uint64_t seed)
 {

@@ -1,4 +1,4 @@
-/* Reads sets, policies, endpoints and flows, and writes what policy makes of each flow. model_test.go compares it with a model.
+/* Reads sets, policies, endpoints and flows, and writes the policy decision for each flow. model_test.go compares the decisions with a model.
  *
  *   set ID KIND
  *   member ID ADDRESS LEN PROTOCOL PORT

@@ -1,4 +1,4 @@
-/* Network policy for the tests: short ways to make sets, policies and what endpoints have of them. */
+/* Network policy for the tests: helper functions that create sets, policies and the policies of endpoints. */
 #ifndef CONTIV_TEST_POLICY_H
 #define CONTIV_TEST_POLICY_H
 
@@ -34,7 +34,7 @@ port_member (net_t *n, uint64_t set, const char *a, uint8_t proto, uint16_t port
   return cv_set_member_set (n->m, set, &e, add);
 }
 
-/* policy makes a policy with one list of rules; the other side has none. */
+/* policy creates a policy with rules for one side; the other side has none. */
 static inline cv_result_t
 policy (net_t *n, uint64_t id, cv_side_t side, const cv_rule_t *rules, uint32_t count)
 {
@@ -44,7 +44,7 @@ policy (net_t *n, uint64_t id, cv_side_t side, const cv_rule_t *rules, uint32_t 
   return cv_policy_set (n->m, id, &p);
 }
 
-/* police gives an endpoint one tier on one side, which ends with deny; policy 0: none. */
+/* police gives an endpoint one tier for each side whose policy is not 0; each tier ends with deny. */
 static inline cv_result_t
 police (net_t *n, uint32_t sw_if_index, uint64_t ingress, uint64_t egress)
 {
@@ -62,7 +62,7 @@ closed (net_t *n, uint32_t sw_if_index)
   return cv_endpoint_policy_set (n->m, sw_if_index, &p);
 }
 
-/* A rule that allows a set of peers to a port. */
+/* allow returns a rule that allows a set of peers to a port. */
 static inline cv_rule_t
 allow (uint64_t source, uint64_t destination, uint8_t proto, uint16_t port)
 {
@@ -72,7 +72,7 @@ allow (uint64_t source, uint64_t destination, uint8_t proto, uint16_t port)
   return r;
 }
 
-/* set_of_a makes set 100, with the addresses of A. */
+/* set_of_a creates set 100 with the addresses of A. */
 static inline void
 set_of_a (net_t *n)
 {
@@ -81,7 +81,7 @@ set_of_a (net_t *n)
     check (member (n, 100, A[ip6], true) == CV_OK);
 }
 
-/* admit gives B policy 1, by which one rule lets in. */
+/* admit gives B policy 1, whose only ingress rule is r. */
 static inline void
 admit (net_t *n, cv_rule_t r)
 {

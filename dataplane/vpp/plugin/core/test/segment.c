@@ -1,5 +1,5 @@
-/* Tests of segmentation: packets of all shapes are cut, and each segment is checked from scratch, byte by byte. Then damaged ones,
- * which must not make the code read or write where it may not. segment [rounds [seed]]. */
+/* Tests of segmentation: packets of all forms are segmented, and each segment is checked byte by byte by independent code. Damaged
+ * packets must not cause reads or writes outside their memory. segment [rounds [seed]]. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ rnd (uint32_t n)
   return (uint32_t) (state >> 20) % n;
 }
 
-/* ---- the reference: as the RFCs say it, a byte at a time ---- */
+/* ---- the reference: as described in the RFCs, one byte at a time ---- */
 
 static uint32_t
 ref_sum (const uint8_t *b, uint32_t n, uint32_t sum)
@@ -42,7 +42,7 @@ ref_sum (const uint8_t *b, uint32_t n, uint32_t sum)
   return sum;
 }
 
-/* ref_l4 is 0xffff if the checksum of what lies at l4, len bytes, is right. */
+/* ref_l4 returns 0xffff if the checksum of the len bytes at l4 is correct. */
 static uint32_t
 ref_l4 (const uint8_t *ip, bool ip6, const uint8_t *l4, uint32_t len, uint8_t proto)
 {
@@ -127,7 +127,7 @@ put_vxlan (packet_t *k)
   put (k, h, 16);
 }
 
-/* build makes a TCP packet with a payload, as VPP has it before it is cut: outer lengths and checksums are anything. */
+/* build creates a TCP packet with a payload, in the form that VPP has before segmentation: outer lengths and checksums are arbitrary. */
 static void
 build (packet_t *k, shape_t shape, bool ip6, uint32_t payload, uint8_t flags)
 {
@@ -177,7 +177,7 @@ build (packet_t *k, shape_t shape, bool ip6, uint32_t payload, uint8_t flags)
     cv_put16 (k->data + k->l3 + 2, k->len - k->l3);
 }
 
-/* ---- pieces: memory of their exact size, so that ASAN sees every byte beside them ---- */
+/* ---- pieces: memory of exact size, so that ASAN detects each access outside ---- */
 
 typedef struct
 {
@@ -195,7 +195,7 @@ add_piece (pieces_t *s, const uint8_t *from, uint32_t len)
   s->n++;
 }
 
-/* cut splits bytes into pieces, the first of which has at least so many. */
+/* cut splits bytes into pieces, the first of which has at least first bytes. */
 static pieces_t
 cut (const uint8_t *from, uint32_t len, uint32_t first)
 {
@@ -235,7 +235,7 @@ release (pieces_t *s)
 
 /* ---- checks ---- */
 
-/* check_outside: lengths and checksums of the layers around, of a packet of len bytes. */
+/* check_outside checks lengths and checksums of the outer layers of a packet of len bytes. */
 static void
 check_outside (const cv_headers_t *h, const uint8_t *b, uint32_t len)
 {
@@ -315,7 +315,7 @@ segments (uint32_t rounds)
     }
 }
 
-/* A device that cuts by itself gets the sum of the pseudo header, and nothing else changes. */
+/* A device that does segmentation gets the sum of the pseudo header, and nothing else changes. */
 static void
 keep (void)
 {
@@ -341,7 +341,7 @@ keep (void)
     }
 }
 
-/* An ICMP error made of a packet that stood for several, in a tunnel: only the tunnel is finished. */
+/* An ICMP error that was created from a packet of several segments in a tunnel: only the tunnel is completed. */
 static void
 tunnels (void)
 {
@@ -361,7 +361,7 @@ tunnels (void)
     }
 }
 
-/* ---- what comes from TAPs ---- */
+/* ---- packets from TAPs ---- */
 
 static cv_virtio_t
 honest (const packet_t *k, uint16_t gso_size)
@@ -412,12 +412,12 @@ from_taps (void)
 	    v = honest (&k, 1398), v.gso_type = (uint8_t) type;
 	    check (take (&k, &v, 0, got) == (type == 0 ? CV_GSO_ONE : type == (ip6 ? 4 : 1) ? CV_GSO_OK : CV_GSO_MALFORMED));
 	  }
-	k.len--; /* the IP header counts more than there is */
+	k.len--; /* the length in the IP header is greater than the actual length */
 	v = honest (&k, 1398);
 	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
 	k.len += 2;
 	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
-	build (&k, shape, ip6, 1398, 0x10); /* one segment: the checksum is due */
+	build (&k, shape, ip6, 1398, 0x10); /* one segment: the checksum must be completed */
 	cv_segmenter_t s;
 	v = honest (&k, 1398);
 	cv_piece_t piece = { k.data, k.len };
@@ -430,7 +430,7 @@ from_taps (void)
 	v = honest (&k, 0), v.gso_type = 0, v.csum_offset = 0xfff0;
 	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
       }
-  build (&k, VXLAN4, false, 30000, 0x10); /* a pod's own tunnel: its kernel cuts that */
+  build (&k, VXLAN4, false, 30000, 0x10); /* a tunnel of the pod itself: the pod's kernel must segment it */
   cv_virtio_t v = honest (&k, 1398);
   check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
 }
@@ -448,13 +448,13 @@ sums (void)
       check (cv_sum_finish (cv_sum (b + at, len, 0)) == want, "%u bytes", len);
       check (cv_sum_finish (cv_sum (b + at, split, 0) + cv_sum (b + at + split, len - split, split)) == want, "%u of %u bytes", split, len);
     }
-  memset (b, 0xff, sizeof (b)); /* most carries */
+  memset (b, 0xff, sizeof (b)); /* maximum number of carries */
   check (cv_sum_finish (cv_sum (b, 8999, 0)) == htons ((uint16_t) ~ref_sum (b, 8999, 0)));
 }
 
 /* ---- joining ---- */
 
-/* plain builds what may be joined. */
+/* plain builds a packet that may be joined. */
 static void
 plain (packet_t *k, bool ip6, uint32_t payload, uint8_t flags, uint32_t options)
 {
@@ -484,7 +484,7 @@ plain (packet_t *k, bool ip6, uint32_t payload, uint8_t flags, uint32_t options)
     cv_put16 (k->data + k->l3 + 2, k->len - k->l3);
 }
 
-/* segments_of cuts k into pieces of exact size. */
+/* segments_of segments k into pieces of exact size. */
 static uint32_t
 segments_of (packet_t *k, uint32_t gso_size, cv_piece_t *out)
 {
@@ -501,7 +501,7 @@ segments_of (packet_t *k, uint32_t gso_size, cv_piece_t *out)
   return n;
 }
 
-/* What has been cut is joined to the same again. */
+/* Segments are joined to the original packet again. */
 static void
 joins (uint32_t rounds)
 {
@@ -538,7 +538,7 @@ joins (uint32_t rounds)
     }
 }
 
-/* What must not be joined. Each damage is at an offset from the Ethernet, IP or TCP header. */
+/* Packets that must not be joined. Each of the first 74 bytes, which are headers, is changed, one at a time. */
 static void
 apart (void)
 {
@@ -557,8 +557,8 @@ apart (void)
 	parts[1].data[parts[1].len - 1 - at] ^= 0x20; /* the payload: the checksum is wrong */
 	check (cv_join_read (&next, parts[1].data, parts[1].len) && cv_join_same (&first, &next) && !cv_join (&first, &next));
 	parts[1].data[parts[1].len - 1 - at] ^= 0x20;
-	check (cv_join_read (&next, parts[2].data, parts[2].len) && !cv_join (&first, &next)); /* one is missing */
-	check (cv_join_read (&next, parts[1].data, parts[1].len) && cv_join (&first, &next) && !cv_join (&first, &next)); /* twice */
+	check (cv_join_read (&next, parts[2].data, parts[2].len) && !cv_join (&first, &next)); /* a packet is missing */
+	check (cv_join_read (&next, parts[1].data, parts[1].len) && cv_join (&first, &next) && !cv_join (&first, &next)); /* the same packet twice */
 	while (n)
 	  free (parts[--n].data);
       }
@@ -575,7 +575,7 @@ apart (void)
 
 /* ---- trains ---- */
 
-/* flat makes one piece of several, of its exact size. */
+/* flat copies several pieces to one, of exact size. */
 static cv_piece_t
 flat (const cv_piece_t *in, uint32_t n)
 {
@@ -585,7 +585,7 @@ flat (const cv_piece_t *in, uint32_t n)
   return p;
 }
 
-/* check_train: the kernel would cut it, and finish its checksum. */
+/* check_train checks that the kernel would segment the train, and complete its checksum. */
 static void
 check_train (const cv_piece_t *p, const cv_virtio_t *v, uint32_t shortest)
 {
@@ -597,7 +597,8 @@ check_train (const cv_piece_t *p, const cv_virtio_t *v, uint32_t shortest)
   check (cv_get16 (udp + 6) == ref_sum (len, 4, l.ip6 ? ref_sum (p->data + l.l3 + 8, 32, 0) : ref_sum (p->data + l.l3 + 12, 8, 0)));
 }
 
-/* unload takes all datagrams out of a train; each is the segment that cutting would have made. It returns how many segments there were before. */
+/* unload takes all datagrams from a train; each must equal the segment that segmentation would have created. n is the number of segments
+ * before this train; the result includes those of this train. */
 static uint32_t
 unload (const packet_t *k, const cv_segmenter_t *s, cv_train_t *t, uint32_t n, uint32_t gso_size)
 {
@@ -618,7 +619,7 @@ unload (const packet_t *k, const cv_segmenter_t *s, cv_train_t *t, uint32_t n, u
   return n;
 }
 
-/* What leaves as trains is, datagram for datagram, what would have been cut. */
+/* Each datagram of a sent train equals the segment that segmentation would have created. */
 static void
 trains (uint32_t rounds)
 {
@@ -650,7 +651,7 @@ trains (uint32_t rounds)
     }
 }
 
-/* What comes in trains is joined again: the payload is the same, and each packet could be cut once more. */
+/* Received trains are joined again: the payload is the same, and each packet could be segmented again. */
 static void
 unites (uint32_t rounds)
 {
@@ -698,7 +699,7 @@ unites (uint32_t rounds)
     }
 }
 
-/* From an uplink come large packets, too, also in VXLAN. */
+/* Large packets also arrive from an uplink, with and without VXLAN. */
 static void
 from_uplinks (void)
 {
@@ -713,13 +714,13 @@ from_uplinks (void)
       check (cv_uplink_take (in.at, in.n, &v, &h) == CV_GSO_OK && h.headers == k.headers && h.layers[h.n_layers - 1].l4 == k.l4);
       v.csum_start++;
       check (cv_uplink_take (in.at, in.n, &v, &h) == CV_GSO_MALFORMED);
-      v = honest (&k, 30000); /* one segment: a whole packet, whose checksum is completed */
+      v = honest (&k, 30000); /* one segment: a single packet, whose checksum is completed */
       check (cv_uplink_take (in.at, in.n, &v, &h) == CV_GSO_ONE);
       release (&in);
     }
 }
 
-/* damaged_train: a train with bytes that differ, or cut off, does not make the code read or write beyond it. */
+/* damaged_train: a train with changed or missing bytes must not cause reads or writes outside its memory. */
 static void
 damaged_train (uint32_t rounds)
 {

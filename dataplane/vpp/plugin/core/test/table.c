@@ -1,5 +1,5 @@
-/* The table of connections alone: full of random keys, beside a model, and with readers beside writers that move keys. "table bench" measures
- * look-ups. */
+/* Tests of the connection table alone: filled with random keys, compared with a model, and with readers while writers move keys. "table
+ * bench" measures lookups. */
 #include <pthread.h>
 #include <time.h>
 #include "packets.h"
@@ -15,12 +15,12 @@ rnd (void)
   return state * 0x2545f4914f6cdd1d;
 }
 
-/* small is a table of few buckets: places, and half of the connections that they hold. */
+/* small is a table with few buckets. Each connection needs two slots. */
 typedef struct
 {
   cv_main_t *m;
   cv_table_t t;
-  uint64_t mask; /* what it was made with */
+  uint64_t mask; /* the bucket mask with which it was created */
   uint32_t connections;
 } small_t;
 
@@ -75,7 +75,8 @@ found (const small_t *s, uint32_t i, uint32_t direction)
   return at == i && d == direction;
 }
 
-/* counts: each key is in one of its buckets, and each bucket counts its keys that are in their other one. Returns the number of keys. */
+/* counts checks that each key is in one of its buckets, and that each bucket counts its keys that are in their other bucket. It returns
+ * the number of keys. */
 static uint64_t
 counts (const small_t *s)
 {
@@ -104,7 +105,7 @@ counts (const small_t *s)
   return n;
 }
 
-/* Random keys take 95 of 100 slots, and none is refused. */
+/* Random keys fill 95 % of the slots, and none is rejected. */
 static void
 filled (int ip6)
 {
@@ -120,7 +121,7 @@ filled (int ip6)
 	    cv_insert_t r = insert (&s, i, d);
 	    check (r == CV_INSERTED || (r == CV_TAKEN && d), "%lu buckets: key %u of %u: %d", (unsigned long) buckets, 2 * i + d, 2 * n, r);
 	    if (r == CV_TAKEN)
-	      d--; /* another random one */
+	      d--; /* replaced by another random key */
 	  }
       check (counts (&s) == 2 * (uint64_t) n);
       for (uint32_t i = 0; i < n; i++)
@@ -135,7 +136,7 @@ filled (int ip6)
     }
 }
 
-/* Keys come and go in a table that is 90 % full. A model says what is in it. */
+/* Keys are added to and removed from a table that is 90 % full. A model describes the expected content. */
 static void
 beside_model (void)
 {
@@ -172,7 +173,7 @@ beside_model (void)
   end (&s);
 }
 
-/* A table that has no slot left refuses, and goes on when one is free again. */
+/* A table without a free slot rejects keys, and accepts keys again when a slot is free. */
 static void
 no_slot_left (void)
 {
@@ -193,14 +194,14 @@ no_slot_left (void)
   end (&s);
 }
 
-/* ---- readers beside writers ---- */
+/* ---- readers while writers run ---- */
 
 enum
 {
   WRITERS = 2,
   READERS = 2,
   RESIDENTS = 300, /* keys that stay */
-  GUESTS = 700,	   /* keys that come and go, in all 97 % of the slots */
+  GUESTS = 700,	   /* keys that are added and removed; together 97 % of the slots */
   RACE_BUCKETS = 128,
 };
 
@@ -208,7 +209,7 @@ static small_t race;
 static bool stop;
 static uint32_t moves;
 
-/* The moves of all keys, as their buckets count them. */
+/* Returns the moves of all keys, which their buckets count. */
 static uint32_t
 moves_of_all (void)
 {
@@ -224,7 +225,7 @@ moves_of_one (void)
   return cv_load (&moves);
 }
 
-/* Waits some seconds; on a busy machine longer, until there were enough moves, but no longer than a minute. */
+/* Waits some seconds. On a busy machine it waits until there were enough moves, but at most a minute. */
 static void
 wait_moves (int seconds, uint32_t (*count) (void))
 {
@@ -304,7 +305,7 @@ readers_beside_writers (int seconds)
   end (&race);
 }
 
-/* One key moves from bucket to bucket, as fast as it can. Readers find it. */
+/* One key moves between its buckets continuously. Readers always find it. */
 static void *
 move_all_the_time (void *arg)
 {

@@ -1,4 +1,4 @@
-/* A node for the tests: two pods, the host, the uplink and the overlay, and a service in both families. */
+/* The node that the tests use: two pods, the host, the uplink and the overlay, and a service in both families. */
 #ifndef CONTIV_TEST_WORLD_H
 #define CONTIV_TEST_WORLD_H
 
