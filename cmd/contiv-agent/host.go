@@ -11,15 +11,15 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// hostMonitor looks at the node's own network. It may be used from any goroutine.
+// hostMonitor reads and watches the node's own network. It may be used from any goroutine.
 type hostMonitor interface {
-	// IPs are the addresses of the host's own interfaces: without loopback, container bridges and our own links.
+	// IPs returns the addresses of the host's own interfaces, without those of loopback, container bridges and our own links.
 	IPs(ctx context.Context) ([]netip.Addr, error)
-	// Networks are the networks that the host is in.
+	// Networks returns the networks that the host is in.
 	Networks(ctx context.Context) ([]contivconf.HostNetwork, error)
-	// NIC describes a NIC; with "", the one that has the default route. The zero NIC: there is none.
+	// NIC describes a NIC; with "", the one that has the default route. It returns the zero NIC if there is none.
 	NIC(ctx context.Context, name string) (ipnet.NIC, error)
-	// Watch reports at once, and whenever the answers above may have changed, until ctx ends.
+	// Watch calls report at once, and whenever the results above may have changed, until ctx ends.
 	Watch(ctx context.Context, report func()) error
 }
 
@@ -27,7 +27,7 @@ type hostMonitor interface {
 type hostLinks struct {
 	monitor hostMonitor
 	log     *slog.Logger
-	// onNetworks judges the networks that the host is in when they may have changed; nil before the configuration is known.
+	// onNetworks checks the networks that the host is in when they may have changed; nil before the configuration is loaded.
 	onNetworks func([]contivconf.HostNetwork) error
 
 	mu       sync.Mutex
@@ -63,9 +63,9 @@ func (h *hostLinks) WatchHostIPs(callback func()) {
 	h.callback = callback
 }
 
-// watch is the job that calls back. A network that comes while the agent runs does not end it, but is reported.
+// watch is the job that runs the callback. A network that appears while the agent runs does not end the agent, but is logged.
 func (h *hostLinks) watch(ctx context.Context) error {
-	first, told := true, ""
+	first, logged := true, ""
 	return h.monitor.Watch(ctx, func() {
 		h.mu.Lock()
 		callback := h.callback
@@ -74,14 +74,14 @@ func (h *hostLinks) watch(ctx context.Context) error {
 			callback()
 		}
 		first = false
-		told = h.judge(ctx, told)
+		logged = h.judge(ctx, logged)
 	})
 }
 
-// told is the last such warning.
-func (h *hostLinks) judge(ctx context.Context, told string) string {
+// judge checks the host's networks and logs a new warning. logged is the last warning; judge returns the current one.
+func (h *hostLinks) judge(ctx context.Context, logged string) string {
 	if h.onNetworks == nil {
-		return told
+		return logged
 	}
 	list, err := h.monitor.Networks(ctx)
 	if err == nil {
@@ -90,9 +90,9 @@ func (h *hostLinks) judge(ctx context.Context, told string) string {
 	if err == nil {
 		return ""
 	}
-	if text := err.Error(); text != told {
+	if text := err.Error(); text != logged {
 		h.log.Warn("the node has a new address in a network of contiv.conf; an agent that starts now would reject it", "error", err)
 		return text
 	}
-	return told
+	return logged
 }

@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// fakeDriver records what it receives.
+// fakeDriver records the messages that it receives.
 type fakeDriver struct {
 	mu      sync.Mutex
 	told    []string // one word per message, "flush" for a flush
@@ -29,10 +29,10 @@ type fakeDriver struct {
 	ids     map[string]*proto.WorkloadEndpointID
 	linkUp  map[string]bool
 	synced  bool
-	flushes error // the outcome of a flush
+	flushes error // the result of a flush
 
-	batches   int   // calls of SendMessages
-	refuses   error // what they return
+	batches   int   // number of calls of SendMessages
+	refuses   error // the error that SendMessages returns
 	refreshed int
 	reports   chan any
 }
@@ -114,7 +114,7 @@ func (d *fakeDriver) take() []string {
 	return told
 }
 
-// rig is a scheduler with a driver behind a feed, and links that come up at once.
+// rig is a scheduler with a driver behind a feed, and links that come up immediately.
 type rig struct {
 	t      *testing.T
 	driver *fakeDriver
@@ -124,7 +124,7 @@ type rig struct {
 
 const linkPrefix = "link/"
 
-// newRig has a timeout that no machine reaches; what waits without result says how long (upTimeout).
+// newRig returns a rig with a timeout that is never reached; tests that reach a timeout set it (newRigWith).
 func newRig(t *testing.T, driver *fakeDriver) *rig { return newRigWith(t, driver, time.Minute) }
 
 func newRigWith(t *testing.T, driver *fakeDriver, upTimeout time.Duration, change ...func(*Config)) *rig {
@@ -143,7 +143,7 @@ func newRigWith(t *testing.T, driver *fakeDriver, upTimeout time.Duration, chang
 	if err := Register(s, f); err != nil {
 		t.Fatal(err)
 	}
-	if err := scheduler.Register(s, scheduler.Kind[pb.Message]{
+	if err := scheduler.Register(s, scheduler.Descriptor[pb.Message]{
 		Name: "link", Prefix: linkPrefix, Rank: scheduler.RankPodLink,
 		Equal: func(string, pb.Message, pb.Message) bool { return true },
 		Create: func(op *scheduler.Op, key string, _ pb.Message) {
@@ -213,7 +213,7 @@ func (r *rig) commit(kind txn.Kind, revert bool, kvs []txn.KV) error {
 	return err
 }
 
-// TestNothingIsAppliedBeforeInSync: InSync comes behind all that is known at the start, links of pods behind that.
+// TestNothingIsAppliedBeforeInSync tests that InSync comes after all values of the start, and links of pods after InSync.
 func TestNothingIsAppliedBeforeInSync(t *testing.T) {
 	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
@@ -243,7 +243,7 @@ func TestNothingIsAppliedBeforeInSync(t *testing.T) {
 	}
 }
 
-// TestAddAndDelete: policy is in force before the pod's link is up, the transaction ends when the endpoint is up.
+// TestAddAndDelete tests that policy is in force before the pod's link is up, and that the transaction ends when the endpoint is up.
 func TestAddAndDelete(t *testing.T) {
 	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
@@ -271,14 +271,14 @@ func TestAddAndDelete(t *testing.T) {
 	}
 }
 
-// TestEndpointThatStaysDown: the pod is not reported as connected, and nothing of it stays.
+// TestEndpointThatStaysDown tests that the pod is not reported as connected, and that none of its values stay.
 func TestEndpointThatStaysDown(t *testing.T) {
 	r := newRigWith(t, newFakeDriver(), 200*time.Millisecond)
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
 	}
 	r.driver.mu.Lock()
-	r.driver.synced = false // so nothing comes up
+	r.driver.synced = false // so that no endpoint comes up
 	r.driver.mu.Unlock()
 	err := r.commit(txn.Update, true, values(t, true, endpoint("a")))
 	if err == nil || !strings.Contains(err.Error(), "the endpoint is \"not reported\" after 200ms") {
@@ -289,8 +289,8 @@ func TestEndpointThatStaysDown(t *testing.T) {
 	}
 }
 
-// TestConditionOfAnEndpoint: an error under which the endpoint works does not keep the pod from being connected, another one does,
-// and its reason is in the error.
+// TestConditionOfAnEndpoint tests that an error with which the endpoint works does not keep the pod from being connected, that another error
+// does, and that the reason of the latter is in the returned error.
 func TestConditionOfAnEndpoint(t *testing.T) {
 	for connected, want := range map[bool]string{true: "", false: "because of ICMP"} {
 		d := newFakeDriver()
@@ -301,7 +301,7 @@ func TestConditionOfAnEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.mu.Lock()
-		d.synced = false // so the toy says nothing
+		d.synced = false // so that the fake driver reports no status
 		d.mu.Unlock()
 		d.reports <- &proto.WorkloadEndpointStatusUpdate{Id: endpoint("a").GetId(), Status: &proto.EndpointStatus{Status: "error"}}
 		err := r.commit(txn.Update, true, values(t, true, endpoint("a")))
@@ -311,7 +311,7 @@ func TestConditionOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// TestDriverWithoutStatus: a driver that reports no status has said that an endpoint is up by applying it.
+// TestDriverWithoutStatus tests that for a driver that reports no status an applied endpoint is up.
 func TestDriverWithoutStatus(t *testing.T) {
 	d := newFakeDriver()
 	r := newRigWith(t, d, 300*time.Millisecond, func(c *Config) { c.NoStatus = true })
@@ -332,7 +332,7 @@ func TestDriverWithoutStatus(t *testing.T) {
 	}
 }
 
-// TestApplyFails: an endpoint that may not be programmed is an error of the pod; everything else is the driver's to repair.
+// TestApplyFails tests that an endpoint that may not be programmed is an error of the pod, and that the driver repairs everything else.
 func TestApplyFails(t *testing.T) {
 	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
@@ -354,7 +354,8 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// TestRestart: a new agent has no record of what an earlier one sent to the driver, which is in the same process and so new as well.
+// TestRestart tests a new agent, which has no record of the messages that an earlier one sent. The driver is in the same process, so it is also
+// new.
 func TestRestart(t *testing.T) {
 	all := func(t *testing.T) []txn.KV {
 		var eps []pb.Message

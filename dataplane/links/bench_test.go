@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// lap measures steps of a benchmark; each is reported as a metric in µs per round.
+// lap measures the steps of a benchmark; each step is reported as a metric in µs per round.
 type lap struct {
 	b     *testing.B
 	total map[string]time.Duration
@@ -62,7 +62,7 @@ func (w *world) wave(start func(op func() *scheduler.Op)) error {
 func BenchmarkPod(b *testing.B) {
 	w := newWorld(b)
 	ns := w.netns("pod")
-	link, up, addr, rt, ngh := w.b.linkKind(), w.b.upKind(), w.b.addrKind(), w.b.routeKind(), w.b.neighKind()
+	link, up, addr, rt, ngh := w.b.linkDescriptor(), w.b.upDescriptor(), w.b.addrDescriptor(), w.b.routeDescriptor(), w.b.neighDescriptor()
 	lo := w.loopback(ns)
 	lo.IpAddresses = nil
 	pod, host := w.pair(ns, "10.1.1.2/32")
@@ -143,7 +143,7 @@ func BenchmarkCommit(b *testing.B) {
 	l.report()
 }
 
-// BenchmarkSteps measures single exchanges with the kernel.
+// BenchmarkSteps measures single requests to the kernel.
 func BenchmarkSteps(b *testing.B) {
 	w := newWorld(b)
 	path := w.netns("pod")
@@ -165,7 +165,7 @@ func BenchmarkSteps(b *testing.B) {
 		l.do("sysctls", func() error { return w.b.prepareIPv6(h, "eth0") })
 		l.do("del-pair", func() error { return h.sock.exec(delLink(li.index)) })
 
-		// The same pair, made in the agent's namespace and moved.
+		// The same pair, created in the agent's namespace and then moved.
 		spare := &vethEnd{name: pod.Name, h: agent}
 		l.do("pair-here", func() error { return w.b.makePair(agent, o, spare) })
 		li, err := agent.sock.link(spare.device())
@@ -183,7 +183,7 @@ func BenchmarkSteps(b *testing.B) {
 	l.report()
 }
 
-// BenchmarkWorkers compares making pairs in different namespaces one after another and on two goroutines.
+// BenchmarkWorkers compares creating pairs in different namespaces one after another and on two goroutines.
 func BenchmarkWorkers(b *testing.B) {
 	w := newWorld(b)
 	const pods = 8
@@ -200,8 +200,8 @@ func BenchmarkWorkers(b *testing.B) {
 		b.Cleanup(be.Close)
 		jobs = append(jobs, job{be, pod, host})
 	}
-	wave := func(j job, c func(k scheduler.Kind[*iface]) func(*scheduler.Op, string, *iface)) {
-		do := c(j.b.linkKind())
+	wave := func(j job, c func(k scheduler.Descriptor[*iface]) func(*scheduler.Op, string, *iface)) {
+		do := c(j.b.linkDescriptor())
 		done := scheduler.NewOp(func(err error) {
 			if err != nil {
 				b.Error(err)
@@ -211,8 +211,8 @@ func BenchmarkWorkers(b *testing.B) {
 		do(done, "", j.host)
 		j.b.Flush(context.Background())
 	}
-	create := func(k scheduler.Kind[*iface]) func(*scheduler.Op, string, *iface) { return k.Create }
-	remove := func(k scheduler.Kind[*iface]) func(*scheduler.Op, string, *iface) { return k.Delete }
+	create := func(k scheduler.Descriptor[*iface]) func(*scheduler.Op, string, *iface) { return k.Create }
+	remove := func(k scheduler.Descriptor[*iface]) func(*scheduler.Op, string, *iface) { return k.Delete }
 	l := newLap(b)
 	for b.Loop() {
 		for _, workers := range []int{1, 2, 4} {
@@ -223,7 +223,7 @@ func BenchmarkWorkers(b *testing.B) {
 	l.report()
 }
 
-// spread runs do for each of n on so many goroutines.
+// spread runs do for each of n indices on the given number of goroutines.
 func spread(workers, n int, do func(i int)) error {
 	var wg sync.WaitGroup
 	for first := range workers {
@@ -237,7 +237,7 @@ func spread(workers, n int, do func(i int)) error {
 	return nil
 }
 
-// BenchmarkResync measures what a restart with nothing changed costs, with 50 pods of one stack.
+// BenchmarkResync measures the cost of a restart without changes, with 50 single-stack pods.
 func BenchmarkResync(b *testing.B) {
 	w := newWorld(b)
 	var values []proto.Message
@@ -249,7 +249,7 @@ func BenchmarkResync(b *testing.B) {
 	}
 	w.put(values...)
 	l := newLap(b)
-	link := w.b.linkKind()
+	link := w.b.linkDescriptor()
 	for b.Loop() {
 		for range 20 {
 			l.do("20-resyncs", func() error { _, err := w.commit(3, nil); return err })

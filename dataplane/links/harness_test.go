@@ -32,11 +32,11 @@ type world struct {
 	s    *scheduler.Scheduler
 	jobs *lifecycle.Group
 	deps Deps
-	taps map[string]string // made by "VPP"
+	taps map[string]string // created by "VPP"
 
-	inPlace bool           // "VPP" makes TAPs where they belong
-	vppDead bool           // it is, or has been since it was last looked at
-	attach  func(v string) // called when it makes an interface
+	inPlace bool           // "VPP" creates TAPs in their final namespace
+	vppDead bool           // VPP is dead, or was dead at some time since the last check
+	attach  func(v string) // called when "VPP" creates an interface
 }
 
 func newWorld(t testing.TB) *world {
@@ -84,16 +84,15 @@ func (w *world) stop() {
 	w.b.Close()
 }
 
-// restart is what a restarted agent is: everything private is lost.
+// restart replaces the agent by a new one without the state in memory.
 func (w *world) restart() {
 	w.stop()
 	w.start()
 }
 
-// fakeVPP stands in for VPP's interfaces, on which TAPs depend. They survive restarts of the agent, so they are always there
-// unless vppDead says otherwise.
-func (w *world) fakeVPP() scheduler.Kind[*vpp_interfaces.Interface] {
-	return scheduler.Kind[*vpp_interfaces.Interface]{
+// fakeVPP replaces VPP's interfaces, on which TAPs depend. They survive restarts of the agent, so they always exist unless vppDead is set.
+func (w *world) fakeVPP() scheduler.Descriptor[*vpp_interfaces.Interface] {
+	return scheduler.Descriptor[*vpp_interfaces.Interface]{
 		Name: "fake-vpp", Prefix: nb.VppInterfacePrefix, Rank: scheduler.RankInterface,
 		Equal: func(string, *vpp_interfaces.Interface, *vpp_interfaces.Interface) bool { return true },
 		Create: func(op *scheduler.Op, _ string, v *vpp_interfaces.Interface) {
@@ -113,7 +112,7 @@ func (w *world) fakeVPP() scheduler.Kind[*vpp_interfaces.Interface] {
 	}
 }
 
-// netns makes a network namespace for the test.
+// netns creates a network namespace for the test.
 func (w *world) netns(name string) string {
 	w.t.Helper()
 	full := "cvt-" + w.id + "-" + name
@@ -122,7 +121,7 @@ func (w *world) netns(name string) string {
 	return "/var/run/netns/" + full
 }
 
-// dev is a device name of at most 15 characters that is unique to the test and is removed after it.
+// dev returns a device name of at most 15 characters that is unique to the test, and removes the device after the test.
 func (w *world) dev(name string) string {
 	d := name + w.id
 	if len(d) > maxName {
@@ -147,7 +146,7 @@ func (w *world) ip(ns string, args ...string) string {
 	return w.run(append([]string{"nsenter", "--net=" + ns, "ip"}, args...)...)
 }
 
-// shows fails unless the output of ip in the namespace has all the words.
+// shows fails unless the output of ip in the namespace contains all the words.
 func (w *world) shows(ns, args string, words ...string) {
 	w.t.Helper()
 	out := w.ip(ns, strings.Fields(args)...)
@@ -158,7 +157,7 @@ func (w *world) shows(ns, args string, words ...string) {
 	}
 }
 
-// eventually waits for what the kernel does in its own time.
+// eventually waits for a change that the kernel makes asynchronously.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -218,7 +217,7 @@ func (w *world) remove(values ...proto.Message) {
 	}
 }
 
-// quiet resyncs and expects that nothing needs doing.
+// quiet resyncs and expects that no operation is needed.
 func (w *world) quiet(values ...proto.Message) {
 	w.t.Helper()
 	rec, err := w.commit(txn.FullResync, kvs(w.t, values))
@@ -230,8 +229,7 @@ func (w *world) quiet(values ...proto.Message) {
 	}
 }
 
-// roundTrip checks that values survive a second resync and a restart without an operation, and that nothing is left when
-// they are removed.
+// roundTrip checks that values survive a second resync and a restart without an operation, and that nothing is left after they are removed.
 func (w *world) roundTrip(values ...proto.Message) {
 	w.t.Helper()
 	w.put(values...)
@@ -259,7 +257,7 @@ func (w *world) veth(name, peer, ns, dev string, addrs ...string) *linux_interfa
 	return v
 }
 
-// pair is a pod's VETH pair.
+// pair returns a pod's VETH pair.
 func (w *world) pair(ns string, addrs ...string) (pod, host *linux_interfaces.Interface) {
 	pod = w.veth("pod-", "host-", ns, "eth0", addrs...)
 	pod.PhysAddress = "02:fe:00:00:00:07"
@@ -286,7 +284,7 @@ func neighbour(iface *linux_interfaces.Interface, ip, mac string) *linux_l3.ARPE
 	return &linux_l3.ARPEntry{Interface: iface.GetName(), IpAddress: ip, HwAddress: mac}
 }
 
-// podValues are those of a dual-stack pod with a VETH.
+// podValues returns the values of a dual-stack pod with a VETH.
 func (w *world) podValues(ns string) []proto.Message {
 	pod, host := w.pair(ns, "10.1.1.2/32", "fd00:1::2/128")
 	return []proto.Message{
@@ -297,7 +295,7 @@ func (w *world) podValues(ns string) []proto.Message {
 	}
 }
 
-// tap is a pod's TAP, made already.
+// tap returns a pod's TAP, which already exists.
 func (w *world) tap(ns string) (vpp *vpp_interfaces.Interface, tap *linux_interfaces.Interface) {
 	dev := w.dev("t")
 	w.run("ip", "tuntap", "add", dev, "mode", "tap")

@@ -40,15 +40,15 @@ func (b *Backend) deriveLink(_ string, v *iface, put func(kind, itemKey string, 
 	for _, a := range v.GetIpAddresses() {
 		p, err := netip.ParsePrefix(a)
 		if err != nil {
-			continue // not past Validate
+			continue // rejected by Validate
 		}
 		item := &address{logical: v.GetName(), prefix: p, afterUp: v.GetEnabled() && p.Addr().Is6()}
 		put(kindAddr, nb.LinuxInterfaceAddressKey(v.GetName(), nb.AddressStatic, a), item)
 	}
 }
 
-func (b *Backend) upKind() scheduler.Kind[*linkUp] {
-	return scheduler.Kind[*linkUp]{
+func (b *Backend) upDescriptor() scheduler.Descriptor[*linkUp] {
+	return scheduler.Descriptor[*linkUp]{
 		Name:  kindUp,
 		Rank:  scheduler.RankPodLink,
 		Equal: func(_ string, desired, applied *linkUp) bool { return *desired == *applied },
@@ -63,7 +63,7 @@ func (b *Backend) upKind() scheduler.Kind[*linkUp] {
 			b.queue(deletes, op.Done, func() error {
 				return unlessGone(b.onDevice(v.logical, func(h *nsHandle, d *device) error {
 					if !d.tagged() {
-						return nil // not ours to take down
+						return nil // not ours, so it is not set down
 					}
 					return h.sock.exec(setLink(linkSpec{index: d.index, nsFD: -1, down: true}))
 				}))
@@ -76,8 +76,8 @@ func (b *Backend) upKind() scheduler.Kind[*linkUp] {
 	}
 }
 
-func (b *Backend) addrKind() scheduler.Kind[*address] {
-	return scheduler.Kind[*address]{
+func (b *Backend) addrDescriptor() scheduler.Descriptor[*address] {
+	return scheduler.Descriptor[*address]{
 		Name:  kindAddr,
 		Rank:  scheduler.RankPodSetting,
 		Equal: func(_ string, desired, applied *address) bool { return *desired == *applied },
@@ -128,8 +128,8 @@ func (b *Backend) removeAddress(v *address) error {
 	return nil
 }
 
-// healAll puts back the routes and the neighbours of interfaces which lost an address or changed their MAC: the kernel drops
-// them with the last IPv4 address, neighbours with the MAC too, although they are still wanted.
+// healAll restores the routes and neighbours of interfaces which lost an address or changed their MAC: the kernel drops routes and neighbours
+// with the last IPv4 address, and neighbours also when the MAC changes, although they are still desired.
 func (b *Backend) healAll() {
 	for logical := range b.heal {
 		delete(b.heal, logical)
@@ -137,13 +137,13 @@ func (b *Backend) healAll() {
 	}
 }
 
-// healAttached does it for the TAPs to which VPP has attached again. That sets their MAC, whether the one that they have already, and
-// happens after a dump has found all their neighbours in place.
+// healAttached restores the neighbours of TAPs to which VPP has attached again. Attaching sets their MAC, even to the same value, and may
+// happen after a dump has found all neighbours present.
 func (b *Backend) healAttached() {
 	for logical, vppTap := range b.attachingTaps() {
 		if b.tapDevice != nil && vppTap != "" {
 			if _, _, there := b.tapDevice(vppTap); !there {
-				continue // not yet
+				continue // not attached yet
 			}
 		}
 		b.mu.Lock()
@@ -153,7 +153,7 @@ func (b *Backend) healAttached() {
 	}
 }
 
-// attachingTaps are the Linux ends to which VPP is about to attach, with the names of their VPP ends; nil for none.
+// attachingTaps returns the Linux ends to which VPP is about to attach, with the names of their VPP ends; nil if there are none.
 func (b *Backend) attachingTaps() map[string]string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -178,7 +178,7 @@ func (b *Backend) healLink(logical string) {
 					continue
 				}
 				err := requestRoute(h, d.index, &r, unix.NLM_F_EXCL)
-				if err != nil && !errors.Is(err, unix.EEXIST) { // most are still there
+				if err != nil && !errors.Is(err, unix.EEXIST) { // most of them still exist
 					return err
 				}
 			}
@@ -195,10 +195,10 @@ func (b *Backend) healLink(logical string) {
 	}
 }
 
-// enabledUp reports whether flags of a link say that it is up.
+// enabledUp reports whether a link is enabled.
 func enabledUp(l linkInfo) bool { return l.flags&unix.IFF_UP != 0 }
 
-// typeOf is the type of a link that we own.
+// typeOf returns the type of a link that we own.
 func typeOf(l linkInfo) linux_interfaces.Interface_Type {
 	switch {
 	case l.kind == "veth":

@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// janitorQuiet is how long nothing was thrown away before the janitor comes.
+	// janitorQuiet is the time without further deleted pairs after which the janitor runs.
 	janitorQuiet = 500 * time.Millisecond
-	// janitorLimit is how long it waits for that: where pods come and go all the time, it is never quiet.
+	// janitorLimit is the longest time that the janitor waits for that: on nodes where pods are created and deleted all the time, there is no
+	// quiet period.
 	janitorLimit = 3 * time.Second
 )
 
-// Janitor removes VETH pairs after their owner has gone. The kernel waits 20 ms for RCU to remove a link, but no longer for a
-// hundred in one message: so deleting a pod only marks its pair, by a link group, and a job removes all that are marked. What
-// an agent leaves behind that way, the next one's janitor finds.
+// Janitor removes VETH pairs after their owner has gone. The kernel waits 20 ms for RCU to remove a link, and not longer for a hundred links in
+// one message. So deleting a pod only marks its pair, by a link group, and a job removes all marked pairs. Marked pairs that an agent leaves
+// behind are removed by the janitor of the next agent.
 type Janitor struct {
 	log  *slog.Logger
 	wake chan struct{}
 }
 
-// NewJanitor is a janitor; Run is its job.
+// NewJanitor returns a janitor; Run is its job.
 func NewJanitor(log *slog.Logger) *Janitor {
 	return &Janitor{log: log.With("component", "netlink"), wake: make(chan struct{}, 1)}
 }
@@ -37,7 +38,7 @@ func (j *Janitor) call() {
 	}
 }
 
-// Run removes what is marked until ctx ends.
+// Run removes the marked links until ctx ends.
 func (j *Janitor) Run(ctx context.Context) error {
 	for {
 		if err := j.sweep(); err != nil {
@@ -54,7 +55,7 @@ func (j *Janitor) Run(ctx context.Context) error {
 	}
 }
 
-// quiet waits until nothing more is thrown away, but not for ever.
+// quiet waits until no more pairs are marked, or until janitorLimit.
 func (j *Janitor) quiet(ctx context.Context) error {
 	timer, limit := time.NewTimer(janitorQuiet), time.NewTimer(janitorLimit)
 	defer timer.Stop()
@@ -80,15 +81,15 @@ func (j *Janitor) sweep() error {
 	}
 	defer s.close()
 	err = s.exec(delGroup(groupDoomed))
-	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) { // there are none
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) { // there are no such links
 		return nil
 	}
 	return err
 }
 
-// throwAway leaves pairs to the janitor. Each end gives its name back, so that both names can be used again at once; whatever
-// fails is removed by the delete that follows.
-func (b *Backend) throwAway(host *nsHandle, doomed []*device) {
+// deferDeletion marks pairs for removal by the janitor. Each end is renamed first, so that both names can be used again immediately; pairs for
+// which this fails are removed by the delete that follows.
+func (b *Backend) deferDeletion(host *nsHandle, doomed []*device) {
 	group, none := uint32(groupDoomed), ""
 	for _, d := range doomed {
 		h, d, err := b.locate(d.logical)
@@ -102,7 +103,7 @@ func (b *Backend) throwAway(host *nsHandle, doomed []*device) {
 			continue
 		}
 		b.forget(d.logical)
-		// The other end goes with this one. If it is out of reach, so is its name.
+		// The other end is removed together with this one. If its namespace is not reachable, its name is not needed either.
 		_ = b.onDevice(peer, func(h *nsHandle, p *device) error {
 			return rename(h, linkSpec{index: p.index, nsFD: -1, name: spareName(peer), alias: &none})
 		})

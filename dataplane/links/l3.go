@@ -19,8 +19,8 @@ const (
 	kindNeigh = "linux-neighbour"
 )
 
-func (b *Backend) routeKind() scheduler.Kind[*linux_l3.Route] {
-	return scheduler.Kind[*linux_l3.Route]{
+func (b *Backend) routeDescriptor() scheduler.Descriptor[*linux_l3.Route] {
+	return scheduler.Descriptor[*linux_l3.Route]{
 		Name:     kindRoute,
 		Prefix:   nb.LinuxRoutePrefix,
 		Rank:     scheduler.RankPodRoute,
@@ -46,7 +46,7 @@ func (b *Backend) routeKind() scheduler.Kind[*linux_l3.Route] {
 	}
 }
 
-// routeOf reads a route; the error names the field that is wrong.
+// routeOf parses a route; the error names the invalid field.
 func routeOf(v *linux_l3.Route) (routeSpec, error) {
 	var r routeSpec
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
@@ -82,7 +82,7 @@ func routeOf(v *linux_l3.Route) (routeSpec, error) {
 		return r, fmt.Errorf("scope %s does not go with gw_addr %s: use GLOBAL", v.GetScope(), r.gw)
 	}
 	if dst.Addr().Is6() {
-		r.scope = unix.RT_SCOPE_UNIVERSE // IPv6 has none
+		r.scope = unix.RT_SCOPE_UNIVERSE // IPv6 has no scopes
 		if r.metric == 0 {
 			r.metric = kernelIPv6Metric
 		}
@@ -133,7 +133,7 @@ func putRoute(h *nsHandle, index int32, r routeSpec, flags int) error {
 	return err
 }
 
-// requestRoute asks the kernel for a route. A gateway that no route leads to is taken to be on the link.
+// requestRoute adds a route in the kernel. A gateway to which no route leads is assumed to be on the link.
 func requestRoute(h *nsHandle, index int32, r *routeSpec, flags int) error {
 	err := h.sock.exec(newRoute(index, *r, flags))
 	unreachable := errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EINVAL)
@@ -146,7 +146,7 @@ func requestRoute(h *nsHandle, index int32, r *routeSpec, flags int) error {
 	return err
 }
 
-// replaceRoute replaces a route to the same destination on the same device; one on another device belongs to others.
+// replaceRoute replaces a route to the same destination on the same device; a route on another device is not ours.
 func replaceRoute(h *nsHandle, index int32, r routeSpec) error {
 	routes, err := h.sock.routes(0)
 	if err != nil {
@@ -164,7 +164,7 @@ func replaceRoute(h *nsHandle, index int32, r routeSpec) error {
 func (b *Backend) removeRoute(key string, v *linux_l3.Route) error {
 	r, err := routeOf(v)
 	if err != nil {
-		return nil // it was never there
+		return nil // it never existed
 	}
 	err = b.onDevice(v.GetOutgoingInterface(), func(h *nsHandle, d *device) error {
 		delete(d.routes, key)
@@ -176,11 +176,11 @@ func (b *Backend) removeRoute(key string, v *linux_l3.Route) error {
 	return nil
 }
 
-func (b *Backend) neighKind() scheduler.Kind[*linux_l3.ARPEntry] {
+func (b *Backend) neighDescriptor() scheduler.Descriptor[*linux_l3.ARPEntry] {
 	put := func(op *scheduler.Op, v *linux_l3.ARPEntry) {
 		b.queue(creates, op.Done, func() error { return b.putNeigh(v) })
 	}
-	return scheduler.Kind[*linux_l3.ARPEntry]{
+	return scheduler.Descriptor[*linux_l3.ARPEntry]{
 		Name:     kindNeigh,
 		Prefix:   nb.LinuxARPPrefix,
 		Rank:     scheduler.RankPodRoute,
@@ -199,7 +199,7 @@ func (b *Backend) neighKind() scheduler.Kind[*linux_l3.ARPEntry] {
 	}
 }
 
-// neighOf reads a neighbour; the error names the field that is wrong.
+// neighOf parses a neighbour; the error names the invalid field.
 func neighOf(v *linux_l3.ARPEntry) (netip.Addr, net.HardwareAddr, error) {
 	ip, err := netip.ParseAddr(v.GetIpAddress())
 	if err != nil || ip.Is4In6() || ip.Zone() != "" {
@@ -246,7 +246,7 @@ func (b *Backend) putNeigh(v *linux_l3.ARPEntry) error {
 func (b *Backend) removeNeigh(v *linux_l3.ARPEntry) error {
 	ip, _, err := neighOf(v)
 	if err != nil {
-		return nil // it was never there
+		return nil // it never existed
 	}
 	err = b.onDevice(v.GetInterface(), func(h *nsHandle, d *device) error {
 		delete(d.neighs, ip)

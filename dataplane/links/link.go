@@ -32,17 +32,17 @@ const (
 	loopbackDev = "lo"
 )
 
-// tagOf is the alias of the device of a logical interface.
+// tagOf returns the alias of the device of a logical interface.
 func tagOf(logical string) string { return tagPrefix + logical }
 
-// spareName is the name of the end of a VETH pair, or of a TAP, while it has no value of its own.
+// spareName returns the name of an end of a VETH pair, or of a TAP, while it has no value.
 func spareName(logical string) string {
 	h := fnv.New64a()
 	h.Write([]byte(logical))
 	return fmt.Sprintf("cv%013x", h.Sum64()>>12)
 }
 
-// deviceName is the name that the device of v is to have.
+// deviceName returns the desired name of the device of v.
 func deviceName(v *iface) string {
 	if v.GetType() == linux_interfaces.Interface_LOOPBACK {
 		return loopbackDev
@@ -53,9 +53,9 @@ func deviceName(v *iface) string {
 	return v.GetName()
 }
 
-// linkKind is the kind of Linux interfaces.
-func (b *Backend) linkKind() scheduler.Kind[*iface] {
-	return scheduler.Kind[*iface]{
+// linkDescriptor returns the kind of Linux interfaces.
+func (b *Backend) linkDescriptor() scheduler.Descriptor[*iface] {
+	return scheduler.Descriptor[*iface]{
 		Name:      kindLink,
 		Prefix:    nb.LinuxInterfacePrefix,
 		Rank:      scheduler.RankHostLink,
@@ -165,7 +165,7 @@ func (b *Backend) samePlace(desired, applied *iface) bool {
 		desired.GetTap().GetVppTapIfName() == applied.GetTap().GetVppTapIfName()
 }
 
-// linkEqual leaves out what has its own items: addresses and being up.
+// linkEqual ignores properties that are separate items: addresses and link-up.
 func (b *Backend) linkEqual(desired, applied *iface) bool {
 	if !b.samePlace(desired, applied) {
 		return false
@@ -181,10 +181,10 @@ func (b *Backend) linkEqual(desired, applied *iface) bool {
 		offloaded(d.GetRxChecksumOffloading()) == offloaded(a.GetRxChecksumOffloading())
 }
 
-// offloaded reads an offload setting; the default of a VETH is on.
+// offloaded returns an offload setting; the default of a VETH is on.
 func offloaded(o offload) bool { return o != linux_interfaces.VethLink_CHKSM_OFFLOAD_DISABLED }
 
-// macOf is the MAC that v asks for, nil when it asks for none.
+// macOf returns the MAC that v requests, nil if it requests none.
 func macOf(v *iface) net.HardwareAddr {
 	if v.GetPhysAddress() == "" || v.GetLinkOnly() {
 		return nil
@@ -196,7 +196,7 @@ func macOf(v *iface) net.HardwareAddr {
 	return hw
 }
 
-// queueLink queues making or removing the device of v.
+// queueLink queues the creation or removal of the device of v.
 func (b *Backend) queueLink(c class, op *scheduler.Op, v *iface) {
 	making := c == creates
 	switch v.GetType() {
@@ -224,7 +224,7 @@ func choose(making bool, create, remove func(*iface) error, v *iface) func() err
 	return func() error { return remove(v) }
 }
 
-// updateLink changes what can be changed in place: MAC, MTU and offloads.
+// updateLink changes properties that can be changed in place: MAC, MTU and offloads.
 func (b *Backend) updateLink(op *scheduler.Op, _ string, applied, desired *iface) {
 	b.queue(creates, op.Done, func() error {
 		return b.onDevice(desired.GetName(), func(h *nsHandle, d *device) error {
@@ -234,7 +234,7 @@ func (b *Backend) updateLink(op *scheduler.Op, _ string, applied, desired *iface
 			}
 			if m := macOf(desired); !slices.Equal(m, macOf(applied)) {
 				spec.mac = m
-				b.heal[desired.GetName()] = true // the kernel drops neighbours with the MAC
+				b.heal[desired.GetName()] = true // the kernel drops neighbours when the MAC changes
 			}
 			if spec.mtu != 0 || spec.mac != nil {
 				if err := h.sock.exec(setLink(spec)); err != nil {
@@ -251,7 +251,7 @@ func (b *Backend) updateLink(op *scheduler.Op, _ string, applied, desired *iface
 	})
 }
 
-// wantsIPv6 reports whether the interface is one whose IPv6 settings are ours and which has IPv6 addresses.
+// wantsIPv6 reports whether we manage the IPv6 settings of the interface and it has IPv6 addresses.
 func wantsIPv6(v *iface) bool {
 	if v.GetLinkOnly() || v.GetType() == linux_interfaces.Interface_EXISTING {
 		return false
@@ -264,7 +264,7 @@ func wantsIPv6(v *iface) bool {
 	return false
 }
 
-// newDevice is the index entry of v's device.
+// newDevice returns the index entry of v's device.
 func newDevice(v *iface, h *nsHandle, index int32, name string) *device {
 	return &device{
 		logical: v.GetName(), typ: v.GetType(), path: h.path, id: h.ID(), index: index, name: name,
@@ -272,8 +272,7 @@ func newDevice(v *iface, h *nsHandle, index int32, name string) *device {
 	}
 }
 
-// finish does what is left after a device is in place, tagged and indexed: offloads and sysctls. Those of a new device are the
-// kernel's defaults.
+// finish completes a device that is in place, tagged and indexed: it sets offloads and sysctls. A new device has the kernel's defaults.
 func (b *Backend) finish(h *nsHandle, v *iface, name string, isNew bool) error {
 	if v.GetType() == linux_interfaces.Interface_VETH {
 		present, err := offloads{rx: true, tx: true}, error(nil)
@@ -302,7 +301,7 @@ func (b *Backend) finish(h *nsHandle, v *iface, name string, isNew bool) error {
 	return nil
 }
 
-// ours reports whether l is the device of a logical interface, or what is left of an attempt to make it.
+// ours reports whether l is the device of a logical interface, or the remainder of an attempt to create it.
 func ours(l linkInfo, logical string) bool {
 	return l.alias == tagOf(logical) || l.alias == tagPeer+logical || l.alias == "" && l.group == groupNew
 }

@@ -7,17 +7,17 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// Deps is what the Linux kinds need of others.
+// Deps holds the dependencies of the Linux kinds.
 type Deps struct {
 	// Backend carries out the operations; it must be flushed by the scheduler. Required.
 	Backend *Backend
-	// TapDevice gives the device that VPP made for a TAP interface: in the agent's namespace, or (inPlace) in the one that the
-	// interface's own value names, from where it is not moved. It is called on the scheduler's goroutine. Without it no TAP is
-	// found in the agent's namespace.
+	// TapDevice returns the device that VPP created for a TAP interface: in the agent's namespace, or (inPlace) in the namespace of the
+	// interface's own value, from which it is not moved. It is called on the scheduler's goroutine. Without it no TAP is found in the agent's
+	// namespace.
 	TapDevice func(vppIfName string) (hostDev string, inPlace, ok bool)
-	// Janitor removes VETH pairs later. Optional: without it they are removed at once.
+	// Janitor removes VETH pairs later. Optional: without it they are removed immediately.
 	Janitor *Janitor
-	// Pool has VETH pairs that are ready. Optional.
+	// Pool provides VETH pairs that are ready. Optional.
 	Pool VethPool
 }
 
@@ -29,11 +29,11 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 	}
 	b.tapDevice, b.pool, b.janitor = deps.TapDevice, deps.Pool, deps.Janitor
 	for _, err := range []error{
-		scheduler.Register(s, b.linkKind()),
-		scheduler.Register(s, b.upKind()),
-		scheduler.Register(s, b.addrKind()),
-		scheduler.Register(s, b.routeKind()),
-		scheduler.Register(s, b.neighKind()),
+		scheduler.Register(s, b.linkDescriptor()),
+		scheduler.Register(s, b.upDescriptor()),
+		scheduler.Register(s, b.addrDescriptor()),
+		scheduler.Register(s, b.routeDescriptor()),
+		scheduler.Register(s, b.neighDescriptor()),
 	} {
 		if err != nil {
 			return fmt.Errorf("register the Linux kinds: %w", err)

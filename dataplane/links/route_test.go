@@ -96,8 +96,8 @@ func TestFlushAfterItsDeadline(t *testing.T) {
 			t.Errorf("%v, want context.Canceled", err)
 		}
 	}
-	b.upKind().Create(scheduler.NewOp(done), "", &linkUp{"a"})
-	b.routeKind().Dump(scheduler.NewDumpOp(ctx, nil, done), func(string, *linux_l3.Route) { t.Error("emitted") })
+	b.upDescriptor().Create(scheduler.NewOp(done), "", &linkUp{"a"})
+	b.routeDescriptor().Dump(scheduler.NewDumpOp(ctx, nil, done), func(string, *linux_l3.Route) { t.Error("emitted") })
 	b.Flush(ctx)
 	if calls != 2 {
 		t.Errorf("Done was called %d times, want 2", calls)
@@ -111,7 +111,7 @@ func TestWhatIsNotANamespace(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fifo := file + "-fifo" // nothing will ever open its other end
+	fifo := file + "-fifo" // no process will ever open its other end
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// vethEnd is one end of a VETH pair that is to be made or removed.
+// vethEnd is one end of a VETH pair that is to be created or removed.
 type vethEnd struct {
 	name, peer string
 	v          *iface
-	h          *nsHandle // set when its namespace has been entered
+	h          *nsHandle // set after its namespace has been entered
 }
 
-// runVeth makes or removes an end or, with peer, a pair.
+// runVeth creates or removes an end or, with peer, a pair.
 func (b *Backend) runVeth(c class, end, peer *vethEnd) error {
 	if c == deletes {
 		return b.deleteVeth(end, peer)
@@ -38,7 +38,7 @@ func (b *Backend) runVeth(c class, end, peer *vethEnd) error {
 	return b.createPair(end, peer)
 }
 
-// createEnd makes one end: the pair with a spare other end, or, when the pair exists, out of the spare end.
+// createEnd creates one end: it creates the pair with a spare other end or, if the pair exists, uses the pair's spare end.
 func (b *Backend) createEnd(end *vethEnd) error {
 	host, err := b.enter("")
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Backend) createEnd(end *vethEnd) error {
 	return b.createPair(end, nil)
 }
 
-// adoptSpare turns the waiting end of a pair into end.
+// adoptSpare turns the spare end of a pair into end.
 func (b *Backend) adoptSpare(end *vethEnd, host *nsHandle, spare linkInfo) error {
 	if err := b.place(end.v, host, spare, deviceName(end.v), end.h, nil); err != nil {
 		return fmt.Errorf("%s: %w", end.name, err)
@@ -69,8 +69,8 @@ func (b *Backend) adoptSpare(end *vethEnd, host *nsHandle, spare linkInfo) error
 	return nil
 }
 
-// createPair makes a pair with one message, each end where it belongs. Without peer, the other end becomes a spare one in the
-// agent's namespace.
+// createPair creates a pair with one message, each end in its namespace. Without peer, the other end becomes a spare one in the agent's
+// namespace.
 func (b *Backend) createPair(end, peer *vethEnd) error {
 	host, err := b.enter("")
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *Backend) createPair(end, peer *vethEnd) error {
 	return nil
 }
 
-// device is the name that the end is to have: a spare one when it has no value.
+// device returns the desired name of the end: a spare name if it has no value.
 func (e *vethEnd) device() string {
 	if e.v == nil {
 		return spareName(e.name)
@@ -109,7 +109,7 @@ func (e *vethEnd) spec(group *uint32) linkSpec {
 	return s
 }
 
-// makePair sends the message, once more after what is left of an earlier attempt has been cleared away.
+// makePair sends the message. If it fails, makePair removes the remainder of an earlier attempt and sends it again.
 func (b *Backend) makePair(host *nsHandle, end, other *vethEnd) error {
 	group := uint32(groupNew)
 	peer := other.spec(&group)
@@ -136,7 +136,7 @@ func (b *Backend) makePair(host *nsHandle, end, other *vethEnd) error {
 	return req()
 }
 
-// adoptNew tags and indexes an end that has just been made.
+// adoptNew tags and indexes an end that has just been created.
 func (b *Backend) adoptNew(e *vethEnd) error {
 	tag := tagOf(e.name)
 	if e.v == nil {
@@ -169,7 +169,7 @@ func (b *Backend) dropNew(end, other *vethEnd) error {
 	return nil
 }
 
-// createFromPool makes a pair of one end in the agent's namespace and one elsewhere out of a ready one.
+// createFromPool turns a pair of the pool into a pair of one end in the agent's namespace and one elsewhere.
 func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	pod, host := end, peer
 	if pod.h.path == "" {
@@ -197,7 +197,7 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	}
 	b.forget(pod.name)
 	b.forget(host.name)
-	// The pool takes its pairs back when VPP goes away. What is really in the way of the pod's pair, a new one meets, too.
+	// The pool removes its pairs when VPP stops. If another object blocks the pod's pair, creating a new pair fails with the same error.
 	b.log.Warn("pooled VETH cannot be used; creating a new one", "for", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
 	return false, unlessGone(agent.sock.exec(delLink(hostLink.index)))
 }
@@ -217,8 +217,8 @@ func (b *Backend) completePooled(pod, host *vethEnd, podLink, hostLink linkInfo)
 	return b.finish(pod.h, pod.v, deviceName(pod.v), false)
 }
 
-// removePairs removes what whole pairs are among the deletes, all at once: the kernel waits as long for many links as for one
-// (20 ms where RCU is lazy). It is but a short cut: each delete is still carried out afterwards, and reports.
+// removePairs removes all whole pairs among the deletes together: the kernel waits as long for many links as for one (20 ms where RCU is lazy).
+// This is only an optimization: each delete is still carried out afterwards and reports its result.
 func (b *Backend) removePairs(tasks []*task, ends map[endKey]*task) {
 	var doomed []*device
 	for _, t := range tasks {
@@ -232,7 +232,7 @@ func (b *Backend) removePairs(tasks []*task, ends map[endKey]*task) {
 	}
 	host, err := b.enter("")
 	if err == nil && b.janitor != nil && len(doomed) > 0 {
-		b.throwAway(host, doomed)
+		b.deferDeletion(host, doomed)
 		return
 	}
 	if err != nil || len(doomed) < 2 {
@@ -252,14 +252,14 @@ func (b *Backend) removePairs(tasks []*task, ends map[endKey]*task) {
 	}
 }
 
-// deleteVeth removes a pair, or turns one end of it into a spare one while the other is in use.
+// deleteVeth removes a pair, or turns one end of it into a spare one while the other end is in use.
 func (b *Backend) deleteVeth(end, peer *vethEnd) error {
 	if peer == nil {
 		if p := b.device(end.peer); p != nil && p.peer == end.name {
 			return b.releaseEnd(end.name)
 		}
 	}
-	// Both ends vanish together. The one in the agent's namespace is surely within reach.
+	// Both ends disappear together. The end in the agent's namespace is always reachable.
 	order := []*vethEnd{end, peer}
 	if d := b.device(end.name); d != nil && d.path != "" && peer != nil {
 		order = []*vethEnd{peer, end}
@@ -287,7 +287,7 @@ func (b *Backend) deleteVeth(end, peer *vethEnd) error {
 	return nil
 }
 
-// releaseEnd turns an end into a spare one, in the agent's namespace.
+// releaseEnd turns an end into a spare one in the agent's namespace.
 func (b *Backend) releaseEnd(name string) error {
 	err := b.onDevice(name, func(h *nsHandle, d *device) error {
 		return b.moveBack(h, d.index, tagPeer+name, spareName(name))

@@ -19,80 +19,80 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Interface name used by kube-proxy to bind service ips.
+// KubeIPVSInterface is the name of the interface to which kube-proxy binds service IPs.
 const KubeIPVSInterface = "kube-ipvs0"
 
-// Config is what NewIntDataplaneDriver takes. Its fields are Felix's.
+// Config is the configuration of NewIntDataplaneDriver. Its fields are those of Felix.
 type Config struct {
-	// IPv6Enabled makes the driver work on both families; else on IPv4 only.
+	// IPv6Enabled makes the driver program both families; otherwise it programs IPv4 only.
 	IPv6Enabled bool
-	// RuleRendererOverride replaces the rules that RulesConfig gives; nil: it does not.
+	// RuleRendererOverride replaces the renderer that is built from RulesConfig; nil: no override.
 	RuleRendererOverride rules.RuleRenderer
-	// IPIPMTU is put on tunl0; 0: 1440.
+	// IPIPMTU is the MTU of tunl0; 0: 1440.
 	IPIPMTU int
-	// IgnoreLooseRPF lets the driver start although net.ipv4.conf.all.rp_filter is 2, with which the kernel does not check
-	// that a packet's source is routed back to where it came from.
+	// IgnoreLooseRPF lets the driver start although net.ipv4.conf.all.rp_filter is 2. With this value the kernel does not check that the
+	// route to a packet's source leads to the interface on which the packet arrived.
 	IgnoreLooseRPF bool
 
-	// MaxIPSetSize is the most members that a set may have; 0: 1048576. Rules that need a larger set block.
+	// MaxIPSetSize is the maximum number of members of a set; 0: 1048576. Rules that need a larger set block.
 	MaxIPSetSize int
 
-	// How often the kernel is compared in full with what is desired; ≤ 0: never.
+	// The intervals at which the kernel's state is compared in full with the desired state; ≤ 0: never.
 	IPSetsRefreshInterval   time.Duration
 	RouteRefreshInterval    time.Duration
 	IptablesRefreshInterval time.Duration
-	// IptablesPostWriteCheckInterval is the time from a write to the first look at what has become of it; each further look
-	// comes after twice the time. 0: 1 s. Only iptables needs it.
+	// IptablesPostWriteCheckInterval is the time from a write to the first check of its result; the time doubles with each further check.
+	// 0: 1 s. Only iptables needs it.
 	IptablesPostWriteCheckInterval time.Duration
-	// IptablesInsertMode is "insert" (default) or "append". With iptables our jumps come first or last in the kernel's chains. With
-	// nftables, where each program has base chains of its own, "append" calls ours after those that have the usual priorities, "insert"
-	// before those that were there.
+	// IptablesInsertMode is "insert" (default) or "append". With iptables, our jumps are the first or the last rules of the kernel's
+	// chains. With nftables, where each program has its own base chains, "append" runs our base chains after those that have the usual
+	// priorities, "insert" before those that existed earlier.
 	IptablesInsertMode string
-	// The lock that writers of legacy iptables share: its file (default /run/xtables.lock), how long to wait for it and how
+	// The lock that is shared by programs that write legacy iptables: its file (default /run/xtables.lock), how long to wait for it and how
 	// often to try (default 50 ms).
 	IptablesLockFilePath      string
 	IptablesLockTimeout       time.Duration
 	IptablesLockProbeInterval time.Duration
 
-	// NetlinkTimeout is how long to wait for an answer of the kernel about routes; 0: 10 s.
+	// NetlinkTimeout is the timeout of netlink requests about routes; 0: 10 s.
 	NetlinkTimeout time.Duration
 
 	RulesConfig rules.Config
 
-	// IfaceMonitorConfig: InterfaceExcludes nil stands for kube-ipvs0, ResyncInterval 0 for 10 s.
+	// IfaceMonitorConfig configures the interface monitor. InterfaceExcludes nil means kube-ipvs0, ResyncInterval 0 means 10 s.
 	IfaceMonitorConfig ifacemonitor.Config
 
 	// StatusReportingInterval is the period of ProcessStatusUpdate messages; ≤ 0: none.
 	StatusReportingInterval time.Duration
 
-	// ConfigChangedRestartCallback is called when something has changed that only a new start can take in: kube-ipvs has appeared or
-	// disappeared. It is called by the loop and must not wait for it.
+	// ConfigChangedRestartCallback is called when a change needs a restart of the process: kube-ipvs has appeared or disappeared. The loop
+	// calls it, so it must not wait for the loop.
 	ConfigChangedRestartCallback func()
 
 	// PostInSyncCallback is called once, by the loop, after the first apply.
 	PostInSyncCallback func()
-	// HealthAggregator is reported by the reporter "int_dataplane" whether the loop is live, and once the first apply is done, ready.
+	// HealthAggregator receives the state of the reporter "int_dataplane": live while the loop runs, ready once the first apply is done.
 	HealthAggregator *health.HealthAggregator
-	// DebugSimulateDataplaneHangAfter makes the loop hang, to test what watches it; 0: never.
+	// DebugSimulateDataplaneHangAfter makes the loop hang after this time, to test the code that watches the loop; 0: never.
 	DebugSimulateDataplaneHangAfter time.Duration
 
-	// ExternalNodesCidrs are the nets of nodes outside of the cluster that may send tunnelled packets.
+	// ExternalNodesCidrs are the subnets of nodes outside the cluster that may send tunnelled packets.
 	ExternalNodesCidrs []string
 }
 
-// Options are what New takes besides: the driver's surroundings.
+// Options are the parameters of New that come from the driver's environment.
 type Options struct {
-	Log     *slog.Logger          // nil: quiet
-	NS      *nsdo.Namespace       // whose rules and routes; nil: the process's own
+	Log     *slog.Logger          // nil: no log
+	NS      *nsdo.Namespace       // the network namespace to program; nil: that of the process
 	Metrics prometheus.Registerer // nil: none
-	// MetricPrefix begins the metrics' names; "": they have Felix's names (felix_int_dataplane_failures).
+	// MetricPrefix is the prefix of the metrics' names; "": they have Felix's names (felix_int_dataplane_failures).
 	MetricPrefix string
 	Clock        driver.Clock // nil: real time
-	// Backend replaces the one that RulesConfig.Backend names.
+	// Backend replaces the backend that RulesConfig.Backend names.
 	Backend table.Backend
-	// RetryInterval is how soon what has failed is tried again; 0: 10 s.
+	// RetryInterval is the delay before a failed operation is retried; 0: 10 s.
 	RetryInterval time.Duration
-	// RouteGrace is how long a route of an unknown workload is left after its interface was seen; 0: 10 s.
+	// RouteGrace is how long a route of an unknown workload is kept after its interface was seen; 0: 10 s.
 	RouteGrace time.Duration
 }
 
@@ -103,7 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.RulesConfig.Hostname == "" {
 		name, err := os.Hostname()
 		if err != nil {
-			return c, fmt.Errorf("RulesConfig.Hostname is not set, and the machine does not tell its own: %w", err)
+			return c, fmt.Errorf("RulesConfig.Hostname is not set, and the name of the machine cannot be read: %w", err)
 		}
 		c.RulesConfig.Hostname = name
 	}
@@ -125,7 +125,7 @@ func orElse[T comparable](field *T, value T) {
 	}
 }
 
-// validate returns all that is wrong, each error naming its field.
+// validate returns all errors of the configuration; each names its field.
 func (c Config) validate() error {
 	var errs []error
 	wrong := func(field, format string, args ...any) {

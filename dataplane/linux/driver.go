@@ -13,10 +13,10 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// driverName is the health reporter's, and part of metrics' names.
+// driverName is the name of the health reporter and a part of the metrics' names.
 const driverName = "int_dataplane"
 
-// Manager is the logic for one kind of object, see dataplane/driver.
+// Manager handles one kind of object, see dataplane/driver.
 type Manager = driver.Manager
 
 // InternalDataplane implements an in-process Felix dataplane driver on the Linux kernel's packet filter. It communicates with
@@ -29,10 +29,10 @@ type InternalDataplane struct {
 	jobs    *lifecycle.Group
 	front   *driver.Front
 
-	// What follows is nil if there is none. Below loop, it belongs to the loop's goroutine once Start was called.
+	// The fields below are nil if New has failed. Once Start was called, the fields below loop belong to the loop's goroutine.
 	loop     *driver.Driver
 	parts    parts
-	backend  *ledger
+	backend  *recorder
 	tables   map[table.Family]*Tables
 	routes   map[table.Family]routeTable
 	families []*familyManagers
@@ -46,9 +46,9 @@ type InternalDataplane struct {
 	closeBackend, closeRest sync.Once
 }
 
-// NewIntDataplaneDriver makes a driver of the process's own network namespace. It reads what the kernel can do and writes
-// nothing. If the driver cannot work (a configuration that makes no sense, no packet filter), its health is neither live nor
-// ready and SendMessage returns the reason.
+// NewIntDataplaneDriver returns a driver of the process's own network namespace. It reads the kernel's capabilities and writes nothing. If
+// the driver cannot work (invalid configuration, no packet filter), its health is neither live nor ready and SendMessage returns the
+// reason.
 func NewIntDataplaneDriver(config Config) *InternalDataplane {
 	log := slog.Default()
 	d, err := New(config, Options{Log: log})
@@ -59,7 +59,7 @@ func NewIntDataplaneDriver(config Config) *InternalDataplane {
 	return d
 }
 
-// New makes a driver. The error names the field of the configuration that is wrong, or what the kernel lacks.
+// New returns a driver. The error names the configuration field that is wrong, or the feature that the kernel lacks.
 func New(config Config, options Options) (*InternalDataplane, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
@@ -79,7 +79,7 @@ func New(config Config, options Options) (*InternalDataplane, error) {
 	return assemble(config, options, p)
 }
 
-// assemble puts a driver together from its parts. config is complete and valid.
+// assemble builds a driver from its parts. config is complete and valid.
 func assemble(config Config, options Options, p parts) (*InternalDataplane, error) {
 	render := config.RuleRendererOverride
 	if render == nil {
@@ -90,7 +90,7 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 		}
 	}
 	d := &InternalDataplane{config: config, options: options, log: options.Log, parts: p,
-		front: driver.NewFront("Linux dataplane", driverName, options.Log, config.HealthAggregator), backend: newLedger(p.backend),
+		front: driver.NewFront("Linux dataplane", driverName, options.Log, config.HealthAggregator), backend: newRecorder(p.backend),
 		routes: map[table.Family]routeTable{}}
 	d.jobs = d.front.Jobs
 	d.tables = newTables(config, d.backend)
@@ -137,13 +137,13 @@ func (d *InternalDataplane) loopConfig() driver.Config {
 	}
 }
 
-// interfacesKnown reports whether the managers have heard of all interfaces. It is asked by the loop, which is the only one to take updates
-// from the monitor: none left means that all were heard.
+// interfacesKnown reports whether the managers have received all interfaces. Only the loop calls it, and only the loop takes updates from
+// the monitor: an empty queue means that all were handled.
 func (d *InternalDataplane) interfacesKnown() bool {
 	return d.parts.monitor.Listed() && len(d.parts.monitor.Updates()) == 0
 }
 
-// inSync follows the first apply.
+// inSync runs after the first apply.
 func (d *InternalDataplane) inSync() {
 	if d.parts.ipip != nil {
 		d.jobs.Go("IPIP device", d.parts.ipip)
@@ -159,8 +159,8 @@ func (d *InternalDataplane) inSync() {
 	}
 }
 
-// sweepOthers removes what the backends that are not in use have left, from before RulesConfig.Backend was changed. It comes
-// when ours is in place. A backend that the machine does not have has left nothing.
+// sweepOthers removes the objects of backends that are not in use, left from before RulesConfig.Backend was changed. It runs when the rules
+// of the current backend are in place. A backend that the machine does not support has no objects.
 func (d *InternalDataplane) sweepOthers(ctx context.Context) error {
 	var errs []error
 	for _, open := range d.parts.others {
@@ -178,7 +178,7 @@ func (d *InternalDataplane) sweepOthers(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// resyncRoutes compares routes, and the kernel's parameters without which they lead nowhere or too far.
+// resyncRoutes makes the next apply compare the routes with the kernel, and also the kernel parameters on which routing depends.
 func (d *InternalDataplane) resyncRoutes() {
 	for _, routes := range d.routes {
 		routes.Resync()
@@ -197,7 +197,7 @@ func (d *InternalDataplane) resyncRules() {
 	}
 }
 
-// serviceProgrammer is the one that goes with the backend.
+// serviceProgrammer returns the programmer of services that fits the backend.
 func (d *InternalDataplane) serviceProgrammer(render rules.RuleRenderer) serviceProgrammer {
 	if d.parts.services != nil {
 		return d.parts.services
@@ -205,14 +205,13 @@ func (d *InternalDataplane) serviceProgrammer(render rules.RuleRenderer) service
 	return newChainServices(d.config.families(), d.config.RulesConfig, render, d.backend)
 }
 
-// RegisterManager adds a manager behind the driver's own. It must be called before Start. Tables has the chains and IP sets that it may
-// write to.
+// RegisterManager adds a manager after the driver's own. It must be called before Start. Tables returns the chains and IP sets that the
+// manager may write.
 func (d *InternalDataplane) RegisterManager(mgr Manager) {
 	d.front.RegisterManager(mgr)
 }
 
-// Start starts the loop and the interface monitor, and returns. Nothing is written to the kernel before the messages have
-// said InSync.
+// Start starts the loop and the interface monitor, and returns. Nothing is written to the kernel before the message InSync.
 func (d *InternalDataplane) Start() {
 	if d.front.Failed() == nil {
 		if err := d.checkReversePath(); err != nil {
@@ -230,7 +229,7 @@ func (d *InternalDataplane) Start() {
 	d.loop.Start()
 }
 
-// checkReversePath refuses a kernel that lets workloads use each other's addresses.
+// checkReversePath returns an error if the kernel's settings let workloads use each other's addresses.
 func (d *InternalDataplane) checkReversePath() error {
 	const path = "net/ipv4/conf/all/rp_filter"
 	value, err := d.parts.sysctls.Get(path)
@@ -248,41 +247,40 @@ func (d *InternalDataplane) checkReversePath() error {
 		"or set IgnoreLooseRPF", path, value)
 }
 
-// SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
-// driver does not work or was stopped.
+// SendMessage passes a message of dataplane/proto to the loop. It blocks while 100 messages are queued. It fails only if the driver does
+// not work or was stopped.
 func (d *InternalDataplane) SendMessage(msg interface{}) error {
 	return d.front.SendMessage(msg)
 }
 
-// SendMessages is SendMessage for messages that are applied together, as one change.
+// SendMessages passes several messages that are applied together, as one change; otherwise it is like SendMessage.
 func (d *InternalDataplane) SendMessages(msgs ...any) error {
 	return d.front.SendMessages(msgs...)
 }
 
-// RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
-// The error says that there will be none.
+// RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status. An error
+// means that there will be no more messages.
 func (d *InternalDataplane) RecvMessage() (interface{}, error) {
 	return d.front.RecvMessage()
 }
 
-// Flush returns when all messages that were sent before are applied, or with the error of the apply that should have done it.
-// What is wrong with a single object is not in the error: it is in that endpoint's status, or in Dump. Before InSync it waits
-// for the first apply.
+// Flush returns when all messages that were sent before are applied, or returns the error of the apply that failed to do so. A fault of a
+// single object is not in the error: it is in the endpoint's status, or in Dump. Before InSync, Flush waits for the first apply.
 func (d *InternalDataplane) Flush(ctx context.Context) error {
 	return d.front.Flush(ctx)
 }
 
-// Refresh makes the driver compare all of the kernel's state with what is desired, and repair it. It does not wait for that.
+// Refresh makes the driver compare all of the kernel's state with the desired state, and repair it. It does not wait for the result.
 func (d *InternalDataplane) Refresh() error {
 	return d.front.Refresh()
 }
 
-// Expedite suspends the throttle until release is called: a caller waits for an endpoint to come up.
+// Expedite suspends the throttle until release is called; for callers that wait for an endpoint to come up.
 func (d *InternalDataplane) Expedite() (release func()) {
 	return d.front.Expedite()
 }
 
-// Stop ends the loop; an apply that is running is completed. The kernel is left as it is: filtering and forwarding go on.
+// Stop ends the loop after the running apply, if any. The kernel's state is unchanged: filtering and forwarding continue.
 func (d *InternalDataplane) Stop(ctx context.Context) error {
 	if d.loop == nil {
 		return nil
@@ -292,7 +290,7 @@ func (d *InternalDataplane) Stop(ctx context.Context) error {
 	return err
 }
 
-// halt ends all that runs, and lets go of everything except the backend.
+// halt stops all jobs and releases all resources except the backend.
 func (d *InternalDataplane) halt(ctx context.Context) error {
 	err := d.front.Halt(ctx)
 	d.closeRest.Do(func() {

@@ -10,9 +10,9 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// ipsetsManager keeps one family's share of the sets that the messages name. A set that cannot be programmed as asked (too
-// many members, a member that makes no sense, or the kernel refuses it) is isolated: it is taken out of the kernel and
-// reported as not usable, so that the policies that need it are rendered closed; everything else goes on.
+// ipsetsManager maintains one family's members of the sets that the messages name. A set that cannot be programmed (too many members, an
+// invalid member, or rejected by the kernel) is isolated: it is reported as not usable, so that policies that need it are rendered to
+// block. A set with too many or invalid members is also removed from the kernel. Other sets are not affected.
 type ipsetsManager struct {
 	family table.Family
 	max    int
@@ -20,16 +20,16 @@ type ipsetsManager struct {
 	log    *slog.Logger
 
 	sets map[string]*ipset
-	// changed is informed about sets that have become usable, or no longer are, or changed their type.
+	// changed is called for sets that became usable or unusable, or changed their type.
 	changed func(id string)
 }
 
 type ipset struct {
 	kind    table.SetType
 	members map[table.Member]struct{}
-	bad     map[string]error // members of the messages that make no sense
+	bad     map[string]error // invalid members of the messages, with the error
 	refused error            // by the kernel
-	shown   bool             // the backend has it
+	shown   bool             // the backend has the set
 }
 
 func newIPSetsManager(f table.Family, max int, out setSink, log *slog.Logger) *ipsetsManager {
@@ -48,7 +48,7 @@ func (m *ipsetsManager) OnUpdate(msg any) {
 	}
 }
 
-// CompleteDeferredWork has nothing to do: the backend batches.
+// CompleteDeferredWork does nothing: the backend batches.
 func (m *ipsetsManager) CompleteDeferredWork() error { return nil }
 
 func (m *ipsetsManager) replace(msg *proto.IPSetUpdate) {
@@ -76,7 +76,7 @@ func (m *ipsetsManager) replace(msg *proto.IPSetUpdate) {
 	m.report(id, old, s)
 }
 
-// parse reads a member; false means that it is not for this family or makes no sense.
+// parse parses a member. It returns false if the member is invalid or not of this family.
 func (m *ipsetsManager) parse(s *ipset, text string) (table.Member, bool) {
 	member, err := parseMember(s.kind, text)
 	if err != nil {
@@ -108,12 +108,12 @@ func (m *ipsetsManager) change(msg *proto.IPSetDeltaUpdate) {
 			remove = append(remove, member)
 		}
 	}
-	// Members are added before they are removed: one that is in both lists is gone.
+	// Members are added before they are removed: a member in both lists ends up removed.
 	add = slices.DeleteFunc(add, func(a table.Member) bool { _, stays := s.members[a]; return !stays })
 	m.follow(msg.GetId(), s, before, add, remove)
 }
 
-// follow brings the backend to where the set is after a change, which before found it with the fault before.
+// follow updates the backend after a change of the set; before is the set's fault before the change.
 func (m *ipsetsManager) follow(id string, s *ipset, before error, add, remove []table.Member) {
 	after := m.fault(s)
 	switch {
@@ -153,7 +153,8 @@ func (m *ipsetsManager) hide(id string, s *ipset) {
 	}
 }
 
-// fault is why a set cannot be used, nil if it can. A set that the kernel refused stays with the backend, which tries again.
+// fault returns the reason why a set cannot be used, or nil. A set that the kernel rejected is not a fault here: the backend keeps it and
+// retries.
 func (m *ipsetsManager) fault(s *ipset) error {
 	switch {
 	case s.kind > table.SetNet:
@@ -173,7 +174,7 @@ func (m *ipsetsManager) report(id string, old, s *ipset) {
 	}
 }
 
-// lookup returns the type of a set that rules may refer to.
+// lookup returns the type of a set, and whether rules may refer to it.
 func (m *ipsetsManager) lookup(id string) (table.SetType, bool) {
 	s := m.sets[id]
 	if s == nil || s.refused != nil || m.fault(s) != nil {
@@ -182,7 +183,7 @@ func (m *ipsetsManager) lookup(id string) (table.SetType, bool) {
 	return s.kind, true
 }
 
-// refusedByKernel takes note of the sets that the last Apply could not program. It returns whether anything has changed.
+// refusedByKernel records the sets that the last Apply could not program. It reports whether anything has changed.
 func (m *ipsetsManager) refusedByKernel(refused map[string]error) bool {
 	changed := false
 	for id, s := range m.sets {
@@ -191,7 +192,11 @@ func (m *ipsetsManager) refusedByKernel(refused map[string]error) bool {
 			changed = true
 			s.refused = err
 			m.changed(id)
-			m.log.Warn("the kernel on an IP set", "set", id, "family", int(m.family), "refused", err)
+			if err != nil {
+				m.log.Warn("the kernel refused an IP set", "set", id, "family", int(m.family), "error", err)
+			} else {
+				m.log.Warn("the kernel accepts an IP set again", "set", id, "family", int(m.family))
+			}
 			continue
 		}
 		s.refused = err
@@ -199,7 +204,7 @@ func (m *ipsetsManager) refusedByKernel(refused map[string]error) bool {
 	return changed
 }
 
-// faults are the sets that cannot be used, each with its reason.
+// faults returns the sets that cannot be used, each with its reason.
 func (m *ipsetsManager) faults() map[string]string {
 	out := map[string]string{}
 	for id, s := range m.sets {

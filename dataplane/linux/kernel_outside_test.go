@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// blocker is a manager from outside: it drops what comes from the given addresses.
+// blocker is an external manager: it drops packets from the given addresses.
 type blocker struct {
 	tables *Tables
 	begun  bool
@@ -46,7 +46,7 @@ func (b *blocker) OnUpdate(msg any) {
 
 func (b *blocker) CompleteDeferredWork() error { return nil }
 
-// outsideNode is a node whose driver has a blocker.
+// outsideNode returns a node whose driver has a blocker.
 func outsideNode(t *testing.T, backend, mode string, before ...string) *node {
 	n := &node{Net: tabletest.NewNet(t, tabletest.Options{NoRoutes: true}), t: t, config: Config{IptablesInsertMode: mode, IPv6Enabled: true,
 		RulesConfig: rules.Config{Backend: backend, Hostname: "node1"}}}
@@ -64,8 +64,8 @@ func outsideNode(t *testing.T, backend, mode string, before ...string) *node {
 	return n
 }
 
-// TestKernelManagerFromOutside: a registered manager reaches IP sets and chains, its rules come before those of the driver, a change of
-// a set costs no other rule, and an uninstall leaves nothing of it.
+// TestKernelManagerFromOutside: a registered manager can write IP sets and chains, its rules come before those of the driver, a change of a
+// set rewrites no rule, and an uninstall removes all of its objects.
 func TestKernelManagerFromOutside(t *testing.T) {
 	tabletest.NeedRoot(t)
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
@@ -85,9 +85,9 @@ func TestKernelManagerFromOutside(t *testing.T) {
 	}
 }
 
-// TestTablesRejects: names that are not possible, and what does not exist, are errors that name it; nothing is written.
+// TestTablesRejects: invalid names and references to missing objects are errors that contain the name; nothing is written.
 func TestTablesRejects(t *testing.T) {
-	tables := newTables(Config{}, newLedger(nil))[table.IPv4] // a write to the backend panics
+	tables := newTables(Config{}, newRecorder(nil))[table.IPv4] // a write to the backend panics
 	jump := func(to string) table.Rule { return table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: to}}} }
 	for want, err := range map[string]error{
 		`chain "": a name has`:                        tables.SetChains(table.Filter, table.Chain{}),
@@ -106,7 +106,7 @@ func TestTablesRejects(t *testing.T) {
 	}
 }
 
-// TestKernelAppend: with nftables "append" puts our rules behind those of a table that was there before, "insert" does not.
+// TestKernelAppend: with nftables, "append" puts our rules after those of an existing table, "insert" does not.
 func TestKernelAppend(t *testing.T) {
 	tabletest.NeedRoot(t)
 	for mode, seen := range map[string]string{"insert": "packets 0", "append": "packets 1"} {

@@ -18,12 +18,12 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// Services are tested with processes that talk TCP and UDP in pods, on the node and outside, on both backends.
+// Services are tested with processes that use TCP and UDP in pods, on the node and outside, on both backends.
 
 const podPort = 8080
 
-// serve has pod i answer at a port, in both protocols and families, with its name and the address that it sees. At other
-// ports than podPort, its name has the port.
+// serve makes pod i answer at a port, in both protocols and families, with its name and the address that it sees. At ports other than
+// podPort, its name includes the port.
 func (n *node) serve(i int, port uint16) {
 	n.t.Helper()
 	name := fmt.Sprintf("pod%d", i)
@@ -61,7 +61,7 @@ func serveTCP(l *net.TCPListener, name string) {
 	}
 }
 
-// echoTCP says who answers, and stays until the client goes.
+// echoTCP sends its name and the client's address, and stays until the client disconnects.
 func echoTCP(c *net.TCPConn, name string) {
 	fmt.Fprintf(c, "%s %s\n", name, c.RemoteAddr())
 	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -85,7 +85,7 @@ func serveUDP(c *net.UDPConn, name string) {
 	}
 }
 
-// answer is who answered, and which address it saw.
+// answer is the name of the server that answered, and the address it saw.
 type answer struct {
 	by   string
 	seen netip.Addr
@@ -100,19 +100,19 @@ func parseAnswer(text string) (answer, error) {
 	return answer{by, at.Addr().Unmap()}, nil
 }
 
-// What a client may meet instead of an answer.
+// Results of a client that gets no answer.
 var (
 	errRefused = errors.New("refused")
 	errSilence = errors.New("silence")
 )
 
-// How long a client waits for an answer; silence is shorter.
+// How long a client waits for an answer, and for silence, which is shorter.
 const (
 	maxWait = 2 * time.Second
 	silence = 250 * time.Millisecond
 )
 
-// ask connects, and reads the answer. source is optional.
+// ask connects and reads the answer. source is optional.
 func ask(from *tabletest.Node, network string, to netip.AddrPort, source ...netip.Addr) (answer, error) {
 	return askWithin(maxWait, from, network, to, source...)
 }
@@ -179,15 +179,15 @@ func outcome(err error) error {
 	return err
 }
 
-// want is what a client is to meet.
+// want is the expected result of a client.
 type want struct {
-	by   []string     // any of these answers; each of them does at last if all is set
+	by   []string     // any of these answers; with all, each of them occurs eventually
 	all  bool         //
-	seen []netip.Addr // as one of these
+	seen []netip.Addr // one of these
 	err  error
 }
 
-// expect asks by both protocols, and compares.
+// expect connects with both protocols, and compares the results.
 func (n *node) expect(why string, from *tabletest.Node, to netip.AddrPort, w want, source ...netip.Addr) {
 	n.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {
@@ -222,7 +222,7 @@ func (n *node) expectBy(network, why string, from *tabletest.Node, to netip.Addr
 	n.t.Errorf("%s: %s to %s: only %v of %v have ever answered", why, network, to, met, w.by)
 }
 
-// vip is the service address number i of a family.
+// vip returns service address number i of a family.
 func vip(f table.Family, i int) netip.Addr {
 	if f == table.IPv4 {
 		return netip.AddrFrom4([4]byte{10, 96, 0, byte(i)})
@@ -230,17 +230,17 @@ func vip(f table.Family, i int) netip.Addr {
 	return netip.MustParseAddr(fmt.Sprintf("fd96::%x", i))
 }
 
-// lb makes messages of services.
-type lb struct {
+// serviceMsg builds messages of services.
+type serviceMsg struct {
 	m *proto.BalancedServiceUpdate
 }
 
-func newLB(name string) *lb {
-	return &lb{&proto.BalancedServiceUpdate{Namespace: "default", Name: name}}
+func newLB(name string) *serviceMsg {
+	return &serviceMsg{&proto.BalancedServiceUpdate{Namespace: "default", Name: name}}
 }
 
 // port adds a port for TCP and UDP.
-func (s *lb) port(f table.Family, everywhere, here *proto.BalancedGroup, fronts ...*proto.BalancedFrontend) *lb {
+func (s *serviceMsg) port(f table.Family, everywhere, here *proto.BalancedGroup, fronts ...*proto.BalancedFrontend) *serviceMsg {
 	for name, protocol := range map[string]uint32{"t": 6, "u": 17} {
 		s.m.Ports = append(s.m.Ports, &proto.BalancedPort{Name: name, Protocol: protocol, Ipv6: f == table.IPv6,
 			Frontends: fronts, Everywhere: everywhere, Here: here})
@@ -249,7 +249,7 @@ func (s *lb) port(f table.Family, everywhere, here *proto.BalancedGroup, fronts 
 	return s
 }
 
-func (s *lb) affinity(seconds uint32) *lb {
+func (s *serviceMsg) affinity(seconds uint32) *serviceMsg {
 	s.m.AffinitySeconds = seconds
 	return s
 }
@@ -258,7 +258,7 @@ func front(source proto.BalancedFrontend_Source, a netip.Addr, port uint32) *pro
 	return &proto.BalancedFrontend{Address: a.AsSlice(), Port: port, Source: source}
 }
 
-// pods are a group of pods of the test's node.
+// pods returns a group of pods of the test's node.
 func (n *node) pods(f table.Family, list ...int) *proto.BalancedGroup {
 	g := &proto.BalancedGroup{Ports: []uint32{podPort}}
 	for _, i := range list {
@@ -272,7 +272,7 @@ func noBackend(v proto.BalancedGroup_Verdict) *proto.BalancedGroup {
 	return &proto.BalancedGroup{Verdict: v}
 }
 
-// podPools are the nets of all pods of the test's network.
+// podPools returns the pools of all pods of the test's network.
 func podPools() []any {
 	return []any{
 		&proto.IPAMPoolUpdate{Id: "4", Pool: &proto.IPAMPool{Cidr: "10.65.0.0/16"}},

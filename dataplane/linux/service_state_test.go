@@ -24,15 +24,15 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// webService is a service with a cluster IP at pods of the test.
-func (n *node) webService(name string, i int, pods ...int) *lb {
+// webService returns a service with a cluster IP and pods of the test.
+func (n *node) webService(name string, i int, pods ...int) *serviceMsg {
 	s := newLB(name)
 	bothFamilies(func(f table.Family) { s.port(f, n.pods(f, pods...), nil, front(cluster, vip(f, i), 80)) })
 	return s
 }
 
-// widely gives a service as many backends as asked for, which are ports of the three pods.
-func (n *node) widely(name string, i, backends int) *lb {
+// widely returns a service with the given number of backends, which are ports of the three pods.
+func (n *node) widely(name string, i, backends int) *serviceMsg {
 	s := newLB(name)
 	bothFamilies(func(f table.Family) {
 		g := &proto.BalancedGroup{}
@@ -47,7 +47,7 @@ func (n *node) widely(name string, i, backends int) *lb {
 
 func at(f table.Family, i int) netip.AddrPort { return netip.AddrPortFrom(vip(f, i), 80) }
 
-// restart is a new process that finds what the last one has left.
+// restart simulates a new process on the state of the last one.
 func (n *node) restart(msgs ...any) {
 	n.t.Helper()
 	n.stop()
@@ -56,7 +56,7 @@ func (n *node) restart(msgs ...any) {
 	n.up("pod1", "pod2", "pod3")
 }
 
-// TestServiceAffinity: a client stays with its backend, over a restart, until that is gone, and then stays with another.
+// TestServiceAffinity: a client keeps its backend, even over a restart, until the backend is removed, and then keeps another.
 func TestServiceAffinity(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		sticky := func(pods ...int) *proto.BalancedServiceUpdate {
@@ -101,7 +101,7 @@ func TestServiceAffinity(t *testing.T) {
 	})
 }
 
-// TestServiceAffinityEnds: after its timeout a client may meet any backend.
+// TestServiceAffinityEnds: after its timeout a client may get any backend.
 func TestServiceAffinityEnds(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		n.apply(n.webService("sticky", 1, 1, 2, 3).affinity(1).m)
@@ -109,7 +109,7 @@ func TestServiceAffinityEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// 1.3 seconds without a connection end it.
+		// It ends after 1.3 seconds without a connection.
 		for range 12 {
 			time.Sleep(1300 * time.Millisecond)
 			next, err := ask(n.Outside, "tcp", at(4, 1))
@@ -121,8 +121,8 @@ func TestServiceAffinityEnds(t *testing.T) {
 	})
 }
 
-// TestServiceDatagrams: clients that go on sending UDP from the same port leave a backend that is gone, and find the first one
-// of a service that had none.
+// TestServiceDatagrams: packets of clients that keep sending UDP from the same port no longer go to a removed backend, and reach the first
+// backend of a service that had none.
 func TestServiceDatagrams(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		bothFamilies(func(f table.Family) {
@@ -146,15 +146,15 @@ func TestServiceDatagrams(t *testing.T) {
 				none.port(f, noBackend(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80))
 			})
 			n.apply(none.m)
-			eventually(t, "nobody serves", func() bool { _, err := askOver(conn, "udp"); return errors.Is(err, errRefused) })
+			eventually(t, "no backend serves", func() bool { _, err := askOver(conn, "udp"); return errors.Is(err, errRefused) })
 			n.apply(n.webService("dns", 1, 1, 2).m, n.webService("dns", 1, 2).m)
 			meets("the first backend", "pod2")
 		})
 	})
 }
 
-// TestServiceTooEarly: a client that was too early, before the service was known, is served as soon as it is, from the port
-// that it had. The kernel has remembered of the connection that it is not to be translated.
+// TestServiceTooEarly: a client that connected before the service was announced is served as soon as it is, from the same port. The kernel
+// had recorded that the connection is not translated.
 func TestServiceTooEarly(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		const port = 20000
@@ -197,7 +197,7 @@ func TestServiceTooEarly(t *testing.T) {
 	})
 }
 
-// tracks reports whether the node remembers a connection from an address and port.
+// tracks reports whether the node tracks a connection from an address and port.
 func (n *node) tracks(from netip.Addr, port uint16) (found bool) {
 	n.t.Helper()
 	_, err := conntrack.DeleteFlows(context.Background(), n.Host.NS, conntrack.Which{Protocols: []uint8{protoTCP}},
@@ -211,7 +211,7 @@ func (n *node) tracks(from netip.Addr, port uint16) (found bool) {
 	return found
 }
 
-// TestServiceRestart: with nothing changed an agent's restart writes nothing, and neither open nor new connections notice.
+// TestServiceRestart: without changes, a restart of the agent writes nothing, and neither open nor new connections are affected.
 func TestServiceRestart(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		var all []any
@@ -266,8 +266,8 @@ func TestServiceRestart(t *testing.T) {
 	})
 }
 
-// TestServiceSpread: connections are spread evenly, whatever number of backends there is, and all of them get some. (Chi-square
-// beyond the limit is one in 10,000 or less.)
+// TestServiceSpread: connections are spread evenly for any number of backends, and each backend gets some. (The probability of a chi-square
+// beyond the limit is 1 in 10,000 or less.)
 func TestServiceSpread(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		for i := range 3 {
@@ -301,7 +301,7 @@ func TestServiceSpread(t *testing.T) {
 	})
 }
 
-// TestServiceAffinityOfMany: clients stay with their backends where there are more than a few.
+// TestServiceAffinityOfMany: clients keep their backends if there are more than a few.
 func TestServiceAffinityOfMany(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		for i := range 3 {
@@ -328,14 +328,14 @@ func TestServiceAffinityOfMany(t *testing.T) {
 					}
 				}
 			}
-			if len(met) < 4 { // by chance this is one in a million
+			if len(met) < 4 { // the probability of this is one in a million
 				t.Errorf("IPv%d: of nine backends only %v are ever met", f, met)
 			}
 		})
 	})
 }
 
-// TestServicePolicy: a pod's policy sees the backend's port and, of pods, the client itself.
+// TestServicePolicy: a pod's policy sees the backend's port and, for clients that are pods, the client's address.
 func TestServicePolicy(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		rule := tcpPort("allow", podPort)
@@ -349,8 +349,8 @@ func TestServicePolicy(t *testing.T) {
 	})
 }
 
-// TestServiceFaults: an invalid service is left out and reported; an address passes from one service to another that was informed of it
-// before the first one has gone; SCTP is taken; what another program removes comes back.
+// TestServiceFaults: an invalid service is left out and reported; an address moves to another service that is announced before the first
+// one is removed; SCTP is accepted; objects that another program removes are restored.
 func TestServiceFaults(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		bad := n.webService("bad", 9, 1)
@@ -394,7 +394,7 @@ func TestServiceFaults(t *testing.T) {
 	})
 }
 
-// randomService is any service of a small world, in which they change a lot and get into each other's way.
+// randomService returns a random service of a small world, in which services change often and conflict with each other.
 func randomService(random *rand.Rand) *proto.BalancedServiceUpdate {
 	s := newLB(fmt.Sprintf("s%d", random.IntN(8)))
 	group := func(f table.Family) *proto.BalancedGroup {
@@ -438,7 +438,8 @@ func randomService(random *rand.Rand) *proto.BalancedServiceUpdate {
 	return s.affinity(uint32(random.IntN(3) * 60)).m
 }
 
-// owned are services of which each frontend is one service's, the first by name that names it, as plugins/service/owners makes sure.
+// owned returns services without shared frontends: each frontend belongs to the first service by name that has it, as
+// plugins/service/owners ensures.
 func owned(world map[string]*proto.BalancedServiceUpdate) map[string]*proto.BalancedServiceUpdate {
 	taken, out := map[string]bool{}, map[string]*proto.BalancedServiceUpdate{}
 	for _, name := range slices.Sorted(maps.Keys(world)) {
@@ -456,7 +457,7 @@ func owned(world map[string]*proto.BalancedServiceUpdate) map[string]*proto.Bala
 	return out
 }
 
-// changesOf are the messages that lead from one state to another, in any order.
+// changesOf returns the messages that lead from one state to another, in random order.
 func changesOf(random *rand.Rand, before, after map[string]*proto.BalancedServiceUpdate) (msgs []any) {
 	for name, m := range before {
 		if after[name] == nil {
@@ -472,8 +473,8 @@ func changesOf(random *rand.Rand, before, after map[string]*proto.BalancedServic
 	return msgs
 }
 
-// TestServiceRandom: any way to a state ends in the same kernel as a start in it, and a start on it writes nothing. Frontends pass from
-// service to service, which the driver is informed of in any order.
+// TestServiceRandom: every path to a state results in the same kernel state as a start in it, and a restart writes nothing. Frontends move
+// from service to service; the driver receives the changes in any order.
 func TestServiceRandom(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {

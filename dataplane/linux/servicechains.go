@@ -8,19 +8,19 @@ import (
 	"slices"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
 // The chains and sets of services. In layer nat:
 //
-//	svc-in, svc-out   by frontend, one rule or two for each; for others and pods, and for the node itself
-//	sg-<group>        draws a backend
-//	se-<backend>      is one, if there is more to do than to translate
-//	svc-post          masquerades what was marked
+//	svc-in, svc-out   one rule or two per frontend; for packets of pods and other hosts, and for packets of the node itself
+//	sg-<group>        selects a backend
+//	se-<backend>      translates to one backend, if more than the translation is needed
+//	svc-post          masquerades marked packets
 //
-// and in layer filter svc-check, svc-check-out, which refuse by sets.
+// and in layer filter svc-check, svc-check-out, which reject packets by sets.
 const (
 	chainServicesIn       = "cali-svc-in"
 	chainServicesOut      = "cali-svc-out"
@@ -40,8 +40,8 @@ const (
 	setServiceRestricted = "svc-restricted"
 )
 
-// chainServices programs services as chains of a table.Backend: the way for iptables. A frontend costs a rule, so that new
-// connections cost more the more services there are, and a change rewrites what it touches.
+// chainServices programs services as chains of a table.Backend, as iptables needs it. Each frontend is a rule, so the cost of a new
+// connection grows with the number of services; a change rewrites only the chains that it affects.
 type chainServices struct {
 	out    table.Backend
 	render rules.RuleRenderer
@@ -50,9 +50,9 @@ type chainServices struct {
 	tables map[table.Family]*chainTable
 }
 
-// chainTable is the table of one family.
+// chainTable is the state of one family.
 type chainTable struct {
-	services map[string]*balance.Service
+	services map[string]*lb.Service
 	pods     []netip.Prefix
 	own      map[string][]string // chains by service
 	dirty    bool
@@ -64,15 +64,15 @@ var _ serviceProgrammer = (*chainServices)(nil)
 func newChainServices(families []table.Family, config rules.Config, render rules.RuleRenderer, out table.Backend) *chainServices {
 	c := &chainServices{out: out, render: render, own: config.Own, mark: config.IptablesMarkMasquerade, tables: map[table.Family]*chainTable{}}
 	for _, f := range families {
-		c.tables[f] = &chainTable{services: map[string]*balance.Service{}, own: map[string][]string{}}
+		c.tables[f] = &chainTable{services: map[string]*lb.Service{}, own: map[string][]string{}}
 	}
 	return c
 }
 
 // Set adds a service or replaces it.
-func (c *chainServices) Set(s *balance.Service) {
+func (c *chainServices) Set(s *lb.Service) {
 	for f, t := range c.tables {
-		has := slices.ContainsFunc(s.Ports, func(p balance.Port) bool { return p.Family == f })
+		has := slices.ContainsFunc(s.Ports, func(p lb.Port) bool { return p.Family == f })
 		if !has && t.services[s.Name] == nil {
 			continue
 		}
@@ -101,13 +101,13 @@ func (c *chainServices) Delete(name string) {
 	}
 }
 
-// SetPods reports which nets are those of pods.
+// SetPods sets the subnets of pods.
 func (c *chainServices) SetPods(f table.Family, nets []netip.Prefix) {
 	t := c.tables[f]
 	t.pods, t.dirty = nets, true
 }
 
-// Render hands over what all services have in common.
+// Render passes the chains and sets that all services share to the backend.
 func (c *chainServices) Render() {
 	for f, t := range c.tables {
 		if !t.dirty {
@@ -123,16 +123,16 @@ func (c *chainServices) Render() {
 	}
 }
 
-// Apply has nothing left to do: the backend writes.
+// Apply does nothing: the backend writes the chains.
 func (c *chainServices) Apply(context.Context) table.Result { return table.Result{} }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (c *chainServices) Resync() {}
 
-// Close has nothing to do.
+// Close does nothing.
 func (c *chainServices) Close() error { return nil }
 
-// hook puts a jump to a chain of ours in front of the rules at a hook, or takes it away with an empty name.
+// hook inserts a jump to one of our chains before the rules at a hook. An empty name removes the jump.
 func (c *chainServices) hook(f table.Family, l table.Layer, h table.Hook, chain string) {
 	list := c.render.Hooks(l)[h]
 	if chain != "" {
@@ -211,8 +211,8 @@ func serviceSets() []table.Set {
 	return sets
 }
 
-// noteFrontend puts a frontend into the sets that it belongs to.
-func noteFrontend(members map[string]map[table.Member]bool, front *balance.Frontend) {
+// noteFrontend adds a frontend to the sets that it belongs to.
+func noteFrontend(members map[string]map[table.Member]bool, front *lb.Frontend) {
 	put := func(set string, m table.Member) {
 		if members[set] == nil {
 			members[set] = map[table.Member]bool{}
@@ -228,13 +228,13 @@ func noteFrontend(members map[string]map[table.Member]bool, front *balance.Front
 		put(setServiceRestricted, m)
 	}
 	for _, v := range []struct {
-		g            *balance.Group
+		g            *lb.Group
 		reject, drop string
 	}{{front.Inside, setServiceReject, setServiceDrop}, {front.Outside, setServiceRejectOut, setServiceDropOut}} {
 		switch v.g.Verdict {
-		case balance.Reject:
+		case lb.Reject:
 			put(v.reject, m)
-		case balance.Drop:
+		case lb.Drop:
 			put(v.drop, m)
 		}
 	}
@@ -242,8 +242,8 @@ func noteFrontend(members map[string]map[table.Member]bool, front *balance.Front
 
 func verdict(v table.Verb) []table.Action { return []table.Action{{Verb: v}} }
 
-// toFrontend matches what is sent to a frontend by those that may.
-func toFrontend(front *balance.Frontend) table.Match {
+// toFrontend returns the match of packets to a frontend from sources that may use it.
+func toFrontend(front *lb.Frontend) table.Match {
 	m := table.Match{Protocol: front.Proto, DstNets: []netip.Prefix{hostNet(front.Addr)},
 		DstPorts: []table.PortRange{{First: front.Port, Last: front.Port}}}
 	if front.Restricted {
@@ -252,8 +252,8 @@ func toFrontend(front *balance.Frontend) table.Match {
 	return m
 }
 
-// to goes to a group, after marking the connection if it is to be masqueraded.
-func (c *chainServices) to(g *balance.Group, masquerade bool) []table.Action {
+// to returns the actions that mark the connection if it is to be masqueraded, and go to the group's chain.
+func (c *chainServices) to(g *lb.Group, masquerade bool) []table.Action {
 	var list []table.Action
 	if masquerade {
 		list = append(list, table.Action{Verb: table.SetMark, Mark: c.mark, Mask: c.mark})
@@ -261,28 +261,28 @@ func (c *chainServices) to(g *balance.Group, masquerade bool) []table.Action {
 	return append(list, table.Action{Verb: table.Goto, Chain: c.groupName(g)})
 }
 
-// inbound are the rules for packets of pods and of others.
-func (c *chainServices) inbound(front *balance.Frontend) []table.Rule {
+// inbound returns the rules for packets of pods and of other hosts.
+func (c *chainServices) inbound(front *lb.Frontend) []table.Rule {
 	if front.Restricted && len(front.Sources) == 0 {
 		return nil
 	}
 	all, others := toFrontend(front), toFrontend(front)
 	others.NotSrcSets = []string{setServicePods}
 	var list []table.Rule
-	if front.Outside.Verdict == balance.Balance && (front.Outside != front.Inside || front.Masquerade == balance.NotPods) {
-		list = append(list, table.Rule{Match: others, Actions: c.to(front.Outside, front.Masquerade != balance.OwnOnly)})
-	} else if front.Outside.Verdict != balance.Balance {
+	if front.Outside.Verdict == lb.Balance && (front.Outside != front.Inside || front.Masquerade == lb.NotPods) {
+		list = append(list, table.Rule{Match: others, Actions: c.to(front.Outside, front.Masquerade != lb.OwnOnly)})
+	} else if front.Outside.Verdict != lb.Balance {
 		list = append(list, table.Rule{Match: others, Actions: verdict(table.Return)})
 	}
-	if front.Inside.Verdict == balance.Balance {
-		list = append(list, table.Rule{Match: all, Actions: c.to(front.Inside, front.Masquerade == balance.Always)})
+	if front.Inside.Verdict == lb.Balance {
+		list = append(list, table.Rule{Match: all, Actions: c.to(front.Inside, front.Masquerade == lb.Always)})
 	}
 	return list
 }
 
-// outbound are the rules for packets of the node itself.
-func (c *chainServices) outbound(front *balance.Frontend) []table.Rule {
-	if front.Inside.Verdict != balance.Balance || front.Restricted && len(front.Sources) == 0 {
+// outbound returns the rules for packets of the node itself.
+func (c *chainServices) outbound(front *lb.Frontend) []table.Rule {
+	if front.Inside.Verdict != lb.Balance || front.Restricted && len(front.Sources) == 0 {
 		return nil
 	}
 	return []table.Rule{{Match: toFrontend(front), Actions: c.to(front.Inside, true)}}
@@ -293,7 +293,7 @@ func (c *chainServices) postrouting() table.Chain {
 		Actions: []table.Action{{Verb: table.SetMark, Mask: c.mark}, {Verb: table.Masquerade, FullRandom: true}}}}}
 }
 
-// check rejects packets that are still addressed to a service: nothing has translated them.
+// check returns a chain that rejects packets that are still addressed to a service: no rule has translated them.
 func check(name string, others bool) table.Chain {
 	to := func(set string, v table.Verb) table.Rule {
 		return table.Rule{Match: table.Match{CT: table.CTNew, DstPortSets: []string{set}}, Actions: verdict(v)}
@@ -310,12 +310,12 @@ func check(name string, others bool) table.Chain {
 		table.Rule{Match: table.Match{CT: table.CTNew, DstSets: []string{setServiceClusterIPs}}, Actions: verdict(table.Reject)})}
 }
 
-func (c *chainServices) groupName(g *balance.Group) string {
+func (c *chainServices) groupName(g *lb.Group) string {
 	return fmt.Sprintf("%s%016x", c.own(prefixServiceGroup), g.ID)
 }
 
-// groupChains are the chains of the groups of a service, and of backends that need one.
-func (c *chainServices) groupChains(f table.Family, s *balance.Service) []table.Chain {
+// groupChains returns the chains of a service's groups, and of backends that need a chain.
+func (c *chainServices) groupChains(f table.Family, s *lb.Service) []table.Chain {
 	var out []table.Chain
 	seen := map[uint64]bool{}
 	for i := range s.Ports {
@@ -324,8 +324,8 @@ func (c *chainServices) groupChains(f table.Family, s *balance.Service) []table.
 		}
 		for j := range s.Ports[i].Frontends {
 			front := &s.Ports[i].Frontends[j]
-			for _, g := range []*balance.Group{front.Inside, front.Outside} {
-				if g.Verdict == balance.Balance && !seen[g.ID] {
+			for _, g := range []*lb.Group{front.Inside, front.Outside} {
+				if g.Verdict == lb.Balance && !seen[g.ID] {
 					seen[g.ID] = true
 					out = append(out, c.groupChain(g, front.Proto, s.Affinity)...)
 				}
@@ -335,8 +335,8 @@ func (c *chainServices) groupChains(f table.Family, s *balance.Service) []table.
 	return out
 }
 
-// groupChain draws a backend: the one that the client had, or any.
-func (c *chainServices) groupChain(g *balance.Group, protocol uint8, affinity time.Duration) []table.Chain {
+// groupChain returns the chains that select a backend: the client's previous backend if there is one, otherwise a random one.
+func (c *chainServices) groupChain(g *lb.Group, protocol uint8, affinity time.Duration) []table.Chain {
 	main := table.Chain{Name: c.groupName(g)}
 	out := []table.Chain{main}
 	var drawn []table.Rule

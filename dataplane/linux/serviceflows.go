@@ -7,43 +7,44 @@ import (
 	"net/netip"
 	"sync"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 )
 
-// flowSweeper removes connections that would keep clients from a service as it is now.
+// flowSweeper removes stale connections that would keep clients from reaching a service in its current state.
 //
-// Those without end (UDP) or whose end may not come (SCTP) go when their backend has gone: else a client that goes on sending would go on
-// sending there. The same holds for those that were made when a service had no backend.
+// Connections of protocols without an end (UDP), or whose end may not be seen (SCTP), are removed when their backend is gone: otherwise
+// packets of a client that keeps sending would still go to that backend. The same holds for connections that were created while a service
+// had no backend.
 //
-// Of TCP, attempts go that were made before the frontend had a server and that nothing has answered. The kernel remembers for two minutes
-// that they are not to be translated; the next connection from the same port of the client would not be, and go where service addresses
-// lead to without us: mostly, nowhere ("network is unreachable").
+// For TCP, unanswered attempts are removed that were made before the frontend had a backend. For two minutes the kernel does not translate
+// packets of such an attempt. A new connection from the same client port would not be translated either, and would follow the routes to the
+// service address: there are usually none ("network is unreachable").
 type flowSweeper struct {
 	remove removeFlows
 	log    *slog.Logger
 
-	noted outdated // by the loop, since the last sweep
+	noted outdated // used by the loop only: noted since the last sweep
 
 	mu   sync.Mutex
-	due  outdated // guarded by mu; what the job is to look at
+	due  outdated // guarded by mu; what the job has to check
 	wake chan struct{}
 }
 
-// outdated reports which connections are stale.
+// outdated describes which connections are stale.
 type outdated struct {
-	backends map[balance.Key]backends // without end: those to the key that go to none of these
-	attempts map[balance.Key]struct{} // of TCP: those to the key that are not translated
+	backends map[lb.Key]backends // UDP and SCTP: connections to the key with none of these backends
+	attempts map[lb.Key]struct{} // TCP: connections to the key that are not translated
 }
 
 func noOutdated() outdated {
-	return outdated{map[balance.Key]backends{}, map[balance.Key]struct{}{}}
+	return outdated{map[lb.Key]backends{}, map[lb.Key]struct{}{}}
 }
 
 func (o outdated) none() bool { return len(o.backends)+len(o.attempts) == 0 }
 
 func (o outdated) gone(f conntrack.Flow) bool {
-	valid, is := o.backends[balance.Key{Addr: f.To.Addr(), Proto: f.Proto, Port: f.To.Port()}]
+	valid, is := o.backends[lb.Key{Addr: f.To.Addr(), Proto: f.Proto, Port: f.To.Port()}]
 	if !is {
 		return false
 	}
@@ -52,11 +53,11 @@ func (o outdated) gone(f conntrack.Flow) bool {
 }
 
 func (o outdated) tooEarly(f conntrack.Flow) bool {
-	_, is := o.attempts[balance.Key{Addr: f.To.Addr(), Proto: f.Proto, Port: f.To.Port()}]
+	_, is := o.attempts[lb.Key{Addr: f.To.Addr(), Proto: f.Proto, Port: f.To.Port()}]
 	return is && !f.Translated()
 }
 
-// removeFlows removes those of some connections that are stale.
+// removeFlows removes the connections selected by which for which stale returns true, and returns their number.
 type removeFlows func(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error)
 
 type backends map[netip.AddrPort]struct{}
@@ -73,9 +74,9 @@ const (
 
 func connectionless(protocol uint8) bool { return protocol == protoUDP || protocol == protoSCTP }
 
-// compare notes the frontends of which connections may have become stale. A service that is new to this process had perhaps
-// other backends in the last one.
-func (f *flowSweeper) compare(old, now *balance.Service) {
+// compare notes the frontends whose connections may have become stale. A service that is new to this process may have had other backends in
+// the previous process.
+func (f *flowSweeper) compare(old, now *lb.Service) {
 	before, after := frontendsOf(old), frontendsOf(now)
 	for key, had := range before {
 		for backend := range had {
@@ -90,17 +91,17 @@ func (f *flowSweeper) compare(old, now *balance.Service) {
 			f.noted.backends[key] = has
 		}
 	}
-	served := map[balance.Key]bool{}
-	eachServed(old, func(key balance.Key) { served[key] = true })
-	eachServed(now, func(key balance.Key) {
+	served := map[lb.Key]bool{}
+	eachServed(old, func(key lb.Key) { served[key] = true })
+	eachServed(now, func(key lb.Key) {
 		if !served[key] {
 			f.noted.attempts[key] = struct{}{}
 		}
 	})
 }
 
-// eachServed are the frontends of TCP that have backends.
-func eachServed(s *balance.Service, do func(balance.Key)) {
+// eachServed calls do for the TCP frontends that have backends.
+func eachServed(s *lb.Service, do func(lb.Key)) {
 	if s == nil {
 		return
 	}
@@ -116,12 +117,12 @@ func eachServed(s *balance.Service, do func(balance.Key)) {
 	}
 }
 
-// frontendsOf are the frontends of a service that matter here, with their backends.
-func frontendsOf(s *balance.Service) map[balance.Key]backends {
+// frontendsOf returns the UDP and SCTP frontends of a service with their backends.
+func frontendsOf(s *lb.Service) map[lb.Key]backends {
 	if s == nil {
 		return nil
 	}
-	var out map[balance.Key]backends
+	var out map[lb.Key]backends
 	for i := range s.Ports {
 		if !connectionless(s.Ports[i].Proto) {
 			continue
@@ -129,10 +130,10 @@ func frontendsOf(s *balance.Service) map[balance.Key]backends {
 		for j := range s.Ports[i].Frontends {
 			front := &s.Ports[i].Frontends[j]
 			if out == nil {
-				out = map[balance.Key]backends{}
+				out = map[lb.Key]backends{}
 			}
 			set := backends{}
-			for _, g := range []*balance.Group{front.Inside, front.Outside} {
+			for _, g := range []*lb.Group{front.Inside, front.Outside} {
 				for k := range g.Len() {
 					set[g.At(k)] = struct{}{}
 				}
@@ -143,7 +144,7 @@ func frontendsOf(s *balance.Service) map[balance.Key]backends {
 	return out
 }
 
-// sweep has the job look at what was noted. The kernel has the new backends by now.
+// sweep makes the job check what was noted. The kernel has the new backends by now.
 func (f *flowSweeper) sweep() {
 	if f.noted.none() {
 		return
@@ -159,7 +160,7 @@ func (f *flowSweeper) sweep() {
 	}
 }
 
-// run is the job.
+// run removes stale connections after each sweep, until ctx ends.
 func (f *flowSweeper) run(ctx context.Context) error {
 	for {
 		select {

@@ -7,47 +7,47 @@ import (
 	"net/netip"
 	"slices"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/services"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// serviceProgrammer makes the kernel serve services. Set, Delete and SetPods only take notes.
+// serviceProgrammer programs services in the kernel. Set, Delete and SetPods only record the change.
 type serviceProgrammer interface {
-	Set(s *balance.Service)
+	Set(s *lb.Service)
 	Delete(name string)
 	SetPods(f table.Family, nets []netip.Prefix)
-	// Render hands over what the table.Backend is to write, if that is how it is done.
+	// Render passes chains and sets to the table.Backend, if the programmer uses it.
 	Render()
-	// Apply writes the rest.
+	// Apply writes everything else.
 	Apply(ctx context.Context) table.Result
 	Resync()
 	Close() error
 }
 
-// nftServices has its own table.
+// nftServices programs services in its own table.
 type nftServices struct{ *services.Services }
 
-// Render has nothing to hand over.
+// Render does nothing.
 func (nftServices) Render() {}
 
-// serviceManager takes messages about services, and about the nets that pods are in.
+// serviceManager handles messages about services, and about the subnets of pods.
 type serviceManager struct {
-	to       serviceProgrammer // nil: there is none
+	to       serviceProgrammer // nil: services are not programmed
 	families []table.Family
 	flows    *flowSweeper
 	log      *slog.Logger
 
-	services map[string]*balance.Service
-	bad      map[string]error // services of which the message makes no sense
+	services map[string]*lb.Service
+	bad      map[string]error // services with an invalid message
 	pools    map[string]netip.Prefix
 	dirty    bool // pools have changed
 }
 
 func newServiceManager(families []table.Family, to serviceProgrammer, flows *flowSweeper, log *slog.Logger) *serviceManager {
-	return &serviceManager{families: families, to: to, flows: flows, log: log, services: map[string]*balance.Service{},
+	return &serviceManager{families: families, to: to, flows: flows, log: log, services: map[string]*lb.Service{},
 		bad: map[string]error{}, pools: map[string]netip.Prefix{}, dirty: true}
 }
 
@@ -57,10 +57,10 @@ func (m *serviceManager) OnUpdate(msg any) {
 	case *proto.BalancedServiceUpdate:
 		m.update(msg)
 	case *proto.BalancedServiceRemove:
-		m.remove(balance.Name(msg))
+		m.remove(lb.Name(msg))
 	case *proto.IPAMPoolUpdate:
 		delete(m.pools, msg.GetId())
-		if net, err := rules.ParseNet(msg.GetPool().GetCidr()); err == nil { // else masqManager reports the error
+		if net, err := rules.ParseNet(msg.GetPool().GetCidr()); err == nil { // masqManager reports a parse error
 			m.pools[msg.GetId()] = net
 		}
 		m.dirty = true
@@ -71,8 +71,8 @@ func (m *serviceManager) OnUpdate(msg any) {
 }
 
 func (m *serviceManager) update(msg *proto.BalancedServiceUpdate) {
-	name := balance.Name(msg)
-	s, err := balance.Parse(msg)
+	name := lb.Name(msg)
+	s, err := lb.Parse(msg)
 	if err == nil && m.to == nil {
 		err = fmt.Errorf("this driver has no programmer for services")
 	}
@@ -83,7 +83,7 @@ func (m *serviceManager) update(msg *proto.BalancedServiceUpdate) {
 		return
 	}
 	delete(m.bad, name)
-	s.Ports = slices.DeleteFunc(s.Ports, func(p balance.Port) bool { return !slices.Contains(m.families, p.Family) })
+	s.Ports = slices.DeleteFunc(s.Ports, func(p lb.Port) bool { return !slices.Contains(m.families, p.Family) })
 	m.flows.compare(m.services[name], s)
 	m.services[name] = s
 	m.to.Set(s)
@@ -98,7 +98,7 @@ func (m *serviceManager) remove(name string) {
 	}
 }
 
-// CompleteDeferredWork hands over what concerns all services.
+// CompleteDeferredWork passes on what concerns all services.
 func (m *serviceManager) CompleteDeferredWork() error {
 	if m.to == nil {
 		return nil
@@ -119,7 +119,7 @@ func (m *serviceManager) CompleteDeferredWork() error {
 	return nil
 }
 
-// apply writes. It comes behind the rules of the backend.
+// apply writes the services. It runs after the rules of the backend are written.
 func (m *serviceManager) apply(ctx context.Context) table.Result {
 	if m.to == nil {
 		return table.Result{}
@@ -137,7 +137,7 @@ func (m *serviceManager) apply(ctx context.Context) table.Result {
 	return result
 }
 
-// uninstall removes all that is programmed.
+// uninstall removes all services from the kernel.
 func (m *serviceManager) uninstall(ctx context.Context) error {
 	if m.to == nil {
 		return nil

@@ -9,26 +9,26 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Tables are the chains and IP sets of an address family to which managers from outside of this package write (RegisterManager).
-// Writing takes notes: the loop programs them in its next apply, together with what the driver's own managers want.
+// Tables holds the chains and IP sets of an address family that managers from outside this package write (RegisterManager). A write is
+// only recorded: the loop programs it in its next apply, together with the objects of the driver's own managers.
 //
-// Names are the manager's own. In the kernel chains begin with the driver's prefix and "ext-", and sets are apart from those of the
-// messages, so that nothing of the driver can be overwritten, and all of it goes when the driver is uninstalled. Managers share the names
-// and the hooks.
+// Managers choose the names. In the kernel, chain names begin with the driver's prefix and "ext-", and sets are separate from those of
+// the messages. So external managers cannot overwrite objects of the driver, and Uninstall removes all of their objects. All external
+// managers share the names and the hooks.
 //
-// The methods must be called from OnUpdate and CompleteDeferredWork only. An error says what is wrong with the call, of which then
-// nothing is done.
+// The methods must be called only from OnUpdate and CompleteDeferredWork. A call that returns an error has no effect; the error
+// describes what is wrong with the call.
 type Tables struct {
 	family table.Family
-	to     *ledger
-	named  func(string) string // a chain's name in the kernel
+	to     *recorder
+	named  func(string) string // maps the manager's name of a chain to its name in the kernel
 	chains map[chainName]bool  // by the manager's names
 	sets   map[string]bool
-	err    error // why there are no tables
+	err    error // why the tables are not usable
 }
 
-// Tables are those of a family. An outside manager asks for them before Start. If the driver does not work, or does not have the family,
-// each method of Tables returns the reason.
+// Tables returns the tables of a family. An external manager calls it before Start. If the driver does not work, or does not program the
+// family, each method of Tables returns the reason.
 func (d *InternalDataplane) Tables(f table.Family) *Tables {
 	if t := d.tables[f]; t != nil {
 		return t
@@ -40,7 +40,7 @@ func (d *InternalDataplane) Tables(f table.Family) *Tables {
 	return &Tables{err: err}
 }
 
-func newTables(c Config, to *ledger) map[table.Family]*Tables {
+func newTables(c Config, to *recorder) map[table.Family]*Tables {
 	out := map[table.Family]*Tables{}
 	for _, f := range c.families() {
 		out[f] = &Tables{family: f, to: to, chains: map[chainName]bool{}, sets: map[string]bool{},
@@ -49,7 +49,7 @@ func newTables(c Config, to *ledger) map[table.Family]*Tables {
 	return out
 }
 
-const maxOutsideName = 28 - len("1234567") - len("ext-") // whatever RulesConfig.ChainPrefix is
+const maxOutsideName = 28 - len("1234567") - len("ext-") // for any value of RulesConfig.ChainPrefix
 
 var outsideName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
@@ -60,7 +60,8 @@ func checkOutsideName(kind, name string) error {
 	return nil
 }
 
-// SetChains adds chains or replaces them whole. Rules may jump to chains, and match sets, that were set before or are in the same call.
+// SetChains adds chains or replaces them completely. Rules may jump to chains and match sets that were set before, or to chains of the same
+// call.
 func (t *Tables) SetChains(layer table.Layer, chains ...table.Chain) error {
 	if t.err != nil {
 		return t.err
@@ -89,7 +90,7 @@ func (t *Tables) SetChains(layer table.Layer, chains ...table.Chain) error {
 	return nil
 }
 
-// DeleteChains removes chains; names that are not known are ignored.
+// DeleteChains removes chains; unknown names are ignored.
 func (t *Tables) DeleteChains(layer table.Layer, names ...string) error {
 	if t.err != nil {
 		return t.err
@@ -103,8 +104,8 @@ func (t *Tables) DeleteChains(layer table.Layer, names ...string) error {
 	return nil
 }
 
-// SetHook replaces the rules of outside managers that packets meet at a hook, before those of the driver: jumps into chains, as a rule.
-// A rule that accepts a packet takes it past the driver's rules, network policy among them.
+// SetHook replaces the rules of external managers at a hook. They run before those of the driver and are usually jumps into chains. A
+// packet that such a rule accepts skips the driver's rules, including network policy.
 func (t *Tables) SetHook(layer table.Layer, hook table.Hook, rules ...table.Rule) error {
 	if t.err != nil {
 		return t.err
@@ -117,7 +118,7 @@ func (t *Tables) SetHook(layer table.Layer, hook table.Hook, rules ...table.Rule
 	return nil
 }
 
-// ReplaceSet adds a set or replaces all of it. Members of the other family are left out.
+// ReplaceSet adds a set or replaces all of its members. Members of the other family are left out.
 func (t *Tables) ReplaceSet(s table.Set, members []table.Member) error {
 	if t.err != nil {
 		return t.err
@@ -143,7 +144,7 @@ func (t *Tables) ChangeSet(id string, add, remove []table.Member) error {
 	return nil
 }
 
-// DeleteSet removes a set. Rules that match it must have gone before.
+// DeleteSet removes a set. Rules that match it must be removed first.
 func (t *Tables) DeleteSet(id string) error {
 	if t.err != nil {
 		return t.err
@@ -155,17 +156,17 @@ func (t *Tables) DeleteSet(id string) error {
 	return nil
 }
 
-// own are the members of the family.
+// own returns the members of the family.
 func (t *Tables) own(members []table.Member) []table.Member {
 	return slices.DeleteFunc(slices.Clone(members), func(m table.Member) bool {
 		return m.Net.Addr().Is4() != (t.family == table.IPv4)
 	})
 }
 
-// outsideSet cannot be the ID of a set of the messages, which have no spaces.
+// outsideSet returns the internal ID of an external set. It has a space, so it never equals the ID of a set of the messages.
 func outsideSet(id string) string { return "ext " + id }
 
-// translate gives rules the names of the kernel.
+// translate replaces the names in rules by those of the kernel.
 func (t *Tables) translate(layer table.Layer, added map[string]bool, rules []table.Rule) ([]table.Rule, error) {
 	out := make([]table.Rule, 0, len(rules))
 	for i, r := range rules {

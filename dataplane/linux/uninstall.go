@@ -8,15 +8,15 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Uninstall stops the driver and removes all that is ours from the kernel, also what an earlier process has left: routes and
-// neighbours, the VXLAN device, then rules and sets. Kernel parameters stay, and so does tunl0, which is the kernel's own. The
-// driver cannot be used afterwards.
+// Uninstall stops the driver and removes all of its objects from the kernel, including those that an earlier process has left: routes and
+// neighbours, the VXLAN device, then rules and sets. Kernel parameters remain, and so does tunl0, which belongs to the kernel. The driver
+// cannot be used afterwards.
 func (d *InternalDataplane) Uninstall(ctx context.Context) error {
 	if d.loop == nil {
 		return fmt.Errorf("uninstall: %w", d.front.Failed())
 	}
 	errs := []error{d.halt(ctx)}
-	// Routes first: what is no longer filtered must no longer be reached.
+	// Routes are removed first: a workload that is no longer filtered must not be reachable.
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
 		routes := d.parts.routes(f, nil)
 		errs = append(errs, routes.Apply(ctx), routes.Close())
@@ -29,7 +29,7 @@ func (d *InternalDataplane) Uninstall(ctx context.Context) error {
 		return fmt.Errorf("uninstall: the rules are left as they are, since not everything else is gone: %w", err)
 	}
 	gone := d.services.uninstall(ctx)
-	d.backend.takeBack()
+	d.backend.clear()
 	result := d.backend.Apply(ctx)
 	err := errors.Join(gone, result.Err, d.sweepOthers(ctx))
 	for name, reason := range result.Broken {

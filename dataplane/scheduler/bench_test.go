@@ -23,12 +23,12 @@ type flat struct {
 
 type member struct{ key, iface string }
 
-// noopRig is a scheduler on a dataplane that does nothing.
+// noopRig returns a scheduler on a dataplane that does nothing.
 func noopRig(t testing.TB) *Scheduler {
 	t.Helper()
 	jobs := lifecycle.NewGroup(context.Background(), quiet())
 	s := New(Config{Jobs: jobs, History: HistoryLimits{Records: 10}}, quiet())
-	base := Kind[*flat]{
+	base := Descriptor[*flat]{
 		Name: "iface", Prefix: "if/", Rank: RankInterface,
 		Equal:  func(_ string, d, a *flat) bool { return d.rev == a.rev && d.dep == a.dep },
 		Create: func(op *Op, _ string, _ *flat) { op.Done(nil) },
@@ -58,7 +58,7 @@ func noopRig(t testing.TB) *Scheduler {
 	if err := Register(s, bd); err != nil {
 		t.Fatal(err)
 	}
-	if err := Register(s, Kind[*member]{
+	if err := Register(s, Descriptor[*member]{
 		Name: "member", Rank: RankMember,
 		Equal:  func(_ string, d, a *member) bool { return *d == *a },
 		Create: func(op *Op, _ string, _ *member) { op.Done(nil) },
@@ -78,7 +78,7 @@ func noopRig(t testing.TB) *Scheduler {
 	return s
 }
 
-// diffMembers passes over what both lists share at their beginning and end; members are shared between versions.
+// diffMembers skips the common beginning and end of both lists; versions share their members.
 func diffMembers(_ string, from, to *flat, put func(kind, itemKey string, it any), del func(string)) {
 	a, b := from.members, to.members
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -115,7 +115,7 @@ func flatTxn(n int, prefix, dep string) *txn.Txn {
 	return tx
 }
 
-// report runs f n times, the preparation not included, and reports time and allocations of one value.
+// report runs f n times, excluding the preparation, and reports time and allocations for one value.
 func report(b *testing.B, n int, prepare func() *Scheduler, tx *txn.Txn) {
 	b.ReportAllocs()
 	var bytes, mallocs uint64
@@ -153,7 +153,7 @@ func Benchmark10kRoutes(b *testing.B) {
 	}, flatTxn(10_000, "route/", "if/tap-0"))
 }
 
-// BenchmarkBDMember2000 adds and removes one member of a bridge domain of 2000.
+// BenchmarkBDMember2000 adds and removes one member of a bridge domain with 2000 members.
 func BenchmarkBDMember2000(b *testing.B) {
 	s := noopRig(b)
 	mustCommit(b, s, flatTxn(2001, "if/", ""))
@@ -189,7 +189,7 @@ func BenchmarkOneInterface(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchangedResync8000 is an upstream resync of 8000 interfaces in which nothing changed.
+// BenchmarkUnchangedResync8000 is an upstream resync of 8000 interfaces without a change.
 func BenchmarkUnchangedResync8000(b *testing.B) {
 	s := noopRig(b)
 	tx := flatTxn(8000, "if/", "")

@@ -46,7 +46,7 @@ func TestPendingUntilDependencyAppears(t *testing.T) {
 	}
 }
 
-// Dependencies may go against ranks: c (95) first, because b (10) depends on it.
+// Dependencies may contradict ranks: c (95) is created first, because b (10) depends on it.
 func TestOrderAndWaves(t *testing.T) {
 	r := newRig(t, newMock(t), nil)
 	values := []txn.KV{
@@ -126,18 +126,18 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// An item may move to another parent in the same transaction, whatever the order.
+// An item may move to another parent in the same transaction, in any order of the values.
 func TestItemMoves(t *testing.T) {
 	for _, order := range [][2]string{{"m/1", "m/2"}, {"m/2", "m/1"}} {
 		m := newMock(t)
 		s := New(Config{Backends: []Backend{m}}, quiet())
-		k := m.nbKind("m", "m/", 40)
+		k := m.nbDescriptor("m", "m/", 40)
 		k.Derive = func(key string, v *obj, put func(kind, itemKey string, it any)) {
 			for _, it := range v.Items {
 				put("item", "item:"+it.Name, ownedItem{it, key})
 			}
 		}
-		ik := m.derivedKind("item", 50, false)
+		ik := m.derivedDescriptor("item", 50, false)
 		ik.Equal = func(_ string, d, a ownedItem) bool { return d.parent == a.parent }
 		if err := errors.Join(Register(s, k), Register(s, ik)); err != nil {
 			t.Fatal(err)
@@ -160,8 +160,8 @@ func TestImpliedByParent(t *testing.T) {
 	v := &obj{Items: []item{{Name: "x", Implied: true}, {Name: "y", Implied: true, Deps: []string{"b/1"}},
 		{Name: "z", Implied: true, Deps: []string{"b/2"}}}}
 	r.must(update(kv("b/1", &obj{}), kv("b/2", deps("p/1")), kv("p/1", v), kv("c/1", deps("item:p/1:x"))))
-	// x goes with its parent, after what depends on it; y too, before its own dependency; but z is in the way of b/2, which
-	// is in the way of the parent.
+	// x is removed with its parent, after the values that depend on it; so is y, before its own dependency; but z blocks b/2, which blocks the
+	// parent.
 	expectOps(t, r.ops(update(kv("p/1", nil), kv("b/1", nil), kv("b/2", nil), kv("c/1", nil))), `
 		delete c/1
 		delete item:p/1:z
@@ -342,7 +342,7 @@ func testUnknown(t *testing.T, action string, done bool) {
 	expectOps(t, strings.Join(r.m.log, "\n"), want)
 }
 
-// An update that failed may have been done in part: the next operation comes after a dump.
+// A failed update may have been done in part: the next operation comes after a dump.
 func TestFailedUpdateIsDumped(t *testing.T) {
 	r := newRig(t, newMock(t), nil)
 	r.must(update(kv("a/1", &obj{})))
@@ -361,7 +361,7 @@ func TestFailedUpdateIsDumped(t *testing.T) {
 func TestBackendBug(t *testing.T) {
 	m := newMock(t)
 	s := New(Config{Backends: []Backend{m}}, quiet())
-	k := m.nbKind("a", "a/", 10)
+	k := m.nbDescriptor("a", "a/", 10)
 	var kept *Op
 	k.Create = func(op *Op, _ string, _ *obj) { kept = op }
 	if err := Register(s, k); err != nil {
@@ -373,7 +373,7 @@ func TestBackendBug(t *testing.T) {
 		t.Errorf("error: %v", err)
 	}
 	r.expectState("a/1", Unknown)
-	kept.Done(nil) // too late: logged, nothing else
+	kept.Done(nil) // too late: it is only logged
 	r.expectState("a/1", Unknown)
 }
 
@@ -444,7 +444,7 @@ func TestInvalid(t *testing.T) {
 	if !errors.As(err, &te) || len(te.Failed) != 3 || !strings.Contains(err.Error(), "a/1: bad: must not be set") {
 		t.Fatalf("error: %v", err)
 	}
-	r.expectThings("a/1", "a/2") // the value before stays
+	r.expectThings("a/1", "a/2") // the previous value stays
 	r.expectState("a/1", Invalid)
 	r.expectState("a/3", Invalid)
 	if _, err = r.commit(&txn.Txn{Kind: txn.FullResync, Values: []txn.KV{kv("a/1", bad), kv("a/2", bad)}}); err == nil {

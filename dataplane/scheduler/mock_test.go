@@ -44,7 +44,7 @@ type item struct {
 
 func itemKey(parent string, it item) string { return "item:" + parent + ":" + it.Name }
 
-// thing is what the mock dataplane has under a key.
+// thing is an object of the mock dataplane under a key.
 type thing struct {
 	kind      string
 	rev, hard int
@@ -57,13 +57,13 @@ func (t thing) String() string {
 	return fmt.Sprintf("%s rev%d hard%d deps%v", t.kind, t.rev, t.hard, t.deps)
 }
 
-// fault is what happens to an operation instead of what should.
+// fault replaces the result of an operation.
 type fault struct {
 	err    error
-	effect bool // it was done nevertheless
+	effect bool // the operation was done nevertheless
 }
 
-// mock is a dataplane that keeps state and checks the order of operations. It is its scheduler's backend.
+// mock is a dataplane that keeps state and checks the order of operations. It is the backend of its scheduler.
 type mock struct {
 	t       testing.TB
 	mu      sync.Mutex // taken by operations, and by tests that change the mock while retries may run
@@ -77,11 +77,11 @@ type mock struct {
 	forget  map[string]bool // kinds without a dump
 	flushes int
 	dumps   []string
-	last    bool  // values of p and items go last
+	last    bool  // values of p and items are removed last
 	peer    *peer // nil: it cannot be replaced
 }
 
-// replace puts a new process, which has nothing, in the place of the present one.
+// replace replaces the present process by a new one, which has no state.
 func (m *mock) replace() {
 	n, _ := strconv.Atoi(m.peer.present)
 	m.peer.present = strconv.Itoa(n + 1)
@@ -89,7 +89,7 @@ func (m *mock) replace() {
 	m.log = append(m.log, "--- replaced by process "+m.peer.present)
 }
 
-// gone is what becomes of whatever is asked of a process that is not there any more.
+// gone returns the error of a request to a process that no longer exists.
 func (m *mock) gone() error {
 	if m.peer == nil || m.peer.pinned == m.peer.present {
 		return nil
@@ -224,9 +224,9 @@ func objThing(kind string, v *obj) thing {
 	return thing{kind: kind, rev: v.Rev, hard: v.Hard, deps: v.Deps}
 }
 
-// nbKind is a northbound kind of the mock.
-func (m *mock) nbKind(name, prefix string, rank int) Kind[*obj] {
-	k := Kind[*obj]{
+// nbDescriptor returns a northbound kind of the mock.
+func (m *mock) nbDescriptor(name, prefix string, rank int) Descriptor[*obj] {
+	k := Descriptor[*obj]{
 		Name: name, Prefix: prefix, Rank: rank, DeleteLast: m.last && name == "p",
 		Validate: func(_ string, v *obj) error {
 			if v.Bad {
@@ -267,7 +267,7 @@ func itemKind(it item) string {
 	return "item"
 }
 
-// ownedItem is an item as its kind sees it.
+// ownedItem is an item with its owner.
 type ownedItem struct {
 	item
 	parent string
@@ -277,7 +277,7 @@ func itemThing(kind string, v ownedItem) thing {
 	return thing{kind: kind, rev: v.Rev, deps: v.Deps, parent: v.parent, implied: v.Implied}
 }
 
-// diffItems is a DeriveDiff.
+// diffItems implements DeriveDiff.
 func diffItems(key string, from, to *obj, put func(kind, itemKey string, it any), del func(string)) {
 	old := map[string]item{}
 	for _, it := range from.Items {
@@ -297,9 +297,9 @@ func diffItems(key string, from, to *obj, put func(kind, itemKey string, it any)
 	}
 }
 
-// derivedKind is a kind of items.
-func (m *mock) derivedKind(name string, rank int, implied bool) Kind[ownedItem] {
-	k := Kind[ownedItem]{
+// derivedDescriptor returns a kind of items.
+func (m *mock) derivedDescriptor(name string, rank int, implied bool) Descriptor[ownedItem] {
+	k := Descriptor[ownedItem]{
 		Name: name, Rank: rank, ImpliedByParent: implied, DeleteLast: m.last,
 		Validate: func(_ string, v ownedItem) error {
 			if v.Bad {
@@ -333,11 +333,11 @@ func (m *mock) derivedKind(name string, rank int, implied bool) Kind[ownedItem] 
 // registerMock registers the mock's kinds: a (30), b (10), c (95), p (60, with DeriveDiff), and the items of all of them.
 func registerMock(t testing.TB, s *Scheduler, m *mock) {
 	t.Helper()
-	p := m.nbKind("p", "p/", 60)
+	p := m.nbDescriptor("p", "p/", 60)
 	p.DeriveDiff = diffItems
 	for _, err := range []error{
-		Register(s, m.nbKind("a", "a/", 30)), Register(s, m.nbKind("b", "b/", 10)), Register(s, m.nbKind("c", "c/", 95)),
-		Register(s, p), Register(s, m.derivedKind("item", 65, false)), Register(s, m.derivedKind("implied", 50, true)),
+		Register(s, m.nbDescriptor("a", "a/", 30)), Register(s, m.nbDescriptor("b", "b/", 10)), Register(s, m.nbDescriptor("c", "c/", 95)),
+		Register(s, p), Register(s, m.derivedDescriptor("item", 65, false)), Register(s, m.derivedDescriptor("implied", 50, true)),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +366,7 @@ func newRig(t testing.TB, m *mock, change func(*Config)) *rig {
 	return startRig(t, s, m)
 }
 
-// stop ends the scheduler before the test does, as a restart of the agent.
+// stop ends the scheduler before the end of the test, like a restart of the agent.
 func (r *rig) stop() { r.Close() }
 
 func kv(key string, v *obj) txn.KV {
@@ -378,7 +378,7 @@ func kv(key string, v *obj) txn.KV {
 
 func update(values ...txn.KV) *txn.Txn { return &txn.Txn{Kind: txn.Update, Values: values} }
 
-// commit applies a transaction and checks the graph; the error is the test's business.
+// commit applies a transaction and checks the graph; the test checks the error.
 func (r *rig) commit(tx *txn.Txn) (*txn.Record, error) {
 	r.t.Helper()
 	rec, err := r.Commit(context.Background(), tx)
@@ -395,7 +395,7 @@ func (r *rig) must(tx *txn.Txn) *txn.Record {
 	return rec
 }
 
-// ops runs a transaction and returns what the dataplane was asked to do.
+// ops runs a transaction and returns the operations of the dataplane.
 func (r *rig) ops(tx *txn.Txn) string {
 	r.t.Helper()
 	r.m.log = nil
@@ -435,7 +435,7 @@ func (r *rig) check() {
 	}
 }
 
-// check finds inconsistent links.
+// check reports inconsistent links.
 func (g *graph) check() error {
 	users := map[*node]int32{}
 	var errs []error

@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// kind is a Kind[V] with its type erased, once, into closures.
+// kind is a Descriptor[V] with its type erased, once, into closures.
 type kind struct {
 	name    string
 	prefix  string
 	rank    int
-	level   int  // of the rank among the registered ranks, ascending
+	level   int  // index of the rank among the registered ranks, ascending
 	pointer bool // values are pointers: the same pointer is the same value
 	implied bool
 	last    bool
 
-	calls kindCalls
+	calls descriptorCalls
 
-	nodes []*node // every value of the kind in the graph
-	stale bool    // the last dump failed: nothing is known until one succeeds
-	tried uint32  // the run in which a dump was last tried, and failed
+	nodes []*node // all nodes of the kind in the graph
+	stale bool    // the state of all values is unknown until a dump succeeds
+	tried uint32  // the last run in which a dump was tried and failed
 	dumpE error   // the error of that dump
 }
 
-// kindCalls are the functions of a kind; optional ones may be nil.
-type kindCalls struct {
+// descriptorCalls holds the functions of a kind; optional ones may be nil.
+type descriptorCalls struct {
 	validate   func(key string, v any) error // checks the type too, never nil
 	equal      func(key string, desired, applied any) bool
 	deps       func(key string, v any, add func(dep string))
@@ -44,10 +44,10 @@ type kindCalls struct {
 	leftover   func(key string, v any) bool
 }
 
-// same reports whether two values of the kind are one and the same without looking inside.
+// same reports whether two values of the kind are the same pointer, without comparing their contents.
 func (k *kind) same(a, b any) bool { return k.pointer && a == b }
 
-// label names the kind for operators: what a failed dump is reported under.
+// label returns the name under which a failed dump of the kind is reported to operators.
 func (k *kind) label() string {
 	if k.prefix != "" {
 		return k.prefix
@@ -55,8 +55,8 @@ func (k *kind) label() string {
 	return k.name
 }
 
-// Register adds a kind; all kinds are registered before Start.
-func Register[V any](s *Scheduler, k Kind[V]) error {
+// Register adds a kind. All kinds must be registered before Start.
+func Register[V any](s *Scheduler, k Descriptor[V]) error {
 	typ := reflect.TypeFor[V]()
 	switch {
 	case k.Name == "":
@@ -78,11 +78,12 @@ func Register[V any](s *Scheduler, k Kind[V]) error {
 	return s.register(e)
 }
 
-// erase wraps the functions of a kind. Values were checked by validate before any other function sees them.
-func erase[V any](k Kind[V], typ reflect.Type) kindCalls {
+// erase wraps the functions of a kind in functions of type any. validate checks the type of a value before any other function receives the
+// value.
+func erase[V any](k Descriptor[V], typ reflect.Type) descriptorCalls {
 	var zero V
 	nilable := typ.Kind() == reflect.Pointer
-	c := kindCalls{
+	c := descriptorCalls{
 		validate: func(key string, v any) error {
 			tv, ok := v.(V)
 			if !ok {
@@ -108,7 +109,7 @@ func erase[V any](k Kind[V], typ reflect.Type) kindCalls {
 	return c
 }
 
-func eraseOptional[V any](k Kind[V], c *kindCalls) {
+func eraseOptional[V any](k Descriptor[V], c *descriptorCalls) {
 	if k.Deps != nil {
 		c.deps = func(key string, v any, add func(string)) { k.Deps(key, v.(V), add) }
 	}
@@ -139,7 +140,7 @@ func eraseOptional[V any](k Kind[V], c *kindCalls) {
 	}
 }
 
-// registry finds kinds by name and by key.
+// registry looks up kinds by name and by key.
 type registry struct {
 	kinds  []*kind // ascending rank, then order of registration
 	byName map[string]*kind
@@ -148,7 +149,7 @@ type registry struct {
 	prefixes []prefix // sorted
 }
 
-// prefix is a northbound prefix; parent is the longest other prefix that it begins with, or -1.
+// prefix is a northbound prefix; parent is the index of the longest other prefix that it begins with, or -1.
 type prefix struct {
 	text   string
 	kind   *kind
@@ -169,7 +170,7 @@ func (r *registry) add(k *kind) error {
 	return nil
 }
 
-// freeze prepares for look-ups, after all kinds have been added.
+// freeze prepares the look-ups, after all kinds have been added.
 func (r *registry) freeze() {
 	slices.SortStableFunc(r.kinds, func(a, b *kind) int { return a.rank - b.rank })
 	for i, k := range r.kinds {
@@ -195,8 +196,8 @@ func (r *registry) freeze() {
 	}
 }
 
-// kindOf finds the kind with the longest prefix of key. Whatever prefix of key is registered is also a prefix of the greatest
-// registered text that is not greater than key, so the way up from there meets it.
+// kindOf returns the kind with the longest prefix of key. Each registered prefix of key is also a prefix of the greatest registered text that
+// is not greater than key, so the search starts there and follows the parents.
 func (r *registry) kindOf(key string) *kind {
 	i := sort.Search(len(r.prefixes), func(i int) bool { return r.prefixes[i].text > key }) - 1
 	for ; i >= 0; i = r.prefixes[i].parent {

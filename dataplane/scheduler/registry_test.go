@@ -53,18 +53,18 @@ func TestKindOf(t *testing.T) {
 func TestRegisterRefuses(t *testing.T) {
 	m := newMock(t)
 	s := New(Config{}, quiet())
-	good := m.nbKind("a", "a/", 1)
+	good := m.nbDescriptor("a", "a/", 1)
 	if err := Register(s, good); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(k *Kind[*obj]){
-		"needs a name":   func(k *Kind[*obj]) { k.Name = "" },
-		"are required":   func(k *Kind[*obj]) { k.Equal = nil },
-		"twice":          func(k *Kind[*obj]) {},
-		"same prefix":    func(k *Kind[*obj]) { k.Name = "b" },
-		"without Update": func(k *Kind[*obj]) { k.Update = nil },
-		"without Derive": func(k *Kind[*obj]) { k.Derive, k.DeriveDiff = nil, diffItems },
-		"only derived":   func(k *Kind[*obj]) { k.ImpliedByParent = true },
+	for want, change := range map[string]func(k *Descriptor[*obj]){
+		"needs a name":   func(k *Descriptor[*obj]) { k.Name = "" },
+		"are required":   func(k *Descriptor[*obj]) { k.Equal = nil },
+		"twice":          func(k *Descriptor[*obj]) {},
+		"same prefix":    func(k *Descriptor[*obj]) { k.Name = "b" },
+		"without Update": func(k *Descriptor[*obj]) { k.Update = nil },
+		"without Derive": func(k *Descriptor[*obj]) { k.Derive, k.DeriveDiff = nil, diffItems },
+		"only derived":   func(k *Descriptor[*obj]) { k.ImpliedByParent = true },
 	} {
 		k := good
 		change(&k)
@@ -79,7 +79,7 @@ func TestRegisterRefuses(t *testing.T) {
 	if err := s.Start(); err == nil {
 		t.Error("started twice")
 	}
-	if err := Register(s, m.nbKind("z", "z/", 1)); err == nil || !strings.Contains(err.Error(), "after start") {
+	if err := Register(s, m.nbDescriptor("z", "z/", 1)); err == nil || !strings.Contains(err.Error(), "after start") {
 		t.Errorf("error: %v", err)
 	}
 }

@@ -21,10 +21,10 @@ func TestFullResyncRepairs(t *testing.T) {
 	m.things["b/3"] = thing{kind: "b"}                               // as desired
 	m.things["item:b/3:x"] = thing{kind: "item", parent: "b/3"}      // desired
 	m.things["item:b/3:y"] = thing{kind: "item", parent: "b/3"}      // not desired any more
-	m.things["item:b/2:z"] = thing{kind: "item", parent: "b/2"}      // goes before its parent
+	m.things["item:b/2:z"] = thing{kind: "item", parent: "b/2"}      // removed before its parent
 	m.things["foreign"] = thing{kind: "none of ours"}                // not dumped
 	m.things["item:a/9:z"] = thing{kind: "item", rev: 1}             // its parent is gone
-	m.things["a/4"] = thing{kind: "a", hard: 1, deps: []string(nil)} // to be made again
+	m.things["a/4"] = thing{kind: "a", hard: 1, deps: []string(nil)} // to be created again
 	r := newRig(t, m, nil)
 	tx := full(kv("b/1", &obj{Rev: 2}), kv("b/3", &obj{Items: []item{{Name: "x"}}}), kv("a/4", &obj{}), kv("a/5", &obj{}))
 	ops, err := r.Plan(context.Background(), tx)
@@ -72,7 +72,7 @@ func TestFailedDumpTouchesNothing(t *testing.T) {
 	if !errors.As(err, &te) || !te.Escalate() || len(te.Failed) != 1 || te.Failed[0].Key != "b/" {
 		t.Fatalf("error: %v", err)
 	}
-	r.expectThings("b/1", "a/1", "a/2") // a was repaired, of b nothing was touched, and a/1 may be used by what is not seen
+	r.expectThings("b/1", "a/1", "a/2") // a was repaired; b was not changed, and a/1 may be used by values that could not be dumped
 	r.expectState("b/2", Unknown)
 	r.expectState("c/1", Pending)
 	if _, err = r.commit(update(kv("b/3", &obj{}))); !errors.As(err, &te) || te.Failed[0].Key != "b/3" {
@@ -80,13 +80,13 @@ func TestFailedDumpTouchesNothing(t *testing.T) {
 	}
 	r.expectThings("b/1", "a/1", "a/2")
 	m.dumpErr = nil
-	r.must(update(kv("b/3", nil), kv("a/3", deps("b/4")), kv("b/4", &obj{}))) // b/4 needs the dump, which brings b/1 to light
+	r.must(update(kv("b/3", nil), kv("a/3", deps("b/4")), kv("b/4", &obj{}))) // b/4 needs the dump, which finds b/1
 	r.expectThings("a/1", "a/2", "a/3", "b/2", "b/4", "c/1")
 	r.must(&txn.Txn{Kind: txn.DownstreamResync})
 	r.expectThings("a/2", "a/3", "b/2", "b/4", "c/1")
 }
 
-// A value that is lost takes along what cannot be dumped, and throws doubt on the rest of what depends on it.
+// When a value is lost, values that use it and cannot be dumped are lost, too, and the state of the others that use it becomes unknown.
 func TestLostDependency(t *testing.T) {
 	m := newMock(t)
 	m.forget["item"] = true
@@ -113,7 +113,7 @@ func TestLostDependency(t *testing.T) {
 func TestDumpBugs(t *testing.T) {
 	m := newMock(t)
 	s := New(Config{Backends: []Backend{m}}, quiet())
-	a, b := m.nbKind("a", "a/", 10), m.nbKind("b", "b/", 20)
+	a, b := m.nbDescriptor("a", "a/", 10), m.nbDescriptor("b", "b/", 20)
 	var kept *DumpOp
 	a.Dump = func(op *DumpOp, emit func(string, *obj)) { kept = op }
 	b.Dump = func(op *DumpOp, emit func(string, *obj)) {

@@ -14,14 +14,14 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// An interface has a table and an address that depends on the table; both go with the interface. Deleting the interface is one
-// operation, also when one of its items holds on to the other.
+// An interface has a table and an address that depends on the table; both are removed with the interface. Deleting the interface is one
+// operation, even if one of its items uses the other.
 func TestDependentItemsGoWithTheirParent(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(t.Context(), log)
 	s := scheduler.New(scheduler.Config{Jobs: jobs}, log)
 	ok := func(op *scheduler.Op) { op.Done(nil) }
-	parent := scheduler.Kind[*wrapperspb.StringValue]{
+	parent := scheduler.Descriptor[*wrapperspb.StringValue]{
 		Name: "if", Prefix: "if/", Rank: 1,
 		Equal:  func(_ string, a, b *wrapperspb.StringValue) bool { return proto.Equal(a, b) },
 		Create: func(op *scheduler.Op, _ string, _ *wrapperspb.StringValue) { ok(op) },
@@ -31,7 +31,7 @@ func TestDependentItemsGoWithTheirParent(t *testing.T) {
 			put("item", "address:"+key, "table:"+key)
 		},
 	}
-	item := scheduler.Kind[string]{
+	item := scheduler.Descriptor[string]{
 		Name: "item", Rank: 2, ImpliedByParent: true,
 		Equal: func(_, a, b string) bool { return a == b },
 		Deps: func(_, v string, add func(string)) {

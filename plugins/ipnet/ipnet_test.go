@@ -136,13 +136,13 @@ func (w *node) resync() {
 
 func (w *node) event() api.Event { return api.NewDBResync() }
 
-// add is a CNI ADD as the controller dispatches it.
+// add handles a CNI ADD as the controller dispatches it.
 func (w *node) add(name string) *podmanager.AddPod {
 	w.t.Helper()
 	return w.addWithMTU(name, 0)
 }
 
-// addWithMTU is one whose network configuration asks for an MTU.
+// addWithMTU handles an ADD whose network configuration sets an MTU.
 func (w *node) addWithMTU(name string, mtu int) *podmanager.AddPod {
 	w.t.Helper()
 	a := &podmanager.Attachment{
@@ -205,10 +205,10 @@ func (w *node) apply() *vppfake.Fake {
 	return fake
 }
 
-// registerLinux stands in for dataplane/links: here the packets of interest are VPP's.
+// registerLinux replaces dataplane/links: this test needs only the packets of VPP.
 func registerLinux(t *testing.T, s *scheduler.Scheduler, prefix string) {
 	t.Helper()
-	err := scheduler.Register(s, scheduler.Kind[proto.Message]{
+	err := scheduler.Register(s, scheduler.Descriptor[proto.Message]{
 		Name: prefix, Prefix: prefix, Rank: scheduler.RankHostLink,
 		Equal:  func(_ string, a, b proto.Message) bool { return proto.Equal(a, b) },
 		Create: func(op *scheduler.Op, _ string, _ proto.Message) { op.Done(nil) },
@@ -245,13 +245,13 @@ func TestWhatHappensToPackets(t *testing.T) {
 				for _, tc := range []struct {
 					what    string
 					dst     netip.Addr
-					out     string // interface; "" = dropped
+					out     string // interface; "" means that the packet is dropped
 					wantMAC net.HardwareAddr
 				}{
 					{"to the other pod", b.IPs[i].Address.Addr(), podB.names.vpp, podB.mac},
 					{"to itself", a.IPs[i].Address.Addr(), podA.names.vpp, podA.mac},
 					{"to the host's end of the link", host, inVPP, nodeMAC(macHostLinkLinux, 1)},
-					{"to a pod address that nobody has", a.IPs[i].Address.Addr().Next().Next().Next(), "", nil},
+					{"to an unused pod address", a.IPs[i].Address.Addr().Next().Next().Next(), "", nil},
 					{"to the outside, without a default gateway", outside(i), "", nil},
 				} {
 					got, err := fake.Send("cv:"+podA.names.vpp, vppfake.Packet{
@@ -304,7 +304,7 @@ func check(t *testing.T, what string, got vppfake.Result, out string, hw net.Har
 	}
 }
 
-// TestPodByInterface: a pod is found by each of the names that GetPodIfNames gives, and by none when it is gone.
+// TestPodByInterface checks that a pod is found by each of the names that GetPodIfNames returns, and by none after it is deleted.
 func TestPodByInterface(t *testing.T) {
 	for _, config := range []string{dualTAP, strings.Replace(dualTAP, "UseTAPInterfaces: true", "UseTAPInterfaces: false", 1)} {
 		w := newNode(t, config)
@@ -328,7 +328,7 @@ func TestPodByInterface(t *testing.T) {
 	}
 }
 
-// TestHandlesEvent: the documented list of events.
+// TestHandlesEvent checks the documented list of events.
 func TestHandlesEvent(t *testing.T) {
 	w := newNode(t, dualTAP)
 	a := &podmanager.Attachment{}
@@ -345,7 +345,7 @@ func TestHandlesEvent(t *testing.T) {
 	}
 }
 
-// Updates must lead where a resync leads, in any order; and back.
+// TestUpdatesEqualResync checks that updates in any order give the same result as a resync, also after they are reverted.
 func TestUpdatesEqualResync(t *testing.T) {
 	w := newNode(t, dualTAP)
 	before := texts(w.want)

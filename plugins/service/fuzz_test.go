@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	driver "contiv.dev/vswitch/dataplane/proto"
@@ -25,7 +25,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
-// values are a transaction that is desired at once.
+// values is a transaction that is applied at once.
 type values map[string]proto.Message
 
 func (v values) Update(string) api.UpdateOperations { return v }
@@ -34,7 +34,7 @@ func (v values) Put(key string, m proto.Message)    { v[key] = m }
 func (v values) Get(key string) proto.Message       { return v[key] }
 func (v values) Delete(key string)                  { delete(v, key) }
 
-// node is a node with VPP, of both families.
+// node is a node with VPP, with both families.
 type node struct{}
 
 func (node) NATNode() (ipnet.NATNode, bool) {
@@ -52,7 +52,7 @@ func (node) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
 		HostOwn: a("fd00:172::2"), Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6
 }
 
-// dataplanes are what all renderers want of theirs.
+// dataplanes holds the desired states of all renderers.
 type dataplanes struct {
 	linux, nat44, plugin, host values
 	processor                  *processor.Processor
@@ -84,12 +84,12 @@ func (d *dataplanes) resync(t *testing.T, services []*model.Service, slicesOf []
 	}
 }
 
-// check: the values for dataplanes are valid, and no frontend is in two services.
+// check checks that the values for dataplanes are valid, and that no frontend is in two services.
 func (d *dataplanes) check(t *testing.T) {
 	t.Helper()
-	taken := map[balance.Key]string{}
+	taken := map[lb.Key]string{}
 	for key, m := range d.linux {
-		s, err := balance.Parse(m.(*driver.BalancedServiceUpdate))
+		s, err := lb.Parse(m.(*driver.BalancedServiceUpdate))
 		if err != nil {
 			t.Fatalf("%s: the driver refuses it: %v\n%v", key, err, m)
 		}
@@ -142,7 +142,7 @@ func (in *input) next() int {
 	return int(b)
 }
 
-// text is one of the texts, or any.
+// text returns one of the texts, or an arbitrary one.
 func (in *input) text(list ...string) string {
 	i := in.next()
 	if i < len(list)*8 {
@@ -196,7 +196,7 @@ func (in *input) service() *model.Service {
 	return s
 }
 
-// slice has columns of any length.
+// slice returns an endpoint slice with columns of any length.
 func (in *input) slice() *model.EndpointSlice {
 	s := &model.EndpointSlice{Name: in.text("x", "y"), Namespace: in.text("ns", "default"), Service: in.name(), Ipv6: in.next()%2 == 1}
 	for range in.next() % 3 {
@@ -214,7 +214,7 @@ func (in *input) slice() *model.EndpointSlice {
 		s.Conditions = append(s.Conditions, byte(in.next()))
 		s.Place = append(s.Place, uint32(in.next()%3))
 	}
-	// Columns of different length are those of a damaged file.
+	// Columns of different lengths occur in a damaged file.
 	s.Addresses = s.Addresses[:max(0, len(s.Addresses)-in.next()%3)]
 	s.Conditions = s.Conditions[:max(0, len(s.Conditions)-in.next()%9/8)]
 	s.Place = s.Place[:max(0, len(s.Place)-in.next()%9/8)]
@@ -222,8 +222,8 @@ func (in *input) slice() *model.EndpointSlice {
 	return s
 }
 
-// FuzzServices: whatever objects say, and in whatever order they come and go, nothing panics, the values of renderers are valid and free of
-// conflicts, and updates end where one resync would.
+// FuzzServices: for any objects, added and removed in any order, nothing panics, the values of renderers are valid and free of conflicts,
+// and updates give the same result as one resync.
 func FuzzServices(f *testing.F) {
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -12,13 +12,13 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// DefaultReservedNodePorts are ports that nodes need for themselves: SSH, etcd, the API server, the agent and contiv-ksr, the
-// kubelet and the other parts of Kubernetes, and the tunnel.
+// DefaultReservedNodePorts returns ports that nodes themselves need: SSH, etcd, the API server, the agent and contiv-ksr, the kubelet and
+// the other parts of Kubernetes, and the tunnel.
 func DefaultReservedNodePorts() []string {
 	return []string{"tcp:22", "tcp:2379-2381", "tcp:6443", "tcp:9191", "tcp:9999", "tcp:10248-10260", "udp:4789"}
 }
 
-// ParseNodePorts reads ports such as tcp:22 or udp:5000-5010.
+// ParseNodePorts parses ports such as tcp:22 or udp:5000-5010.
 func ParseNodePorts(texts []string) ([]processor.NodePort, error) {
 	out := []processor.NodePort{}
 	for _, text := range texts {
@@ -38,22 +38,19 @@ func ParseNodePorts(texts []string) ([]processor.NodePort, error) {
 	return out, nil
 }
 
-// reservedNodePorts are those of Deps, or the default ones.
+// reservedNodePorts returns the ports of Deps, or the default ones.
 func (d *Deps) reservedNodePorts() []processor.NodePort {
 	if d.ReservedNodePorts != nil {
 		return d.ReservedNodePorts
 	}
 	ports, err := ParseNodePorts(DefaultReservedNodePorts())
 	if err != nil {
-		return nil // TestReservedNodePorts
+		return nil // cannot happen: TestReservedNodePorts
 	}
 	return ports
 }
 
-// aliasNetwork is where NAT44 has addresses instead of services' (renderer/nat44/alias.go).
-func aliasNetwork() netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{254}), 8) }
-
-// reservedNetworks are networks in which no service has an external address: those of pods, and those inside of nodes.
+// reservedNetworks returns the networks in which no service may have an external address: those of pods, and those inside nodes.
 func reservedNetworks(c contivconf.IPAMConfig) []netip.Prefix {
-	return append(slices.Concat(c.PodSubnetCIDR, c.VPPHostSubnetCIDR, c.VxlanCIDR), aliasNetwork())
+	return slices.Concat(c.PodSubnetCIDR, c.VPPHostSubnetCIDR, c.VxlanCIDR)
 }

@@ -18,12 +18,12 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// nothing is a dataplane in which everything succeeds at once: what remains is the scheduler.
+// nothing returns a scheduler with a dataplane in which everything succeeds at once: only the scheduler costs time.
 func nothing(ctx context.Context) (*scheduler.Scheduler, func(), error) {
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(ctx, log)
 	s := scheduler.New(scheduler.Config{Jobs: jobs}, log)
-	err := scheduler.Register(s, scheduler.Kind[*vpp_interfaces.Interface]{
+	err := scheduler.Register(s, scheduler.Descriptor[*vpp_interfaces.Interface]{
 		Name: "interface", Prefix: nb.VppInterfacePrefix, Rank: scheduler.RankInterface,
 		Equal:  func(_ string, a, b *vpp_interfaces.Interface) bool { return a == b || proto.Equal(a, b) },
 		Create: func(op *scheduler.Op, _ string, _ *vpp_interfaces.Interface) { op.Done(nil) },
@@ -38,11 +38,11 @@ func nothing(ctx context.Context) (*scheduler.Scheduler, func(), error) {
 	return s, func() { s.Close(); _ = jobs.Stop(time.Second) }, err
 }
 
-// registerBridge registers bridge domains whose members are derived items, with the shortcut that the real kind has: members
-// shared with the previous value are passed over.
+// registerBridge registers bridge domains whose members are derived items, with the same optimization as the real kind:
+// members that are also in the previous value are skipped.
 func registerBridge(s *scheduler.Scheduler) error {
 	type put = func(kind, itemKey string, item any)
-	err := scheduler.Register(s, scheduler.Kind[*vpp_l2.BridgeDomain]{
+	err := scheduler.Register(s, scheduler.Descriptor[*vpp_l2.BridgeDomain]{
 		Name: "bridge", Prefix: nb.BridgeDomainPrefix, Rank: scheduler.RankBridge,
 		Equal:  func(_ string, a, b *vpp_l2.BridgeDomain) bool { return a.Flood == b.Flood && a.Learn == b.Learn },
 		Create: func(op *scheduler.Op, _ string, _ *vpp_l2.BridgeDomain) { op.Done(nil) },
@@ -68,7 +68,7 @@ func registerBridge(s *scheduler.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	return scheduler.Register(s, scheduler.Kind[*vpp_l2.BridgeDomain_Interface]{
+	return scheduler.Register(s, scheduler.Descriptor[*vpp_l2.BridgeDomain_Interface]{
 		Name: "member", Rank: scheduler.RankMember,
 		Equal:  func(_ string, a, b *vpp_l2.BridgeDomain_Interface) bool { return a == b || proto.Equal(a, b) },
 		Create: func(op *scheduler.Op, _ string, _ *vpp_l2.BridgeDomain_Interface) { op.Done(nil) },
@@ -76,7 +76,7 @@ func registerBridge(s *scheduler.Scheduler) error {
 	})
 }
 
-// benchPlan is about the scheduler alone.
+// benchPlan measures the scheduler alone.
 func benchPlan(ctx context.Context, e *env) error {
 	if err := planFlat(ctx, e); err != nil {
 		return err
@@ -84,7 +84,7 @@ func benchPlan(ctx context.Context, e *env) error {
 	return planMember(ctx, e)
 }
 
-// planFlat commits 8 000 interfaces that depend on nothing.
+// planFlat commits 8 000 interfaces without dependencies.
 func planFlat(ctx context.Context, e *env) error {
 	const n = 8000
 	values := make([]txn.KV, n)
@@ -117,7 +117,7 @@ func planFlat(ctx context.Context, e *env) error {
 	return nil
 }
 
-// mapFloor is what it takes to put the values into a map.
+// mapFloor returns the time to put the values into a map.
 func mapFloor(values []txn.KV) time.Duration {
 	start := time.Now()
 	m := map[string]proto.Message{}

@@ -35,7 +35,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
 
-// world is the agent in this process, from the event loop down to VPP's socket, without CNI, etcd and the kernel.
+// world is the agent in this process, from the event loop to VPP's socket, without CNI, etcd and the kernel.
 type world struct {
 	dir   string
 	fake  *vppfake.Fake
@@ -49,17 +49,17 @@ type world struct {
 	kube  *objects
 
 	mu         sync.Mutex
-	unverified error // updates have built something else than a resync does; guarded by mu
+	unverified error // set if updates have another result than a resync; guarded by mu
 }
 
-// kernel stands in for Linux: it keeps what it is given.
+// kernel stands in for Linux: it stores the values that it receives.
 type kernel struct {
 	values map[string]proto.Message
 }
 
-// put adds a kind of values that always succeed.
+// put registers a kind of values that always succeed.
 func put[V proto.Message](s *scheduler.Scheduler, k *kernel, name, prefix string, rank int) error {
-	return scheduler.Register(s, scheduler.Kind[V]{
+	return scheduler.Register(s, scheduler.Descriptor[V]{
 		Name: name, Prefix: prefix, Rank: rank,
 		Equal: func(_ string, a, b V) bool { return proto.Equal(a, b) },
 		Create: func(op *scheduler.Op, key string, v V) {
@@ -81,7 +81,7 @@ func put[V proto.Message](s *scheduler.Scheduler, k *kernel, name, prefix string
 	})
 }
 
-// oneNode is nodesync of a cluster of one.
+// oneNode is nodesync for a cluster with one node.
 type oneNode struct{}
 
 func (oneNode) GetNodeID() uint32 { return 1 }
@@ -97,7 +97,7 @@ func (oneNode) GetAllNodes() nodesync.Nodes {
 	return nodesync.Nodes{"node": {ID: 1, Name: "node", VppIPAddresses: ips}}
 }
 
-// newWorld starts an agent on a fake, with the attachments on record in dir.
+// newWorld starts an agent on a fake, with the attachments that are recorded in dir.
 func newWorld(dir string, fake *vppfake.Fake, linux *kernel, useTAP bool, kube *objects) (*world, error) {
 	log := slog.New(slog.DiscardHandler)
 	w := &world{dir: dir, fake: fake, linux: linux, kube: kube, jobs: lifecycle.NewGroup(context.Background(), log)}
@@ -197,7 +197,7 @@ func (w *world) start(snapshot *api.DBResync, plugins ...api.EventHandler) error
 	return errors.Join(w.ctl.Start(plugins...), w.ctl.PushEvent(snapshot))
 }
 
-// stop ends the agent; the fake and what is on record stay.
+// stop ends the agent; the fake and the records stay.
 func (w *world) stop() error {
 	err := errors.Join(w.ctl.Close(), w.jobs.Stop(time.Minute))
 	w.sched.Close()
@@ -205,15 +205,16 @@ func (w *world) stop() error {
 	return err
 }
 
-// firstPID and the number of the boot are the fake's process ID.
+// firstPID plus the number of the boot is the fake's process ID.
 const firstPID = 1000
 
-// settled reports why the node is not as it should be.
+// settled returns why the node is not in the wanted state, or nil.
 func (w *world) settled() error {
 	if s := w.vpp.State(); !s.Connected() || int(s.PID) != firstPID+w.fake.Boots() {
 		return errors.New("the present VPP is not connected")
 	}
-	// What VPP's arrival has queued comes first. This resync itself trusts what is known, so it heals nothing in VPP.
+	// Events that the connection to VPP has queued come first. This resync itself trusts the known state, so it heals
+	// nothing in VPP.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if _, err := w.ctl.Resync(ctx, api.UpstreamResync); err != nil {
@@ -230,7 +231,7 @@ func (w *world) settled() error {
 	return nil
 }
 
-// addresses are those of all attachments; two must not have the same one.
+// addresses returns those of all attachments; two must not have the same one.
 func (w *world) addresses() (map[podmanager.AttachmentID][]netip.Prefix, error) {
 	owner := map[netip.Prefix]podmanager.AttachmentID{}
 	all := map[podmanager.AttachmentID][]netip.Prefix{}

@@ -19,17 +19,17 @@ import (
 	"contiv.dev/vswitch/test/testbed/stack"
 )
 
-// fakeKernel is Linux on a node of the fake: what the agent configures there becomes links, routes and neighbours of the host's
-// stack and of those of pods. It outlives agents.
+// fakeKernel is the fake of a node's Linux kernel: it turns the values that the agent configures into links, routes and
+// neighbours of the host's stack and of those of pods. It keeps its state when agents restart.
 type fakeKernel struct {
 	host *stack.Stack
 
-	mu     sync.Mutex               // guards the rest
+	mu     sync.Mutex               // guards the fields below
 	values map[string]proto.Message // by key
 	places map[string]fakePlace     // by the logical name of a device
 	taps   map[string]fakePlace     // by the logical name of VPP's end
 	pods   map[string]*stack.Stack  // by network namespace
-	writes int                      // since the last restart of the agent
+	writes int                      // number of writes since the last restart of the agent
 }
 
 // fakePlace is a device of a stack, and VPP's end of it.
@@ -45,7 +45,7 @@ func newFakeKernel(host *stack.Stack) *fakeKernel {
 	}
 }
 
-// register adds the kinds of Linux to a scheduler.
+// register registers the kinds of Linux with a scheduler.
 func (k *fakeKernel) register(s *scheduler.Scheduler) error {
 	for _, add := range []func() error{
 		func() error {
@@ -69,7 +69,7 @@ func (k *fakeKernel) register(s *scheduler.Scheduler) error {
 }
 
 func putKind[V proto.Message](s *scheduler.Scheduler, k *fakeKernel, name, prefix string, rank int) error {
-	return scheduler.Register(s, scheduler.Kind[V]{
+	return scheduler.Register(s, scheduler.Descriptor[V]{
 		Name: name, Prefix: prefix, Rank: rank,
 		Equal:  func(_ string, a, b V) bool { return proto.Equal(a, b) },
 		Create: func(op *scheduler.Op, key string, v V) { op.Done(k.set(key, v, true)) },
@@ -87,7 +87,7 @@ func putKind[V proto.Message](s *scheduler.Scheduler, k *fakeKernel, name, prefi
 	})
 }
 
-// set makes a value, or removes it.
+// set creates a value, or removes it.
 func (k *fakeKernel) set(key string, value proto.Message, there bool) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,7 +156,7 @@ func (k *fakeKernel) setNeighborLocked(v *linux_l3.ARPEntry, there bool) error {
 	if !ok && there {
 		return fmt.Errorf("there is no %s", v.Interface)
 	} else if !ok {
-		return nil // it went with its device
+		return nil // its device has been removed
 	}
 	addr, err := netip.ParseAddr(v.IpAddress)
 	if err != nil {
@@ -209,7 +209,7 @@ func (k *fakeKernel) stackLocked(ns *linux_namespace.NetNamespace) *stack.Stack 
 	return k.pods[ns.Reference]
 }
 
-// device is the device of a logical name.
+// device returns the device with a logical name.
 func (k *fakeKernel) device(logical string) (string, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,7 +217,7 @@ func (k *fakeKernel) device(logical string) (string, bool) {
 	return place.device, ok
 }
 
-// tap is the Linux end of a TAP.
+// tap returns the Linux end of a TAP.
 func (k *fakeKernel) tap(vppIf string) (fakePlace, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,7 +225,7 @@ func (k *fakeKernel) tap(vppIf string) (fakePlace, bool) {
 	return place, ok
 }
 
-// behind is VPP's end of a device.
+// behind returns VPP's end of a device.
 func (k *fakeKernel) behind(s *stack.Stack, device string) (vppIf string, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -237,14 +237,14 @@ func (k *fakeKernel) behind(s *stack.Stack, device string) (vppIf string, ok boo
 	return "", false
 }
 
-// pod is the stack of a network namespace.
+// pod returns the stack of a network namespace.
 func (k *fakeKernel) pod(netns string) *stack.Stack {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.stackLocked(&linux_namespace.NetNamespace{Reference: netns})
 }
 
-// written counts the values that were written since restarted.
+// written returns the number of values that were written since restarted was called.
 func (k *fakeKernel) written() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

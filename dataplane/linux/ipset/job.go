@@ -9,26 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// work is what one apply does for one set: first and second in this order, second only if all of first succeeded.
+// work holds what one apply does for one set: the requests first, then second, but second only if all of first succeeded.
 type work struct {
 	set    *set
 	temp   string // the name under which the set is rebuilt, "" if it is not
-	create bool   // the set is made
-	broken error  // the set is made empty, or left as it is
+	create bool   // the set is created
+	broken error  // the set is created empty, or remains unchanged
 
 	first, second []request
 	made          bool // create was done
 	err           error
 }
 
-// job is one apply for all sets that need one.
+// job is one apply, with the work for all sets that need it.
 type job struct {
 	*Sets
 	works []*work
 	stale bool
 }
 
-// plan decides what is done for each dirty set.
+// plan computes the work for each dirty set.
 func (s *Sets) plan(r *Result) *job {
 	j := &job{Sets: s}
 	for _, m := range s.sorted() {
@@ -46,13 +46,13 @@ func (s *Sets) plan(r *Result) *job {
 	return j
 }
 
-// stuck takes a set out of this apply; the next one tries again.
+// stuck removes a set from this apply; the next apply retries.
 func (s *Sets) stuck(m *set) {
 	delete(s.dirty, m)
 	s.broken[m] = struct{}{}
 }
 
-// decide chooses between creating, rebuilding and changing.
+// decide chooses between creating, rebuilding and changing the set.
 func (w *work) decide(s *Sets) {
 	m := w.set
 	h, exists := s.have[m.name]
@@ -77,7 +77,7 @@ func (w *work) decide(s *Sets) {
 	}
 }
 
-// worthRebuilding is true when most of the set changes, or there is no room to add before removing.
+// worthRebuilding reports whether most of the set changes, or there is no room to add before removing.
 func (m *set) worthRebuilding() bool {
 	changes, inKernel := len(m.lacks)+len(m.surplus), len(m.members)-len(m.lacks)+len(m.surplus)
 	return inKernel+len(m.lacks) > m.max || changes >= rebuildMin && inKernel > 0 && changes > len(m.members)/2
@@ -89,7 +89,7 @@ func (w *work) createRequest(name string) request {
 	if w.broken != nil {
 		n = 0
 	}
-	size := 64 // the least that the kernel takes; it grows by itself
+	size := 64 // the minimum that the kernel accepts; the set grows automatically
 	if n > 2*size {
 		size = 1 << bits.Len(uint(n/2-1))
 	}
@@ -107,7 +107,7 @@ func (w *work) add(name string, members []member) {
 	}
 }
 
-// run carries out the two rounds, and a third that takes back what the first did for sets where it failed.
+// run executes the two rounds, and a third that reverts the first for sets where it failed.
 func (j *job) run(r *Result) error {
 	if err := j.round(r, func(w *work) []request { return w.first }); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (j *job) run(r *Result) error {
 	if err != nil {
 		return err
 	}
-	if err := j.round(r, (*work).takeBack); err != nil {
+	if err := j.round(r, (*work).undo); err != nil {
 		return err
 	}
 	for _, w := range j.works {
@@ -130,7 +130,7 @@ func (j *job) run(r *Result) error {
 	return nil
 }
 
-// round sends what requests gives for each work, and notes what each has done and each work's first error.
+// round sends the requests of each work, and records their effects and each work's first error.
 func (j *job) round(r *Result, requests func(*work) []request) error {
 	var reqs []request
 	var owners []*work
@@ -159,7 +159,7 @@ func (j *job) round(r *Result, requests func(*work) []request) error {
 	return nil
 }
 
-// done notes what a request has changed about which sets there are.
+// done records a request's effect on the list of sets.
 func (j *job) done(q *request) {
 	switch q.op {
 	case opCreate:
@@ -172,7 +172,7 @@ func (j *job) done(q *request) {
 	}
 }
 
-// failed records what an error contains about which sets there are.
+// failed records what an error implies about the list of sets.
 func (j *job) failed(q *request, err error) {
 	switch {
 	case q.op == opCreate && errors.Is(err, unix.EEXIST):
@@ -183,13 +183,13 @@ func (j *job) failed(q *request, err error) {
 		j.stale = true
 		delete(j.have, q.name)
 	case q.op == opDestroy:
-		j.doomed[q.name] = 0 // goes later
+		j.doomed[q.name] = 0 // destroyed later
 	}
 }
 
-// takeBack undoes the first round if it failed: a new set is emptied, a temporary one destroyed, added members are removed. Whether this
-// has worked is found out by the next apply, which reads these sets again.
-func (w *work) takeBack() []request {
+// undo returns the requests that revert the first round if it failed: a new set is emptied, a temporary one destroyed, added members
+// are removed. The next apply reads these sets again, and so finds out whether this has worked.
+func (w *work) undo() []request {
 	switch {
 	case w.err == nil, (w.create || w.temp != "") && !w.made:
 		return nil
@@ -203,7 +203,7 @@ func (w *work) takeBack() []request {
 	return nil
 }
 
-// settle notes what has become of the set.
+// settle records the resulting state of the set.
 func (j *job) settle(w *work, r *Result) {
 	m := w.set
 	delete(j.dirty, m)

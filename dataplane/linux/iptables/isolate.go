@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// isolate finds the chains that keep a write from succeeding, puts stubs in their place, and writes the rest. cause is the
-// failure that led here. The kernel was read just before.
+// isolate finds the chains that make a write fail, replaces them by stubs, and writes the rest. cause is the failure that led to the call.
+// The kernel's rules were read just before.
 //
-// Parts of the change are written one after the other here, which does not happen otherwise. Chains are written before those
-// that lead to them, and what is not written yet is a stub, so at no time does a packet get through that should not.
+// Unlike otherwise, parts of the change are written one after the other here. Chains are written before those that refer to them, and a
+// chain that is not written yet is a stub, so at no time does a packet pass that should be blocked.
 func (t *layer) isolate(ctx context.Context, cause error) (int, error) {
 	if err := t.readWithRetries(ctx); err != nil {
 		return 0, err
 	}
 	t.plan = t.makePlan(nil)
 	if err := t.probe(ctx); err != nil {
-		return 0, err // nothing can be written: no chain's fault
+		return 0, err // nothing can be written: no chain is the cause
 	}
 	t.log.Info("iptables-restore refuses the rules; looking for the chain at fault", "table", t.name, "error", cause)
 	s := &search{layer: t}
@@ -48,7 +48,7 @@ type search struct {
 	err   error // of hooks
 }
 
-// try writes the given units only. The second result says which of them the kernel blames, "" if it does not say.
+// try writes only the given units. The second result is the unit that the kernel's error names, "" if it names none.
 func (s *search) try(ctx context.Context, names []string) (failed error, blamed string, err error) {
 	d := s.differ(false)
 	d.only, d.noHooks = map[string]bool{}, true
@@ -68,7 +68,7 @@ func (s *search) try(ctx context.Context, names []string) (failed error, blamed 
 	return failed, r.suspect(failed).unit, nil
 }
 
-// chains writes all units that the kernel takes, and notes the others as refused.
+// chains writes all units that the kernel accepts, and records the others as refused.
 func (s *search) chains(ctx context.Context, names []string) error {
 	failed, blamed, err := s.try(ctx, names)
 	switch {
@@ -92,14 +92,14 @@ func (s *search) chains(ctx context.Context, names []string) error {
 func (s *search) refuse(name string, why error) error {
 	src := s.layer.chains[name]
 	if src == nil || s.plan.broken[name] != nil {
-		return fmt.Errorf("not even an empty %s: %w", name, why)
+		return fmt.Errorf("%s cannot be programmed, not even empty: %w", name, why)
 	}
 	s.log.Warn("chain cannot be programmed; nothing gets through it", "table", s.name, "chain", name, "error", why)
 	s.refused[name] = refused{src.fingerprint(), why}
 	return nil
 }
 
-// stubs puts stubs in the place of what was refused.
+// stubs writes stubs in place of the refused chains.
 func (s *search) stubs(ctx context.Context) error {
 	s.plan = s.makePlan(nil)
 	var names []string
@@ -110,7 +110,7 @@ func (s *search) stubs(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// hooks writes each hook. One that fails is left as it is: to drop everything would cut off the node.
+// hooks writes each hook. A hook that fails remains unchanged: dropping everything would cut off the node.
 func (s *search) hooks(ctx context.Context) error {
 	all := s.plan.hooks
 	for _, name := range hookNames {
@@ -141,7 +141,7 @@ func (s *search) hooks(ctx context.Context) error {
 	return nil
 }
 
-// deletions removes what is not wanted, if that can be: all, or each by itself.
+// deletions removes unwanted chains if possible: all at once or, if that fails, one by one.
 func (s *search) deletions(ctx context.Context) error {
 	try := func(which func(string) bool) error {
 		d := s.differ(false)

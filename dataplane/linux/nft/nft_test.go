@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
 	"contiv.dev/vswitch/dataplane/linux/nft/policy"
 	"contiv.dev/vswitch/dataplane/linux/nft/services"
@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
 
-// apply applies what is pending; it is the number of writes.
+// apply applies pending changes and returns the number of writes.
 func apply(t *testing.T, b interface {
 	Apply(context.Context) table.Result
 }) int {
@@ -41,7 +41,7 @@ func run(t *testing.T, n *tabletest.Net, command string) string {
 	return string(out)
 }
 
-// TestTwoTables: tables that share their sockets are each informed what others do to them, and not of what we write to the other.
+// TestTwoTables: tables that share their sockets are each notified of other programs' changes to them, and not of our writes to the other.
 func TestTwoTables(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b, err := policy.Open(policy.Options{NS: n.Host.NS})
@@ -55,7 +55,7 @@ func TestTwoTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many := func(name string) *balance.Service {
+	many := func(name string) *lb.Service {
 		var backends []string
 		for i := range 10_000 {
 			backends = append(backends, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
@@ -89,7 +89,7 @@ func TestTwoTables(t *testing.T) {
 	s.Close()
 }
 
-// TestSupported: this kernel can, and asking leaves nothing behind.
+// TestSupported: this kernel is supported, and the test leaves nothing behind.
 func TestSupported(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	if err := Supported(n.Host.NS); err != nil {

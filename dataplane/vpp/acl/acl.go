@@ -18,28 +18,28 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// ACLs go before everything else that an interface does, so that nothing is served past them.
+// ACLs are applied before all other features of an interface, so that no service is reachable without its ACL.
 const (
 	rankACL          = scheduler.RankFeature - 2
 	rankACLInterface = scheduler.RankFeature - 1
 )
 
-// aclRestTag marks the ACL that ends the lists of interfaces. VPP drops what no ACL of an interface lets through; ours are
-// exceptions from letting everything through.
+// aclRestTag marks the ACL at the end of each interface's list. VPP drops packets that no ACL of an interface permits; our
+// ACLs are exceptions from permitting everything.
 const aclRestTag = "cva:rest"
 
-// aclState is what the kinds of ACLs know of VPP. A dump finds all of it.
+// aclState is the state of VPP that the kinds of ACLs keep. A dump restores all of it.
 type aclState struct {
-	ids    map[string]uint32              // of ours, by name
-	rest   uint32                         // the one that ends lists; none: there is none
-	asked  []func(error)                  // wait for that one, which is being made
-	noRoom bool                           // VPP would die of the first one (room.go): there are none
-	stray  map[string]uint32              // more of that kind, or that one while there are no others, by name
-	denied map[string]map[guardedEnd]bool // what each of ours denies to everybody that no rule before has let through
-	lists  map[aclList]map[string]bool    // ours on an interface that are wanted; true: and in place
+	ids    map[string]uint32              // our ACLs, by name
+	rest   uint32                         // the ACL at the end of lists; kit.None if there is none
+	asked  []func(error)                  // callbacks that wait while rest is being made
+	noRoom bool                           // VPP would crash at the first ACL (room.go): there are none
+	stray  map[string]uint32              // surplus ACLs with aclRestTag, or the only one if there are no other ACLs, by name
+	denied map[string]map[guardedEnd]bool // addresses and ports that each of our ACLs denies to all senders except those that an earlier rule permits
+	lists  map[aclList]map[string]bool    // our desired ACLs on an interface; true: in place
 }
 
-// aclList is what an interface has for packets that come in, or go out.
+// aclList identifies an interface's list for received packets, or for sent ones.
 type aclList struct {
 	If  string
 	Out bool
@@ -52,10 +52,10 @@ func newACLState() aclState {
 	}
 }
 
-// aclKind is the rules of an ACL; where it is bound are items (interface.go). Other rules are one request, and no packet
-// sees anything but the old rules or the new ones.
-func (k *kinds) aclKind() scheduler.Kind[*vpp_acl.ACL] {
-	return scheduler.Kind[*vpp_acl.ACL]{
+// aclDescriptor returns the kind of ACLs with their rules; bindings to interfaces are items (interface.go). A change of the rules is
+// one request: every packet is matched against either the old rules or the new ones.
+func (k *descriptors) aclDescriptor() scheduler.Descriptor[*vpp_acl.ACL] {
+	return scheduler.Descriptor[*vpp_acl.ACL]{
 		Name: "vpp-acl", Prefix: nb.ACLPrefix, Rank: rankACL,
 		Validate: func(_ string, v *vpp_acl.ACL) error {
 			k.Names.Add(v.Name)
@@ -91,8 +91,8 @@ func (k *kinds) aclKind() scheduler.Kind[*vpp_acl.ACL] {
 
 func aclObject(what, name string) kit.Object { return kit.Named(what, "ACL "+name) }
 
-// putACL makes an ACL, or replaces its rules. Until VPP has said that it has them, nothing that depends on them is served.
-func (k *kinds) putACL(op *scheduler.Op, what string, v *vpp_acl.ACL) {
+// putACL makes an ACL, or replaces its rules. Until VPP has confirmed the rules, no service that depends on them is served.
+func (k *descriptors) putACL(op *scheduler.Op, what string, v *vpp_acl.ACL) {
 	o := aclObject(what, v.Name)
 	delete(k.acl.denied, v.Name)
 	k.needRest(func(err error) {
@@ -114,7 +114,7 @@ func (k *kinds) putACL(op *scheduler.Op, what string, v *vpp_acl.ACL) {
 	})
 }
 
-func (k *kinds) needRest(done func(error)) {
+func (k *descriptors) needRest(done func(error)) {
 	if k.acl.rest != kit.None {
 		done(nil)
 		return
@@ -145,7 +145,7 @@ func (k *kinds) needRest(done func(error)) {
 	})
 }
 
-func (k *kinds) addACL(o kit.Object, req *acl.ACLAddReplace, done func(id uint32, err error)) {
+func (k *descriptors) addACL(o kit.Object, req *acl.ACLAddReplace, done func(id uint32, err error)) {
 	k.Forget()
 	conn.Call(k.Lane, req, func(r *acl.ACLAddReplaceReply, err error) {
 		if err != nil {
@@ -156,8 +156,8 @@ func (k *kinds) addACL(o kit.Object, req *acl.ACLAddReplace, done func(id uint32
 	})
 }
 
-// deleteACL: with the last one goes the one that ended their lists.
-func (k *kinds) deleteACL(op *scheduler.Op, name string) {
+// deleteACL deletes an ACL. The ACL at the end of the lists is deleted together with the last of our ACLs.
+func (k *descriptors) deleteACL(op *scheduler.Op, name string) {
 	if id, stray := k.acl.stray[name]; stray {
 		delete(k.acl.stray, name)
 		k.Do(op, aclObject("delete", name), &acl.ACLDel{ACLIndex: id}, api.NO_SUCH_ENTRY)
@@ -178,8 +178,8 @@ func (k *kinds) deleteACL(op *scheduler.Op, name string) {
 	k.SendAll(op, aclObject("delete", name), reqs, api.NO_SUCH_ENTRY)
 }
 
-// readACLs finds our ACLs.
-func (k *kinds) readACLs(done func([]*vpp_acl.ACL, error)) {
+// readACLs reads our ACLs from VPP.
+func (k *descriptors) readACLs(done func([]*vpp_acl.ACL, error)) {
 	state := newACLState()
 	state.lists = k.acl.lists
 	var found []*vpp_acl.ACL
@@ -214,7 +214,7 @@ func (k *kinds) readACLs(done func([]*vpp_acl.ACL, error)) {
 	})
 }
 
-// deniedBy are the addresses and ports that rules close to all senders: rules before them allow the senders that may use them.
+// deniedBy returns the addresses and ports that rules deny to all senders: earlier rules permit the allowed senders.
 func deniedBy(rules []acl_types.ACLRule) map[guardedEnd]bool {
 	out := map[guardedEnd]bool{}
 	for _, r := range rules {
@@ -227,8 +227,8 @@ func deniedBy(rules []acl_types.ACLRule) map[guardedEnd]bool {
 	return out
 }
 
-// Guarded says what is missing until an address and port may be served that an ACL guards.
-func (k *kinds) Guarded(name string, address netip.AddrPort, proto uint8) error {
+// Guarded returns an error if an address and port that an ACL guards must not be served yet.
+func (k *descriptors) Guarded(name string, address netip.AddrPort, proto uint8) error {
 	e := guardedEnd{address, proto}
 	if !k.acl.denied[name][e] {
 		return &openError{e.String(), "ACL " + name + " has no rule for it"}
@@ -251,9 +251,9 @@ func (s guardedEnd) String() string {
 	return s.Addr().String() + " port " + strconv.Itoa(int(s.Port())) + " protocol " + strconv.Itoa(int(s.proto))
 }
 
-// Unguarded says which ACL an interface should have for what comes in and does not. One that has gone in the meantime does not
-// count.
-func (k *kinds) Unguarded(ifName string) error {
+// Unguarded returns an error if an ACL that an interface should have on received packets is not in place. An ACL that was
+// deleted in the meantime does not count.
+func (k *descriptors) Unguarded(ifName string) error {
 	for name, inPlace := range k.acl.lists[aclList{If: ifName}] {
 		if _, there := k.acl.ids[name]; there && !inPlace {
 			return &openError{"interface " + ifName, "ACL " + name + " is not in place"}
@@ -262,12 +262,12 @@ func (k *kinds) Unguarded(ifName string) error {
 	return nil
 }
 
-// openError is why something is not served: not everybody may use it.
+// openError is the reason why a service is not served: its ACL is not in place yet.
 type openError struct{ what, why string }
 
 func (e *openError) Error() string {
 	return e.what + " is not served before it is closed to those who may not use it: " + e.why + " (see its own error)"
 }
 
-// Retriable is true: the ACL's retry brings what is missing.
+// Retriable returns true: the ACL's own retry puts it in place.
 func (e *openError) Retriable() bool { return true }

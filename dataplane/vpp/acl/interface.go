@@ -21,7 +21,7 @@ type aclBinding struct {
 	aclList
 }
 
-// OfInterface names the interface, for partial dumps.
+// OfInterface returns the name of the interface, for partial dumps.
 func (b aclBinding) OfInterface() string { return b.If }
 
 const kindACLInterface = "vpp-acl-interface"
@@ -38,14 +38,14 @@ func (b aclBinding) object(what string) kit.Object {
 	return kit.Named(what+" ACL "+b.ACL+" on", "interface "+b.If)
 }
 
-// aclInterfaceKind: VPP has one list for an interface and both directions, which is written as a whole: ours in the order of their names,
-// then those of another program, or if there are none the one that lets the rest through.
-func (k *kinds) aclInterfaceKind() scheduler.Kind[aclBinding] {
-	kind := kit.Item[aclBinding](kindACLInterface, rankACLInterface)
-	kind.ImpliedByParent = false // VPP keeps an ACL that is in use
-	kind.Parent = func(_ string, b aclBinding) string { return nb.ACLKey(b.ACL) }
-	kind.Deps = func(_ string, b aclBinding, add func(string)) { add(nb.VppInterfaceKey(b.If)) }
-	kind.Create = func(op *scheduler.Op, _ string, b aclBinding) {
+// aclInterfaceDescriptor returns the kind of bindings. VPP has one list per interface for both directions, which is written as a whole: first
+// our ACLs in the order of their names, then those of other programs, or if there are none the ACL that permits the rest.
+func (k *descriptors) aclInterfaceDescriptor() scheduler.Descriptor[aclBinding] {
+	desc := kit.Item[aclBinding](kindACLInterface, rankACLInterface)
+	desc.ImpliedByParent = false // VPP does not delete an ACL that is in use
+	desc.Parent = func(_ string, b aclBinding) string { return nb.ACLKey(b.ACL) }
+	desc.Deps = func(_ string, b aclBinding, add func(string)) { add(nb.VppInterfaceKey(b.If)) }
+	desc.Create = func(op *scheduler.Op, _ string, b aclBinding) {
 		if k.acl.noRoom {
 			op.Done(nil)
 			return
@@ -66,7 +66,7 @@ func (k *kinds) aclInterfaceKind() scheduler.Kind[aclBinding] {
 			op.Done(b.object("put").Wrap(err))
 		})
 	}
-	kind.Delete = func(op *scheduler.Op, _ string, b aclBinding) {
+	desc.Delete = func(op *scheduler.Op, _ string, b aclBinding) {
 		delete(k.acl.lists[b.aclList], b.ACL)
 		index, ok := k.idx.IfIndex(b.If)
 		if !ok || k.acl.noRoom {
@@ -80,12 +80,12 @@ func (k *kinds) aclInterfaceKind() scheduler.Kind[aclBinding] {
 			op.Done(b.object("remove").Wrap(err))
 		})
 	}
-	kind.Dump = k.dumpACLInterfaces
-	return kind
+	desc.Dump = k.dumpACLInterfaces
+	return desc
 }
 
-// writeACLs makes an interface have what is wanted on it.
-func (k *kinds) writeACLs(index uint32, b aclBinding, done func(error)) {
+// writeACLs sets the desired ACLs on an interface.
+func (k *descriptors) writeACLs(index uint32, b aclBinding, done func(error)) {
 	ifx := interface_types.InterfaceIndex(index)
 	now := &acl.ACLInterfaceListDetails{}
 	conn.Dump(k.Lane, &acl.ACLInterfaceListDump{SwIfIndex: ifx},
@@ -102,13 +102,13 @@ func (k *kinds) writeACLs(index uint32, b aclBinding, done func(error)) {
 		})
 }
 
-// aclsOf is what an interface should have, given what it has.
-func (k *kinds) aclsOf(ifName string, now *acl.ACLInterfaceListDetails) (in, out []uint32) {
+// aclsOf returns the ACLs that an interface should have, given those that it has now.
+func (k *descriptors) aclsOf(ifName string, now *acl.ACLInterfaceListDetails) (in, out []uint32) {
 	n := min(int(now.NInput), len(now.Acls))
 	return k.aclOrder(aclList{If: ifName}, now.Acls[:n]), k.aclOrder(aclList{If: ifName, Out: true}, now.Acls[n:])
 }
 
-func (k *kinds) aclOrder(list aclList, now []uint32) []uint32 {
+func (k *descriptors) aclOrder(list aclList, now []uint32) []uint32 {
 	var ours []uint32
 	for _, name := range slices.Sorted(maps.Keys(k.acl.lists[list])) {
 		if id, ok := k.acl.ids[name]; ok {
@@ -122,7 +122,7 @@ func (k *kinds) aclOrder(list aclList, now []uint32) []uint32 {
 	return append(ours, others...)
 }
 
-func (k *kinds) isOurACL(id uint32) bool {
+func (k *descriptors) isOurACL(id uint32) bool {
 	for _, set := range []map[string]uint32{k.acl.ids, k.acl.stray} {
 		for _, ours := range set {
 			if ours == id {
@@ -133,8 +133,8 @@ func (k *kinds) isOurACL(id uint32) bool {
 	return false
 }
 
-// dumpACLInterfaces emits what our interfaces have of ours. A list that is not as it would be written is as good as none.
-func (k *kinds) dumpACLInterfaces(op *scheduler.DumpOp, emit func(string, aclBinding)) {
+// dumpACLInterfaces emits our ACLs on our interfaces. A list that differs from the one that would be written counts as missing.
+func (k *descriptors) dumpACLInterfaces(op *scheduler.DumpOp, emit func(string, aclBinding)) {
 	end := func(err error) { op.Done(kit.Named("dump", "ACLs of interfaces").Wrap(err)) }
 	k.ifs.Snapshot(op, func(s *iface.Snapshot, err error) {
 		if err != nil {
@@ -167,7 +167,7 @@ func (k *kinds) dumpACLInterfaces(op *scheduler.DumpOp, emit func(string, aclBin
 	})
 }
 
-func (k *kinds) readACLList(d *acl.ACLInterfaceListDetails, emit func(string, aclBinding)) {
+func (k *descriptors) readACLList(d *acl.ACLInterfaceListDetails, emit func(string, aclBinding)) {
 	name, ours := k.idx.NameByIndex(uint32(d.SwIfIndex))
 	if !ours {
 		return

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// aclSession is how many bytes VPP 25.10 takes for a session of an ACL.
+	// aclSession is the number of bytes that VPP 25.10 allocates for a session of an ACL.
 	aclSession = 128
-	// aclMemory is how much memory VPP may take for the sessions of ACLs: as much as VPP takes without workers by default.
+	// aclMemory is the limit of the memory for the sessions of ACLs: what VPP allocates without workers by default.
 	aclMemory = 64 << 20
 )
 
-// aclRoom finds out whether VPP has room for ACLs. When the first one is put on an interface it takes memory for all the sessions
-// that there may ever be, for each of its threads, and it dies if there is not as much. Ours have no sessions. Without room nothing
-// is done, and what an ACL should guard is not served; but that is no error of the ACL's, or no pod could be added.
-func (k *kinds) aclRoom(done func(error)) {
+// aclRoom determines whether VPP has enough memory for ACLs. When the first ACL is put on an interface VPP allocates memory for the
+// maximum number of sessions, for each of its threads, and crashes if there is not enough. Our ACLs have no sessions. If there is
+// not enough memory, no ACL is created and addresses that need an ACL are not served; but that is not an error of the ACL, because
+// then no pod could be added.
+func (k *descriptors) aclRoom(done func(error)) {
 	var sessions, threads uint64
 	both := kit.Join(2, func(err error) {
 		need := sessions * threads * aclSession

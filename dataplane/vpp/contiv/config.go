@@ -11,13 +11,14 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivTunnelPorts is how many ports the plugin has places for.
+// contivTunnelPorts is the plugin's maximum number of tunnel ports.
 const contivTunnelPorts = 4
 
-// contivTimeout is the longest time, in seconds.
+// contivTimeout is the longest timeout, in seconds.
 const contivTimeout = 30 * 86400
 
-// contivSettings are the plugin's settings without zeros, so that equal ones are equal.
+// contivSettings holds the plugin's settings with the defaults in place of zeros, so that equal settings
+// compare as equal.
 type contivSettings struct {
 	connections                                uint32
 	ports                                      [contivTunnelPorts]uint16 // in order
@@ -25,19 +26,20 @@ type contivSettings struct {
 	sctp                                       uint32
 }
 
-// contivDefaults are what zeros stand for, and what a deleted Config leaves.
+// contivDefaults returns the values that zeros stand for, and that the plugin has after a Config is deleted.
 func contivDefaults() contivSettings {
 	return contivSettings{
 		connections: 16384, established: 86400, transitory: 60, udp: 30, stream: 180, icmp: 30, sctp: 210,
 	}
 }
 
-// contivConfigKind: the plugin reports its settings with the defaults in place of zeros.
-func (k *kinds) contivConfigKind() scheduler.Kind[*vpp_contiv.Config] {
+// contivConfigDescriptor returns the kind of the plugin's settings. The plugin reports them with the defaults in
+// place of zeros.
+func (k *descriptors) contivConfigDescriptor() scheduler.Descriptor[*vpp_contiv.Config] {
 	set := func(op *scheduler.Op, v *vpp_contiv.Config) {
 		k.Do(op, kit.Named("configure", "the contiv plugin"), contivSettingsOf(v).request())
 	}
-	return scheduler.Kind[*vpp_contiv.Config]{
+	return scheduler.Descriptor[*vpp_contiv.Config]{
 		Name: "vpp-contiv-config", Prefix: nb.ContivConfigKey, Rank: scheduler.RankTable,
 		Validate: func(_ string, v *vpp_contiv.Config) error { return validateContivConfig(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Config) bool {

@@ -16,12 +16,12 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivAddresses is how many addresses an endpoint may have.
+// contivAddresses is the maximum number of addresses of an endpoint.
 const contivAddresses = 32
 
-// contivEndpointKind: an endpoint changes in place, and goes with its interface. What must not be without one waits for it by
-// Interface.up_after.
-func (k *kinds) contivEndpointKind() scheduler.Kind[*vpp_contiv.Endpoint] {
+// contivEndpointDescriptor returns the kind of endpoints. An endpoint changes in place, and the plugin deletes it with its
+// interface. An interface that must not be up without an endpoint waits for it by Interface.up_after.
+func (k *descriptors) contivEndpointDescriptor() scheduler.Descriptor[*vpp_contiv.Endpoint] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Endpoint) {
 		o := kit.Named(what+" endpoint of", "interface "+v.Interface)
 		index, ok := k.idx.IfIndex(v.Interface)
@@ -31,7 +31,7 @@ func (k *kinds) contivEndpointKind() scheduler.Kind[*vpp_contiv.Endpoint] {
 		}
 		k.Do(op, o, endpointRequest(index, v))
 	}
-	return scheduler.Kind[*vpp_contiv.Endpoint]{
+	return scheduler.Descriptor[*vpp_contiv.Endpoint]{
 		Name: "vpp-contiv-endpoint", Prefix: nb.ContivEndpointPrefix, Rank: rankContiv,
 		Validate: func(_ string, v *vpp_contiv.Endpoint) error { return validateEndpoint(v) },
 		Equal:    func(_ string, desired, applied *vpp_contiv.Endpoint) bool { return sameEndpoint(desired, applied) },
@@ -51,7 +51,8 @@ func (k *kinds) contivEndpointKind() scheduler.Kind[*vpp_contiv.Endpoint] {
 	}
 }
 
-// endpointDeps: the plugin rejects an endpoint whose table is not there in both families.
+// endpointDeps adds the dependencies of an endpoint: the plugin rejects an endpoint whose table does not exist in both
+// families.
 func endpointDeps(_ string, v *vpp_contiv.Endpoint, add func(string)) {
 	add(nb.VppInterfaceKey(v.Interface))
 	if v.AnswerVrf != 0 {
@@ -105,8 +106,8 @@ func endpointRequest(index uint32, v *vpp_contiv.Endpoint) *contiv.ContivEndpoin
 	return req
 }
 
-// dumpEndpoints emits those of our interfaces.
-func (k *kinds) dumpEndpoints(op *scheduler.DumpOp, emit func(string, *vpp_contiv.Endpoint)) {
+// dumpEndpoints emits the endpoints of our interfaces.
+func (k *descriptors) dumpEndpoints(op *scheduler.DumpOp, emit func(string, *vpp_contiv.Endpoint)) {
 	k.ifs.Snapshot(op, func(s *iface.Snapshot, err error) {
 		if err != nil {
 			endContivDump(op, "endpoints", err)

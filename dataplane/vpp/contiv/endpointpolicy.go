@@ -17,9 +17,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivEndpointPolicyKind: what applies to a pod changes in place, and goes with its endpoint. The pod's link waits for it by
-// Interface.up_after. It comes after the policies that it refers to; one that is missing is refused, and what was there before stays.
-func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPolicy] {
+// contivEndpointPolicyDescriptor returns the kind of the policies that apply to a pod. They change in place, and the plugin deletes them with the
+// endpoint. The pod's link waits for them by Interface.up_after. They are set after the policies that they refer to; the plugin rejects a
+// reference to a missing policy, and the previous setting stays.
+func (k *descriptors) contivEndpointPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.EndpointPolicy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.EndpointPolicy) {
 		o := kit.Named(what+" policy of", "interface "+v.Interface)
 		if v.WithoutPlugin {
@@ -37,7 +38,7 @@ func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPo
 		}
 		k.Do(op, o, endpointPolicyRequest(index, v))
 	}
-	return scheduler.Kind[*vpp_contiv.EndpointPolicy]{
+	return scheduler.Descriptor[*vpp_contiv.EndpointPolicy]{
 		Name: "vpp-contiv-endpoint-policy", Prefix: nb.ContivEndpointPolicyPrefix, Rank: rankContivPolicy + 1,
 		Validate: func(_ string, v *vpp_contiv.EndpointPolicy) error { return validateEndpointPolicy(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.EndpointPolicy) bool {
@@ -63,16 +64,16 @@ func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPo
 				&contiv.ContivEndpointPolicyDel{SwIfIndex: interface_types.InterfaceIndex(index)}, append(kit.IfGone, api.NO_SUCH_ENTRY)...)
 		},
 		Dump: k.dumpEndpointPolicies,
-		// A policy that failed is tried again, too.
+		// Also retry after a policy that failed.
 		Retriable: func(err error) bool { return conn.IsRetval(err, api.NO_SUCH_ENTRY) || scheduler.IsRetriable(err) },
 	}
 }
 
-// errNoPolicy is a pod that would be open although a policy selects it.
+// errNoPolicy reports a pod that would be unprotected although a policy selects it.
 var errNoPolicy = errors.New("network policy restricts the pod and VPP has no contiv plugin, so that the pod cannot start; " +
 	"install contiv_plugin.so with VPP's plugins")
 
-// allowsAll: nothing has to be enforced.
+// allowsAll reports whether there is nothing to enforce.
 func allowsAll(v *vpp_contiv.EndpointPolicy) bool {
 	open := func(s *vpp_contiv.EndpointPolicy_Side) bool {
 		return len(s.GetTiers()) == 0 && s.GetOtherwise() == vpp_contiv.Policy_ALLOW
@@ -126,7 +127,7 @@ func endpointPolicyRequest(index uint32, v *vpp_contiv.EndpointPolicy) *contiv.C
 	}
 }
 
-// tierItems are the policies of each tier, and its end behind them.
+// tierItems returns the policies of each tier, followed by the end of the tier.
 func tierItems(s *vpp_contiv.EndpointPolicy_Side) (items []contiv.ContivTierItem) {
 	for _, t := range s.GetTiers() {
 		var holds contiv.ContivRuleAction
@@ -141,14 +142,14 @@ func tierItems(s *vpp_contiv.EndpointPolicy_Side) (items []contiv.ContivTierItem
 	return items
 }
 
-// sideOf is the reverse of tierItems.
+// sideOf converts items back to the tiers of a side; it is the reverse of tierItems.
 func sideOf(otherwise contiv.ContivRuleAction, items []contiv.ContivTierItem) *vpp_contiv.EndpointPolicy_Side {
 	s := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_Action(otherwise)}
 	t := &vpp_contiv.EndpointPolicy_Tier{}
 	for _, item := range items {
 		if item.PolicyID != 0 {
 			t.Policies = append(t.Policies, item.PolicyID)
-			t.HoldsForNode = item.Action == contiv.CONTIV_RULE_API_PASS // the last one's: ours are all the same
+			t.HoldsForNode = item.Action == contiv.CONTIV_RULE_API_PASS // that of the last policy: ours are all the same
 			continue
 		}
 		t.Otherwise = vpp_contiv.Policy_Action(item.Action)
@@ -157,8 +158,8 @@ func sideOf(otherwise contiv.ContivRuleAction, items []contiv.ContivTierItem) *v
 	return s
 }
 
-// dumpEndpointPolicies emits those of our interfaces.
-func (k *kinds) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vpp_contiv.EndpointPolicy)) {
+// dumpEndpointPolicies emits the policies of our interfaces.
+func (k *descriptors) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vpp_contiv.EndpointPolicy)) {
 	k.ifs.Snapshot(op, func(s *iface.Snapshot, err error) {
 		if err != nil {
 			endContivDump(op, "policies of endpoints", err)
@@ -178,9 +179,9 @@ func (k *kinds) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vp
 	})
 }
 
-// withoutPlugin emits what a VPP without the plugin has: pods that run are open. One that policy restricts goes on as it is, so that a restart of
-// the agent cuts no pod.
-func (k *kinds) withoutPlugin(op *scheduler.DumpOp, s *iface.Snapshot, emit func(string, *vpp_contiv.EndpointPolicy)) {
+// withoutPlugin emits the policies of a VPP without the plugin: running pods are unrestricted. A running pod that a policy restricts keeps
+// running, so that a restart of the agent does not disconnect any pod.
+func (k *descriptors) withoutPlugin(op *scheduler.DumpOp, s *iface.Snapshot, emit func(string, *vpp_contiv.EndpointPolicy)) {
 	up := map[string]bool{}
 	for _, st := range s.ByIndex {
 		up[st.Name] = st.Up()

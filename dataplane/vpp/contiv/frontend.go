@@ -8,16 +8,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivAffinity is how many seconds the plugin remembers a client at most.
+// contivAffinity is the longest time, in seconds, for which the plugin stores a client's backend.
 const contivAffinity = 86400
 
-// contivFrontendKind: a frontend changes in place. Its services and ranges need not be known.
-func (k *kinds) contivFrontendKind() scheduler.Kind[*vpp_contiv.Frontend] {
+// contivFrontendDescriptor returns the kind of frontends. A frontend changes in place. Its services and ranges need
+// not exist.
+func (k *descriptors) contivFrontendDescriptor() scheduler.Descriptor[*vpp_contiv.Frontend] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Frontend, add bool) {
 		k.Do(op, kit.Named(what+" frontend", nb.ContivFrontendKey(v.Ip, v.Protocol, v.Port)[len(nb.ContivFrontendPrefix):]),
 			frontendRequest(v, add), fineToDelete(add)...)
 	}
-	return scheduler.Kind[*vpp_contiv.Frontend]{
+	return scheduler.Descriptor[*vpp_contiv.Frontend]{
 		Name: "vpp-contiv-frontend", Prefix: nb.ContivFrontendPrefix, Rank: rankContivFrontend, DeleteLast: true,
 		Validate: func(_ string, v *vpp_contiv.Frontend) error { return validateFrontend(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Frontend) bool {

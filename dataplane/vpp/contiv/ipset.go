@@ -11,14 +11,15 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivIPSetKind: a set that rules refer to. Its kind never changes, since its id is a hash of what it means.
-func (k *kinds) contivIPSetKind() scheduler.Kind[*vpp_contiv.IPSet] {
+// contivIPSetDescriptor returns the kind of sets that rules refer to. The kind of a set never changes, since its ID
+// is a hash of its meaning.
+func (k *descriptors) contivIPSetDescriptor() scheduler.Descriptor[*vpp_contiv.IPSet] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.IPSet, add bool) {
 		k.Do(op, kit.Named(what+" set", v.Name), &contiv.ContivSetAddDel{
 			IsAdd: add, ID: v.Id, Name: contivName(v.Name), Kind: contiv.ContivSetKind(v.Kind),
 		}, fineToDelete(add)...)
 	}
-	return scheduler.Kind[*vpp_contiv.IPSet]{
+	return scheduler.Descriptor[*vpp_contiv.IPSet]{
 		Name: "vpp-contiv-ip-set", Prefix: nb.ContivIPSetPrefix, Rank: rankContiv,
 		Validate: func(_ string, v *vpp_contiv.IPSet) error {
 			var f kit.Faults
@@ -45,17 +46,17 @@ func (k *kinds) contivIPSetKind() scheduler.Kind[*vpp_contiv.IPSet] {
 	}
 }
 
-// contivIPSetMemberKind: one member of a set, which the plugin deletes with the set.
-func (k *kinds) contivIPSetMemberKind() scheduler.Kind[*vpp_contiv.IPSetMember] {
+// contivIPSetMemberDescriptor returns the kind of members of a set, which the plugin deletes with the set.
+func (k *descriptors) contivIPSetMemberDescriptor() scheduler.Descriptor[*vpp_contiv.IPSetMember] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.IPSetMember, add bool) {
 		k.Do(op, kit.Named(what+" member "+v.Prefix+" of", fmt.Sprintf("set %x", v.Set)), &contiv.ContivSetMemberAddDel{
 			IsAdd: add, SetID: v.Set, Prefix: kit.ToPrefix(network(v.Prefix)), Protocol: uint8(v.Protocol), Port: uint16(v.Port),
 		}, fineToDelete(add)...)
 	}
-	return scheduler.Kind[*vpp_contiv.IPSetMember]{
+	return scheduler.Descriptor[*vpp_contiv.IPSetMember]{
 		Name: "vpp-contiv-ip-set-member", Prefix: nb.ContivIPSetMemberPrefix, Rank: rankContiv + 1,
 		Validate: func(_ string, v *vpp_contiv.IPSetMember) error { return validateMember(v) },
-		// The key has all of it.
+		// The key contains all fields.
 		Equal:  func(string, *vpp_contiv.IPSetMember, *vpp_contiv.IPSetMember) bool { return true },
 		Deps:   func(_ string, v *vpp_contiv.IPSetMember, add func(string)) { add(nb.ContivIPSetKey(v.Set)) },
 		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.IPSetMember) { set(op, "add", v, true) },

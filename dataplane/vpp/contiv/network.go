@@ -13,17 +13,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivSNATs is how many sources the plugin has places for.
+// contivSNATs is the plugin's maximum number of source NATs.
 const contivSNATs = 1024
 
-// contivNetworkKind: classes of addresses.
-func (k *kinds) contivNetworkKind() scheduler.Kind[*vpp_contiv.Network] {
+// contivNetworkDescriptor returns the kind of networks with their address class.
+func (k *descriptors) contivNetworkDescriptor() scheduler.Descriptor[*vpp_contiv.Network] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Network, add bool) {
 		k.Do(op, kit.Named(what+" network", v.Prefix), &contiv.ContivNetworkAddDel{
 			IsAdd: add, Prefix: kit.ToPrefix(network(v.Prefix)), AddressClass: contiv.ContivClass(v.Class),
 		}, fineToDelete(add)...)
 	}
-	return scheduler.Kind[*vpp_contiv.Network]{
+	return scheduler.Descriptor[*vpp_contiv.Network]{
 		Name: "vpp-contiv-network", Prefix: nb.ContivNetworkPrefix, Rank: rankContiv,
 		Validate: func(_ string, v *vpp_contiv.Network) error {
 			var f kit.Faults
@@ -46,13 +46,13 @@ func (k *kinds) contivNetworkKind() scheduler.Kind[*vpp_contiv.Network] {
 	}
 }
 
-// network is the network of a prefix that has been validated.
+// network returns the network of a prefix that has been validated.
 func network(s string) netip.Prefix {
 	p, _ := netip.ParsePrefix(s)
 	return p.Masked()
 }
 
-// network checks a prefix. Bits behind its length would hide what is meant.
+// networkFaults checks a prefix. Host bits must be zero, because their meaning would be unclear.
 func networkFaults(f *kit.Faults, field, prefix string) {
 	switch p, err := netip.ParsePrefix(prefix); {
 	case err != nil || p.Addr().Is4In6():
@@ -62,7 +62,7 @@ func networkFaults(f *kit.Faults, field, prefix string) {
 	}
 }
 
-// fineToDelete is what the plugin may answer when something that is to go is not there.
+// fineToDelete returns the plugin's errors for a deletion that mean that the object does not exist.
 func fineToDelete(add bool) []api.VPPApiError {
 	if add {
 		return nil
@@ -70,12 +70,12 @@ func fineToDelete(add bool) []api.VPPApiError {
 	return []api.VPPApiError{api.NO_SUCH_ENTRY}
 }
 
-// contivSourceNATKind: addresses for sources.
-func (k *kinds) contivSourceNATKind() scheduler.Kind[*vpp_contiv.SourceNAT] {
+// contivSourceNATDescriptor returns the kind of addresses for source NAT.
+func (k *descriptors) contivSourceNATDescriptor() scheduler.Descriptor[*vpp_contiv.SourceNAT] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.SourceNAT, add bool) {
 		k.Do(op, kit.Named(what+" source NAT", v.Name), sourceNATRequest(v, add), fineToDelete(add)...)
 	}
-	return scheduler.Kind[*vpp_contiv.SourceNAT]{
+	return scheduler.Descriptor[*vpp_contiv.SourceNAT]{
 		Name: "vpp-contiv-source-nat", Prefix: nb.ContivSourceNATPrefix, Rank: rankContiv,
 		Validate: func(_ string, v *vpp_contiv.SourceNAT) error { return validateSourceNAT(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.SourceNAT) bool {
@@ -116,7 +116,7 @@ func validateSourceNAT(v *vpp_contiv.SourceNAT) error {
 	return f.Err()
 }
 
-// sourceNATPorts fills in what zeros stand for.
+// sourceNATPorts returns the port range, with the defaults in place of zeros.
 func sourceNATPorts(v *vpp_contiv.SourceNAT) (low, high uint16) {
 	low, high = uint16(v.PortLow), uint16(v.PortHigh)
 	if low == 0 {

@@ -12,17 +12,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// What our own plugin has is ours: its objects have no owner but us. The kinds follow dataplane/vpp/plugin/contiv.api; a VPP without
-// the plugin has nothing of them, and refuses them.
+// All objects of our own plugin are ours: no other program creates any. The kinds follow dataplane/vpp/plugin/contiv.api; a VPP
+// without the plugin has none of the objects, and rejects them.
 
-// Ranks of what the plugin has: no frontend comes before the services, sources and networks that it is about.
+// Ranks of the plugin's objects: a frontend is created after the services, sources and networks that it refers to.
 const (
 	rankContiv         = scheduler.RankFeature
 	rankContivFrontend = scheduler.RankFeature + 2
-	rankContivPolicy   = scheduler.RankFeature + 2 // behind sets and their members; endpoints' policies are one higher
+	rankContivPolicy   = scheduler.RankFeature + 2 // after sets and their members; endpoints' policies are one rank higher
 )
 
-// Messages are all requests for our own plugin, which a VPP need not have.
+// Messages returns all requests for our own plugin. VPP need not have them.
 func Messages() []api.Message {
 	return []api.Message{
 		&contiv.ContivConfigSet{}, &contiv.ContivConfigGet{},
@@ -41,29 +41,29 @@ func Messages() []api.Message {
 	}
 }
 
-func (k *kinds) register(s *scheduler.Scheduler) error {
+func (k *descriptors) register(s *scheduler.Scheduler) error {
 	return errors.Join(
-		scheduler.Register(s, k.contivConfigKind()),
-		scheduler.Register(s, k.contivEndpointKind()),
-		scheduler.Register(s, k.contivNetworkKind()),
-		scheduler.Register(s, k.contivSourceNATKind()),
-		scheduler.Register(s, k.contivServiceKind()),
-		scheduler.Register(s, k.contivBackendKind()),
-		scheduler.Register(s, k.contivFrontendKind()),
-		scheduler.Register(s, k.contivRangeSetKind()),
-		scheduler.Register(s, k.contivRangeKind()),
-		scheduler.Register(s, k.contivIPSetKind()),
-		scheduler.Register(s, k.contivIPSetMemberKind()),
-		scheduler.Register(s, k.contivPolicyKind()),
-		scheduler.Register(s, k.contivEndpointPolicyKind()),
+		scheduler.Register(s, k.contivConfigDescriptor()),
+		scheduler.Register(s, k.contivEndpointDescriptor()),
+		scheduler.Register(s, k.contivNetworkDescriptor()),
+		scheduler.Register(s, k.contivSourceNATDescriptor()),
+		scheduler.Register(s, k.contivServiceDescriptor()),
+		scheduler.Register(s, k.contivBackendDescriptor()),
+		scheduler.Register(s, k.contivFrontendDescriptor()),
+		scheduler.Register(s, k.contivRangeSetDescriptor()),
+		scheduler.Register(s, k.contivRangeDescriptor()),
+		scheduler.Register(s, k.contivIPSetDescriptor()),
+		scheduler.Register(s, k.contivIPSetMemberDescriptor()),
+		scheduler.Register(s, k.contivPolicyDescriptor()),
+		scheduler.Register(s, k.contivEndpointPolicyDescriptor()),
 	)
 }
 
-// contivName is a name as the plugin keeps it.
+// contivName returns a name in the form that the plugin stores.
 func contivName(name string) string { return kit.ShortName(name, "") }
 
-// dumpContiv is conn.Dump of what a VPP without the plugin has none of.
-func dumpContiv[D api.Message](k *kinds, op *scheduler.DumpOp, what string, req api.Message, each func(D)) {
+// dumpContiv is conn.Dump for objects of which a VPP without the plugin has none.
+func dumpContiv[D api.Message](k *descriptors, op *scheduler.DumpOp, what string, req api.Message, each func(D)) {
 	conn.Dump(k.Lane, req, each, func(err error) { endContivDump(op, what, err) })
 }
 
@@ -74,7 +74,7 @@ func endContivDump(op *scheduler.DumpOp, what string, err error) {
 	op.Done(kit.Named("dump", what).Wrap(err))
 }
 
-// sameSet compares two lists that have no order.
+// sameSet compares two lists whose order does not matter.
 func sameSet(a, b []string, read func(string) string) bool {
 	norm := func(list []string) []string {
 		out := make([]string, len(list))

@@ -18,13 +18,14 @@ const (
 	contivRulePorts = 8
 )
 
-// contivPolicyKind: a policy comes after the members of the sets that it refers to, and before the endpoints that refer to it. There are no
-// dependencies by key: a rule whose set is missing opens nothing, and endpoints have a deleted policy until they are given another one.
-func (k *kinds) contivPolicyKind() scheduler.Kind[*vpp_contiv.Policy] {
+// contivPolicyDescriptor returns the kind of policies. A policy is set after the members of the sets that it refers to, and before the endpoints
+// that refer to it. There are no dependencies by key: a rule whose set is missing allows nothing, and endpoints keep a deleted policy until
+// they get another one.
+func (k *descriptors) contivPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.Policy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Policy) {
 		k.Do(op, kit.Named(what+" policy", v.Name), policyRequest(v))
 	}
-	return scheduler.Kind[*vpp_contiv.Policy]{
+	return scheduler.Descriptor[*vpp_contiv.Policy]{
 		Name: "vpp-contiv-policy", Prefix: nb.ContivPolicyPrefix, Rank: rankContivPolicy,
 		Validate: func(_ string, v *vpp_contiv.Policy) error { return validatePolicy(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Policy) bool {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivRange is an item of a range set: the plugin has the prefixes, the set is what they have in common.
+// contivRange is an item of a range set: the plugin stores prefixes, and the set is their common ID.
 type contivRange struct {
 	Set    uint64
 	Prefix netip.Prefix
@@ -23,12 +23,12 @@ func (r contivRange) key() string {
 	return nb.ContivRangeSetKey(r.Set) + "/prefix/" + r.Prefix.String()
 }
 
-// contivRangeSetKind has no requests of its own.
-func (k *kinds) contivRangeSetKind() scheduler.Kind[*vpp_contiv.RangeSet] {
+// contivRangeSetDescriptor returns a kind without requests.
+func (k *descriptors) contivRangeSetDescriptor() scheduler.Descriptor[*vpp_contiv.RangeSet] {
 	itemOf := func(v *vpp_contiv.RangeSet) func(string) contivRange {
 		return func(prefix string) contivRange { return contivRange{v.Id, network(prefix)} }
 	}
-	return scheduler.Kind[*vpp_contiv.RangeSet]{
+	return scheduler.Descriptor[*vpp_contiv.RangeSet]{
 		Name: "vpp-contiv-range-set", Prefix: nb.ContivRangeSetPrefix, Rank: rankContiv, DeleteLast: true,
 		Validate: func(_ string, v *vpp_contiv.RangeSet) error {
 			var f kit.Faults
@@ -53,7 +53,7 @@ func (k *kinds) contivRangeSetKind() scheduler.Kind[*vpp_contiv.RangeSet] {
 			kit.DiffList(from.Prefixes, to.Prefixes, itemOf(to), contivRange.key,
 				func(item contivRange) { put(kindContivRange, item.key(), item) }, del)
 		},
-		// A set is there as soon as it is wanted; of those that are not the prefixes tell.
+		// A desired set counts as present; sets that are not desired are found by their prefixes.
 		Dump: func(op *scheduler.DumpOp, emit func(string, *vpp_contiv.RangeSet)) {
 			op.EachDesired(func(key string, v any) { emit(key, &vpp_contiv.RangeSet{Id: v.(*vpp_contiv.RangeSet).Id}) })
 			op.Done(nil)
@@ -61,21 +61,21 @@ func (k *kinds) contivRangeSetKind() scheduler.Kind[*vpp_contiv.RangeSet] {
 	}
 }
 
-func (k *kinds) contivRangeKind() scheduler.Kind[contivRange] {
-	kind := kit.Item[contivRange](kindContivRange, rankContiv+1)
-	kind.ImpliedByParent, kind.DeleteLast = false, true
+func (k *descriptors) contivRangeDescriptor() scheduler.Descriptor[contivRange] {
+	desc := kit.Item[contivRange](kindContivRange, rankContiv+1)
+	desc.ImpliedByParent, desc.DeleteLast = false, true
 	set := func(op *scheduler.Op, what string, v contivRange, add bool) {
 		k.Do(op, kit.Named(what+" source range", v.Prefix.String()),
 			&contiv.ContivRangeAddDel{IsAdd: add, ID: v.Set, Prefix: kit.ToPrefix(v.Prefix)}, fineToDelete(add)...)
 	}
-	kind.Parent = func(_ string, v contivRange) string { return nb.ContivRangeSetKey(v.Set) }
-	kind.Create = func(op *scheduler.Op, _ string, v contivRange) { set(op, "add", v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v contivRange) { set(op, "delete", v, false) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, contivRange)) {
+	desc.Parent = func(_ string, v contivRange) string { return nb.ContivRangeSetKey(v.Set) }
+	desc.Create = func(op *scheduler.Op, _ string, v contivRange) { set(op, "add", v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v contivRange) { set(op, "delete", v, false) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, contivRange)) {
 		dumpContiv(k, op, "source ranges", &contiv.ContivRangeDump{}, func(d *contiv.ContivRangeDetails) {
 			v := contivRange{Set: d.ID, Prefix: kit.FromPrefix(d.Prefix)}
 			emit(v.key(), v)
 		})
 	}
-	return kind
+	return desc
 }

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivBackend is an item of a service: one backend more is one request.
+// contivBackend is an item of a service: adding a backend is one request.
 type contivBackend struct {
 	Service    uint64
 	End        netip.AddrPort
@@ -31,8 +31,9 @@ func (b contivBackend) key() string {
 	return nb.ContivServiceKey(b.Service) + "/backend/" + b.End.String()
 }
 
-// contivServiceKind: the value of a service is its name and how it chooses; its backends are items.
-func (k *kinds) contivServiceKind() scheduler.Kind[*vpp_contiv.Service] {
+// contivServiceDescriptor returns the kind of services. The value of a service is its name and its balancing
+// method; its backends are items.
+func (k *descriptors) contivServiceDescriptor() scheduler.Descriptor[*vpp_contiv.Service] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Service, add bool) {
 		req := &contiv.ContivServiceAddDel{IsAdd: add, ID: v.Id, Name: contivName(v.Name)}
 		if v.Maglev {
@@ -40,7 +41,7 @@ func (k *kinds) contivServiceKind() scheduler.Kind[*vpp_contiv.Service] {
 		}
 		k.Do(op, kit.Named(what+" service", v.Name), req, fineToDelete(add)...)
 	}
-	return scheduler.Kind[*vpp_contiv.Service]{
+	return scheduler.Descriptor[*vpp_contiv.Service]{
 		Name: "vpp-contiv-service", Prefix: nb.ContivServicePrefix, Rank: rankContiv, DeleteLast: true,
 		Validate: func(_ string, v *vpp_contiv.Service) error { return validateService(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Service) bool {
@@ -98,8 +99,8 @@ func validateService(v *vpp_contiv.Service) error {
 	return f.Err()
 }
 
-func (k *kinds) contivBackendKind() scheduler.Kind[contivBackend] {
-	kind := kit.Item[contivBackend](kindContivBackend, rankContiv+1)
+func (k *descriptors) contivBackendDescriptor() scheduler.Descriptor[contivBackend] {
+	desc := kit.Item[contivBackend](kindContivBackend, rankContiv+1)
 	set := func(op *scheduler.Op, what string, v contivBackend, add bool) {
 		req := &contiv.ContivBackendAddDel{IsAdd: add, ServiceID: v.Service, Address: kit.ToAddress(v.End.Addr()), Port: v.End.Port()}
 		if v.Masquerade {
@@ -108,12 +109,12 @@ func (k *kinds) contivBackendKind() scheduler.Kind[contivBackend] {
 		k.Do(op, kit.Named(what+" backend "+v.End.String()+" of", "service "+strconv.FormatUint(v.Service, 16)), req,
 			fineToDelete(add)...)
 	}
-	kind.DeleteLast = true // a service is never without backends while others take their place
-	kind.Parent = func(_ string, v contivBackend) string { return nb.ContivServiceKey(v.Service) }
-	kind.Create = func(op *scheduler.Op, _ string, v contivBackend) { set(op, "add", v, true) }
-	kind.Update = func(op *scheduler.Op, _ string, _, v contivBackend) { set(op, "change", v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v contivBackend) { set(op, "delete", v, false) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, contivBackend)) {
+	desc.DeleteLast = true // a service always has backends while they are replaced
+	desc.Parent = func(_ string, v contivBackend) string { return nb.ContivServiceKey(v.Service) }
+	desc.Create = func(op *scheduler.Op, _ string, v contivBackend) { set(op, "add", v, true) }
+	desc.Update = func(op *scheduler.Op, _ string, _, v contivBackend) { set(op, "change", v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v contivBackend) { set(op, "delete", v, false) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, contivBackend)) {
 		conn.Dump(k.Lane, &contiv.ContivBackendDump{}, func(d *contiv.ContivBackendDetails) {
 			if !d.Draining {
 				v := contivBackend{
@@ -124,5 +125,5 @@ func (k *kinds) contivBackendKind() scheduler.Kind[contivBackend] {
 			}
 		}, func(err error) { endContivDump(op, "backends", err) })
 	}
-	return kind
+	return desc
 }

@@ -13,32 +13,32 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// AfPacketRings sizes the rings that an af_packet interface shares with the kernel. VPP's own default costs 79 MB for each
-// interface and stops VPP for 0.4 s while it is made.
+// AfPacketRings is the size of the rings that an af_packet interface shares with the kernel. VPP's own default costs 79 MB for each interface and
+// stops VPP for 0.4 s while the interface is made.
 type AfPacketRings struct {
-	RxFrames uint32 // to VPP, each with room for a packet of the MTU
-	TxFrames uint32 // from VPP, of txFrame bytes
+	RxFrames uint32 // frames to VPP, each with room for a packet of the MTU
+	TxFrames uint32 // frames from VPP, of txFrame bytes
 }
 
-// DefaultAfPacketRings cost 19 MB an interface. VPP hands over up to 256 packets at once, and drops what the ring to the kernel
-// has no room for.
+// DefaultAfPacketRings returns rings that cost 19 MB per interface. VPP hands over up to 256 packets at once, and drops packets for which the ring
+// to the kernel has no room.
 func DefaultAfPacketRings() AfPacketRings { return AfPacketRings{RxFrames: 1024, TxFrames: 256} }
 
 const (
-	// rxRoom is what the kernel puts before a packet in its frame, and an Ethernet header with two VLAN tags.
+	// rxRoom is the space in a frame for what the kernel puts before a packet, and for an Ethernet header with two VLAN tags.
 	rxRoom = 2048 - nb.MaxVethMTU
-	// txFrame has room for whatever VPP may have in one packet: 64 kB of IP, and the headers of a tunnel. VPP copies a packet
-	// into its frame without looking whether it fits (docs/adr/0013): with less room, a packet that is longer than its IP header
-	// says overwrites the next frames, and then the interface sends nothing any more, or VPP dies.
+	// txFrame has room for the largest packet that VPP may have: 64 kB of IP, and the headers of a tunnel. VPP copies a packet into its frame
+	// without checking whether it fits (docs/adr/0013): with less room, a packet that is longer than the length in its IP header overwrites the
+	// next frames; then the interface stops sending, or VPP crashes.
 	txFrame = 33 * 2048
-	// afPacketMTU is that of an interface whose value does not say. VPP takes 9000, whatever the device has.
+	// afPacketMTU is the MTU of an interface whose value has none. VPP's default is 9000, whatever the MTU of the device is.
 	afPacketMTU = 1500
-	// nicMTU is what the frames of a NIC that VPP shares with the host have room for at least: jumbo frames, so that another MTU
-	// of the NIC needs no other interface, for which all that depends on it would have to be made again.
+	// nicMTU is the minimum MTU that the frames of a NIC that VPP shares with the host have room for: jumbo frames. So another MTU of the NIC does
+	// not need a new interface, for which everything that depends on the interface would have to be made again.
 	nicMTU = 9216
 )
 
-// mtuOf is the MTU that an af_packet interface gets.
+// mtuOf returns the MTU that an af_packet interface gets.
 func mtuOf(v *vpp_interfaces.Interface) uint32 {
 	if v.Mtu == 0 {
 		return afPacketMTU
@@ -46,7 +46,7 @@ func mtuOf(v *vpp_interfaces.Interface) uint32 {
 	return v.Mtu
 }
 
-// rxFrame is the size of the frames to VPP: what does not fit is cut by the kernel, and then dropped by VPP.
+// rxFrame returns the size of the frames to VPP: the kernel truncates packets that do not fit, and VPP then drops them.
 func rxFrame(mtu uint32) uint32 {
 	size := uint32(2048)
 	for size < mtu+rxRoom {
@@ -58,7 +58,7 @@ func rxFrame(mtu uint32) uint32 {
 // isNIC reports whether an interface is a NIC that VPP shares with the host.
 func isNIC(v *vpp_interfaces.Interface) bool { return v.GetAfpacket().GetLinuxInterface() == "" }
 
-// ringMTU is the MTU that the frames of an interface have room for.
+// ringMTU returns the MTU that the frames of an interface have room for.
 func ringMTU(nic bool, mtu uint32) uint32 {
 	if nic {
 		return max(mtu, nicMTU)
@@ -78,12 +78,12 @@ func afPacketType() *ifType {
 		},
 		create: createAfPacket,
 		equal:  equalAfPacket,
-		read: func(_ *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+		read: func(_ *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool {
 			v.Mtu, v.RxPlacements = s.Details.Mtu[0], s.placements()
 			v.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: s.hostDev}}
 			return s.hostDev != ""
 		},
-		remove: func(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+		remove: func(k *Descriptors, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
 			k.deleteAfPacket(e.hostDev, done)
 		},
 	}
@@ -100,9 +100,10 @@ func validateAfPacket(v *vpp_interfaces.Interface, f *kit.Faults) {
 	}
 }
 
-// AfPacketRequest attaches VPP to a Linux device, for packets of up to mtu bytes, by one queue each way. Version 3 of the request with the mode given is the only one that works. The
-// kernel's interface is its version 2: version 3 hands packets to VPP in blocks, and a block that is not full waits for a
-// millisecond. VPP's offloads are off: with them it takes in packets of 64 kB, which it cannot cut up (docs/adr/0013).
+// AfPacketRequest returns the request that attaches VPP to a Linux device, for packets of up to mtu bytes, with one queue in each direction. Only
+// version 3 of the request with an explicit mode works. The kernel's packet interface is its version 2: version 3 hands packets to VPP in blocks,
+// and a block that is not full waits for a millisecond. VPP's offloads are off: with them VPP receives packets of 64 kB, which it cannot segment
+// (docs/adr/0013).
 func AfPacketRequest(dev string, mtu uint32, rings AfPacketRings) *af_packet.AfPacketCreateV3 {
 	return &af_packet.AfPacketCreateV3{
 		Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, UseRandomHwAddr: true, HostIfName: dev,
@@ -112,20 +113,21 @@ func AfPacketRequest(dev string, mtu uint32, rings AfPacketRings) *af_packet.AfP
 	}
 }
 
-func createAfPacket(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+func createAfPacket(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	dev, err := k.afPacketDevice(v)
 	if err != nil {
 		done(made{}, err)
 		return
 	}
 	if k.deps.Pool != nil {
-		if index, ok := k.deps.Pool.ClaimAfPacket(dev); ok { // pairs of pods, which have one queue
+		if index, ok := k.deps.Pool.ClaimAfPacket(dev); ok { // only pairs of pods, which have one queue
 			done(made{index: index, hostDev: dev}, nil)
 			return
 		}
 	}
 	req := AfPacketRequest(dev, ringMTU(isNIC(v), mtuOf(v)), k.deps.AfPacket)
-	// The kernel spreads what comes in by flow, and each thread of VPP sends by the queue of its number, if there is one.
+	// The kernel distributes received packets over the queues by flow, and each thread of VPP sends on the queue of its number, if that queue
+	// exists.
 	req.NumRxQueues = uint16(rxQueues(v))
 	req.NumTxQueues = req.NumRxQueues
 	if v.PhysAddress != "" {
@@ -137,9 +139,9 @@ func createAfPacket(k *Kinds, v *vpp_interfaces.Interface, done func(made, error
 	})
 }
 
-// tryAfPacket makes the interface. One that VPP still has for the device is a leftover: its peer may have gone with its
-// namespace, and then it would stay dead. It is deleted first.
-func (k *Kinds) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, again bool, done func(uint32, error)) {
+// tryAfPacket makes the interface. An interface that VPP already has on the device is a leftover: its peer may have been removed with its
+// namespace, and then it would never work again. The leftover is deleted first.
+func (k *Descriptors) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, again bool, done func(uint32, error)) {
 	conn.Call(k.Lane, req, func(r *af_packet.AfPacketCreateV3Reply, err error) {
 		switch {
 		case err == nil:
@@ -149,7 +151,7 @@ func (k *Kinds) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, again 
 		case conn.IsRetval(err, api.INVALID_INTERFACE):
 			done(kit.None, &absentError{fmt.Errorf("%w: there is no device %s in VPP's network namespace", err, req.HostIfName)})
 		case req.NumRxQueues > 1 && conn.IsRetval(err, api.SYSCALL_ERROR_1):
-			// VPP makes the group's number of the device's name and its own number of the interface (docs/adr/0018).
+			// VPP computes the group's number from the device's name and its own number of the interface (docs/adr/0018).
 			done(kit.None, fmt.Errorf("%w: the kernel refused %d queues on %s: another program in VPP's network namespace may use the same packet fanout group; "+
 				"VPP's log has the number; stop that program or give it another group, or run VPP without workers", err, req.NumRxQueues, req.HostIfName))
 		default:
@@ -158,7 +160,7 @@ func (k *Kinds) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, again 
 	})
 }
 
-func (k *Kinds) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, done func(uint32, error)) {
+func (k *Descriptors) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, done func(uint32, error)) {
 	other, ok := k.idx.byDevice(req.HostIfName)
 	if ok && other != name && !isLeftover(other) {
 		done(kit.None, fmt.Errorf("device %s is in use by interface %s", req.HostIfName, other))
@@ -175,17 +177,17 @@ func (k *Kinds) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, do
 	})
 }
 
-// absentError is a device that is not there yet.
+// absentError reports a device that does not exist yet.
 type absentError struct{ error }
 
 func (e *absentError) Unwrap() error { return e.error }
 
-// Retriable is true: the device may come.
+// Retriable returns true: the device may appear later.
 func (e *absentError) Retriable() bool { return true }
 
-// deleteAfPacket goes by device; SYSCALL_ERROR_1 is VPP's way of saying that it has none of that name. That code may also mean
-// something else, so VPP is asked.
-func (k *Kinds) deleteAfPacket(dev string, done func(error)) {
+// deleteAfPacket deletes by device name. VPP returns SYSCALL_ERROR_1 if it has no interface on that device, but also for other errors, so a dump
+// checks which it is.
+func (k *Descriptors) deleteAfPacket(dev string, done func(error)) {
 	conn.Call(k.Lane, &af_packet.AfPacketDelete{HostIfName: dev}, func(_ *af_packet.AfPacketDeleteReply, err error) {
 		if !conn.IsRetval(err, api.SYSCALL_ERROR_1) {
 			done(err)
@@ -203,7 +205,7 @@ func (k *Kinds) deleteAfPacket(dev string, done func(error)) {
 	})
 }
 
-func (k *Kinds) afPacketDevice(v *vpp_interfaces.Interface) (string, error) {
+func (k *Descriptors) afPacketDevice(v *vpp_interfaces.Interface) (string, error) {
 	link := v.GetAfpacket()
 	if link.GetLinuxInterface() == "" {
 		return link.GetHostIfName(), nil
@@ -218,16 +220,16 @@ func (k *Kinds) afPacketDevice(v *vpp_interfaces.Interface) (string, error) {
 	return dev, nil
 }
 
-func (k *Kinds) linuxDevice(name string) (string, bool) {
+func (k *Descriptors) linuxDevice(name string) (string, bool) {
 	if k.deps.LinuxDevice == nil {
 		return "", false
 	}
 	return k.deps.LinuxDevice(name)
 }
 
-// equalAfPacket compares devices, and whether the rings, made for the MTU that the interface had, have room for the new one. A dump
-// has only the device's name; which Linux interface that is may not be known yet.
-func equalAfPacket(k *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+// equalAfPacket compares devices, and whether the rings, made for the MTU that the interface had, have room for the new MTU. A dump has only the
+// device's name; the Linux interface on that device may not be known yet.
+func equalAfPacket(k *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 	nic := isNIC(desired)
 	if rxFrame(ringMTU(nic, mtuOf(desired))) != rxFrame(ringMTU(nic, mtuOf(applied))) || rxQueues(desired) != rxQueues(applied) {
 		return false
@@ -243,8 +245,8 @@ func equalAfPacket(k *Kinds, desired, applied *vpp_interfaces.Interface) bool {
 	return !known || dev == a.GetHostIfName()
 }
 
-// isolate keeps the host off the device of an af_packet interface, if the device is one of ours; a NIC is shared with the host.
-func (k *Kinds) isolate(v *vpp_interfaces.Interface, dev string) error {
+// isolate keeps the host's network stack off the device of an af_packet interface, if the device is one of ours; a NIC is shared with the host.
+func (k *Descriptors) isolate(v *vpp_interfaces.Interface, dev string) error {
 	if v.GetAfpacket().GetHostIfName() != "" && v.GetAfpacket().GetLinuxInterface() == "" && k.deps.Share != nil {
 		return Named("share", v.Name).Wrap(k.deps.Share(dev))
 	}

@@ -21,50 +21,50 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// DeletedTagPrefix starts the tags of interfaces that wait to be deleted. Earlier versions of the agent wrote the same tags: do not change
-// the value.
+// DeletedTagPrefix is the prefix of the tags of interfaces that wait to be deleted. Earlier versions of the agent wrote the same tags: do
+// not change the value.
 const DeletedTagPrefix = "contiv-trash:"
 
 const (
-	deletionQuiet = time.Second           // no deletion before nothing was done for so long
-	deletionPace  = 10 * time.Millisecond // between two deletions, for others to get a turn
+	deletionQuiet = time.Second           // VPP must have been idle for this long before a deletion
+	deletionPace  = 10 * time.Millisecond // pause between two deletions, so that other requests are served
 	deletionIdle  = 10 * time.Second
-	// On a node where something always happens it is never quiet. A TAP in the queue holds 256 of VPP's packet buffers, of which
-	// the default is 16,384: without these limits deleted pods would take the buffers of those that run.
+	// A busy node may never be idle. A TAP in the queue holds 256 of VPP's packet buffers, of which the default is 16,384: without these
+	// limits deleted pods would hold the buffers that running pods need.
 	deletionLongest = 5 * time.Second // the longest wait
-	deletionMax     = 16              // so many may wait; with more, the oldest is deleted at once
+	deletionMax     = 16              // number of interfaces that may wait; with more, the oldest is deleted immediately
 )
 
 // DeletionQueue deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40 ms,
-// while the kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and a job the former
-// once no request waits. An interface in the queue is down and without effect. The mark is in VPP, so an agent that is restarted finds the
-// interfaces again; a VPP that is restarted has none.
+// while the kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod only takes its interface down and
+// marks it, and a job deletes the interface once no request waits. An interface in the queue is down and without effect. The mark is in
+// VPP, so a restarted agent finds the interfaces again; a restarted VPP has none.
 type DeletionQueue struct {
 	conn *conn.Conn
 	lane *conn.Lane // of the goroutine that runs Run
 	log  *slog.Logger
 	wake chan struct{}
-	idle func() time.Duration // how long VPP has had no requests
+	idle func() time.Duration // time since VPP's last request
 
 	deleting sync.Mutex // held while one is deleted; taken before mu
 
 	mu      sync.Mutex
-	session uint64 // in which items are true
+	session uint64 // for which items are valid
 	items   []deletion
-	current deletion  // is being deleted
-	added   time.Time // the last time
+	current deletion  // the item that is being deleted
+	added   time.Time // time of the last addition
 }
 
 type deletion struct {
-	name  string // the logical one
+	name  string // logical name
 	index uint32
 	tap   bool
-	dev   string // in Linux
+	dev   string // Linux device
 	moved bool   // not in VPP's network namespace
 	since time.Time
 }
 
-// on reports whether the interface holds the device on which another is to be made.
+// on reports whether the interface is called name or holds the device dev, so that it is in the way of a new interface.
 func (i deletion) on(name, dev string) bool {
 	return i.name == name || (i.dev == dev && dev != "" && !i.moved)
 }
@@ -76,8 +76,8 @@ func (i deletion) request() api.Message {
 	return &af_packet.AfPacketDelete{HostIfName: i.dev}
 }
 
-// NewDeletionQueue is an empty queue; Run empties it when VPP has had no requests for a while. Without idle only additions to the queue
-// count.
+// NewDeletionQueue returns an empty queue; Run empties it when VPP has had no requests for a while. If idle is nil, only additions to the
+// queue count as requests.
 func NewDeletionQueue(c *conn.Conn, idle func() time.Duration, log *slog.Logger) *DeletionQueue {
 	t := &DeletionQueue{conn: c, lane: c.Lane(), log: log.With("component", "vpp-deletions"), wake: make(chan struct{}, 1), idle: idle}
 	c.OnChange(func(conn.State) { t.nudge() })
@@ -91,7 +91,7 @@ func (t *DeletionQueue) nudge() {
 	}
 }
 
-// Waiting is the number of interfaces in the queue.
+// Waiting returns the number of interfaces in the queue.
 func (t *DeletionQueue) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +107,8 @@ func (t *DeletionQueue) add(i deletion) {
 	t.nudge()
 }
 
-// remove takes out the interfaces that hold the device on which another is to be made. If one is being deleted, it waits for that.
+// remove takes out of the queue the interfaces that hold the name or the device of a new interface. If one is being deleted, remove waits
+// for that.
 func (t *DeletionQueue) remove(name, dev string) []deletion {
 	t.deleting.Lock()
 	defer t.deleting.Unlock()
@@ -124,16 +125,17 @@ func (t *DeletionQueue) remove(name, dev string) []deletion {
 	return taken
 }
 
-// holds reports whether remove would find anything, without waiting.
+// holds reports whether remove would find any interface, without waiting.
 func (t *DeletionQueue) holds(name, dev string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.current.on(name, dev) || slices.ContainsFunc(t.items, func(i deletion) bool { return i.on(name, dev) })
 }
 
-// clearDevice deletes an interface in the queue whose device is needed again, before the next request. VPP would make a second
-// queue of a TAP's device for a second interface, and delete an af_packet interface by the name of its device, whichever it is.
-func (k *Kinds) clearDevice(name, dev string) {
+// clearDevice deletes an interface in the queue whose device is needed again, before the next request. Otherwise VPP would add a second
+// queue to a TAP's device for a second interface, and would delete an af_packet interface by the name of its device, whether it is the old
+// one or the new one.
+func (k *Descriptors) clearDevice(name, dev string) {
 	t := k.deps.DeletionQueue
 	if t == nil || !t.holds(name, dev) {
 		return
@@ -151,9 +153,9 @@ func isGone(err error) bool {
 	return kit.IsFine(err, kit.IfGone) || conn.IsRetval(err, api.SYSCALL_ERROR_1)
 }
 
-// deferDeletion takes the interface down, removes what others may need (its addresses, its tables) and marks it. It returns
-// false for kinds that are deleted fast enough.
-func (k *Kinds) deferDeletion(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
+// deferDeletion takes the interface down, removes what other interfaces may need (its addresses, its tables) and marks it. It returns false
+// for kinds that are fast to delete.
+func (k *Descriptors) deferDeletion(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
 	if k.deps.DeletionQueue == nil {
 		return false
 	}
@@ -197,7 +199,7 @@ func (t *DeletionQueue) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-t.wake:
-			if wait < deletionIdle { // an interface waits already, with its own time
+			if wait < deletionIdle { // an interface waits already, with its own delay
 				select {
 				case <-timer.C:
 				case <-ctx.Done():
@@ -209,7 +211,7 @@ func (t *DeletionQueue) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// step deletes one interface, if its time has come, and says when to look again.
+// step deletes one interface, if one is due, and returns when to check again.
 func (t *DeletionQueue) step(ctx context.Context) (time.Duration, error) {
 	s := t.conn.State()
 	if !s.Connected() {
@@ -235,7 +237,7 @@ func (t *DeletionQueue) step(ctx context.Context) (time.Duration, error) {
 	return deletionPace, nil
 }
 
-// next takes out the oldest item, or says how long to wait.
+// next takes out the oldest item, or returns how long to wait.
 func (t *DeletionQueue) next() (deletion, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,7 +30,7 @@ func TestRxModes(t *testing.T) {
 		{ifRxModes{All: intr, Queues: []queueMode{{0, poll}}}, true},
 		{ifRxModes{Queues: []queueMode{{1, adapt}}}, false},
 		{ifRxModes{All: interface_types.RX_MODE_API_DEFAULT}, true},
-		{ifRxModes{Queues: []queueMode{{7, adapt}}}, true}, // no such queue yet
+		{ifRxModes{Queues: []queueMode{{7, adapt}}}, true}, // the queue does not exist yet
 	} {
 		if c.want.sameAs(dumped) != c.same {
 			t.Errorf("%v: %t", c.want, !c.same)
@@ -54,7 +54,7 @@ func TestIndex(t *testing.T) {
 	if _, inPlace, ok := x.TapPlace("b"); !inPlace || !ok {
 		t.Error("a device in a pod")
 	}
-	x.add(&ifEntry{name: "c", Index: 1}) // VPP has used the number again
+	x.add(&ifEntry{name: "c", Index: 1}) // VPP has reused the number
 	if _, ok := x.IfIndex("a"); ok {
 		t.Error("a is still there")
 	}
@@ -117,7 +117,7 @@ func TestErrors(t *testing.T) {
 func TestEqualInterfaces(t *testing.T) {
 	device := func(l string) (string, bool) { return "dev-" + l, l != "unknown" }
 	k := New(kitOf(t), NewIndex(), Deps{LinuxDevice: device})
-	kind := k.interfaceKind()
+	desc := k.interfaceDescriptor()
 	af := func(dev, linux string) *vpp_interfaces.Interface {
 		v := afPacket("a", dev)
 		v.GetAfpacket().LinuxInterface = linux
@@ -140,7 +140,7 @@ func TestEqualInterfaces(t *testing.T) {
 		{tap("t"), edit(tap("t"), func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso = true }), false},
 		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 1500 }), true},
 		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 1900 }), true},
-		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }), true},   // a NIC's have room for jumbo frames
+		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }), true},   // frames of NICs fit jumbo frames
 		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 20000 }), false}, // other rings
 		{memifOf("m", "/s", 1, true), edit(memifOf("m", "/s", 1, true), func(v *vpp_interfaces.Interface) {
 			v.GetMemif().Secret, v.GetMemif().RingSize = unknownText, unknownNumber
@@ -149,14 +149,14 @@ func TestEqualInterfaces(t *testing.T) {
 			v.GetMemif().Secret = "other"
 		}), false},
 	} {
-		if kind.Equal("", c.desired, c.applied) != c.same {
+		if desc.Equal("", c.desired, c.applied) != c.same {
 			t.Errorf("case %d: %t", i, !c.same)
 		}
 	}
 }
 
-// TestAfPacketRings: a frame to the kernel has room for whatever VPP may copy into it, and one from it for a packet of the MTU with
-// two VLAN tags and what the kernel puts before it.
+// TestAfPacketRings checks that a frame to the kernel has room for everything that VPP may copy into it, and one from the kernel
+// for a packet of the MTU with two VLAN tags and the kernel's header before it.
 func TestAfPacketRings(t *testing.T) {
 	const kernel, headers, tunnel = 82, 14 + 8, 70
 	for _, mtu := range []uint32{576, 1450, 1500, 1920, 1921, 8950, 9000, 9216, 65535} {
@@ -184,7 +184,7 @@ func TestAfPacketRings(t *testing.T) {
 	}
 }
 
-// TestAfPacketDevice: an af_packet interface may name its device by the logical name of a Linux interface.
+// TestAfPacketDevice checks that an af_packet interface may name its device by the logical name of a Linux interface.
 func TestAfPacketDevice(t *testing.T) {
 	device := func(logical string) (string, bool) { return "cvtestb0", logical == "veth-b" }
 	byName := &vpp_interfaces.Interface{
@@ -197,7 +197,7 @@ func TestAfPacketDevice(t *testing.T) {
 	}
 }
 
-// kitOf is a kit that is not connected.
+// kitOf returns a kit that is not connected.
 func kitOf(t *testing.T) *kit.Kit {
 	log := slog.New(slog.DiscardHandler)
 	return kit.New(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, log).Lane(), log)

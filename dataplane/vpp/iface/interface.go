@@ -18,21 +18,21 @@ type ifKind = vpp_interfaces.Interface_Type
 
 const kindTap = vpp_interfaces.Interface_TAP
 
-// ifType is what differs between types of interfaces. Optional functions may be nil.
+// ifType holds the differences between types of interfaces. Optional functions may be nil.
 type ifType struct {
 	validate func(v *vpp_interfaces.Interface, f *kit.Faults)
 	deps     func(v *vpp_interfaces.Interface, add func(string))
-	// create makes the interface, down.
-	create func(k *Kinds, v *vpp_interfaces.Interface, done func(made, error))
-	remove func(k *Kinds, e *ifEntry, v *vpp_interfaces.Interface, done func(error))
-	// equal compares what is special to the type.
-	equal func(k *Kinds, desired, applied *vpp_interfaces.Interface) bool
-	// read completes v from what a dump found, and says whether it did find it.
-	read func(k *Kinds, s *ifState, v *vpp_interfaces.Interface) bool
+	// create makes the interface; its link is down.
+	create func(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error))
+	remove func(k *Descriptors, e *ifEntry, v *vpp_interfaces.Interface, done func(error))
+	// equal compares the fields that are specific to the type.
+	equal func(k *Descriptors, desired, applied *vpp_interfaces.Interface) bool
+	// read completes v from the result of a dump, and reports whether the dump has the interface.
+	read func(k *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool
 	// fixedMAC: the hardware address cannot be changed later.
 	fixedMAC bool
 	noMAC    bool
-	// rxMode is the receive mode where none is asked for: polling burns a core for each idle pod.
+	// rxMode is the receive mode if the value has none: polling would use a full core for each idle pod.
 	rxMode interface_types.RxMode
 	// mtu is VPP's default.
 	mtu uint32
@@ -44,10 +44,10 @@ type made struct {
 	hostDev string
 	moved   bool
 	tagged  bool
-	hasMAC  bool // VPP has received the hardware address
+	hasMAC  bool // the hardware address is already set
 	socket  uint32
 	restore *nicState
-	broken  error // it is there, but not as it should be
+	broken  error // the interface exists, but is not set up correctly
 }
 
 func ifTypes() map[ifKind]*ifType {
@@ -63,8 +63,8 @@ func ifTypes() map[ifKind]*ifType {
 	}
 }
 
-func (k *Kinds) interfaceKind() scheduler.Kind[*vpp_interfaces.Interface] {
-	return scheduler.Kind[*vpp_interfaces.Interface]{
+func (k *Descriptors) interfaceDescriptor() scheduler.Descriptor[*vpp_interfaces.Interface] {
+	return scheduler.Descriptor[*vpp_interfaces.Interface]{
 		Name:   "vpp-interface",
 		Prefix: nb.VppInterfacePrefix,
 		Rank:   scheduler.RankInterface,
@@ -91,8 +91,8 @@ func (k *Kinds) interfaceKind() scheduler.Kind[*vpp_interfaces.Interface] {
 	}
 }
 
-// sameInterface reports whether two values differ at most in the hardware address and in what is derived.
-func (k *Kinds) sameInterface(desired, applied *vpp_interfaces.Interface) bool {
+// sameInterface reports whether two values differ at most in the hardware address and in derived items.
+func (k *Descriptors) sameInterface(desired, applied *vpp_interfaces.Interface) bool {
 	if desired.Type != applied.Type {
 		return false
 	}
@@ -102,7 +102,7 @@ func (k *Kinds) sameInterface(desired, applied *vpp_interfaces.Interface) bool {
 
 func Named(what, name string) kit.Object { return kit.Named(what, "interface "+name) }
 
-func (k *Kinds) createInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
+func (k *Descriptors) createInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	o := Named("create", v.Name)
 	k.Forget()
 	t := k.types[v.Type]
@@ -126,8 +126,8 @@ func (k *Kinds) createInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	})
 }
 
-// finishInterface marks a new interface as ours, and sets what its creation could not.
-func (k *Kinds) finishInterface(op *scheduler.Op, v *vpp_interfaces.Interface, m made) {
+// finishInterface marks a new interface as ours, and sets what its creation could not set.
+func (k *Descriptors) finishInterface(op *scheduler.Op, v *vpp_interfaces.Interface, m made) {
 	var reqs []api.Message
 	if !m.tagged {
 		reqs = append(reqs, tagRequest(m.index, ifTag(v)))
@@ -174,7 +174,7 @@ func macRequest(index uint32, address string) api.Message {
 	}
 }
 
-func (k *Kinds) changeMAC(op *scheduler.Op, v *vpp_interfaces.Interface) {
+func (k *Descriptors) changeMAC(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	o := Named("set phys_address of", v.Name)
 	index, ok := k.idx.IfIndex(v.Name)
 	if !ok {
@@ -184,14 +184,14 @@ func (k *Kinds) changeMAC(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	k.Do(op, o, macRequest(index, v.PhysAddress))
 }
 
-func (k *Kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
+func (k *Descriptors) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	e := k.idx.Entry(v.Name)
 	if e == nil {
 		kit.Gone(op)
 		return
 	}
 	k.Forget()
-	k.idx.remove(v.Name) // from here on VPP may use the number again
+	k.idx.remove(v.Name) // from here on VPP may reuse the number
 	removed := func(err error) {
 		if err != nil && !kit.IsFine(err, kit.IfGone) {
 			k.idx.add(e)
@@ -206,9 +206,9 @@ func (k *Kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	}
 }
 
-// dumpInterfaces emits the interfaces that carry our tag, and leftovers. An interface in which a type does not recognise itself (made by
-// hand, with our tag) is left out.
-func (k *Kinds) dumpInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_interfaces.Interface)) {
+// dumpInterfaces emits the interfaces that have our tag, and leftovers. It leaves out an interface that its type does not recognise
+// (made manually, with our tag).
+func (k *Descriptors) dumpInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_interfaces.Interface)) {
 	k.Snapshot(op, func(s *Snapshot, err error) {
 		if err != nil {
 			op.Done(err)
@@ -223,7 +223,7 @@ func (k *Kinds) dumpInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_inte
 	})
 }
 
-func (k *Kinds) readInterface(s *ifState) *vpp_interfaces.Interface {
+func (k *Descriptors) readInterface(s *ifState) *vpp_interfaces.Interface {
 	t := k.types[s.kind]
 	if t == nil {
 		return nil

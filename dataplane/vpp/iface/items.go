@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// The items of an interface. All but the link go with the interface when VPP deletes it.
+// The items of an interface. VPP deletes all of them with the interface, except the link.
 type (
 	// ifTable: the interface is in a table other than 0, for one address family.
 	ifTable struct {
@@ -27,14 +27,15 @@ type (
 		VRF uint32
 		V6  bool
 	}
-	// ifAddress is one address. VPP lets no interface with addresses change its table, so the table is part of it.
+	// ifAddress is one address. VPP rejects a change of the table of an interface with addresses, so the table is part of
+	// the item.
 	ifAddress struct {
 		If     string
 		Prefix netip.Prefix
 		VRF    uint32
 	}
-	// ifHasIP stands for the addresses together. An unnumbered interface holds on to the first address that the lender had
-	// when they were tied, so it has to be tied again when that list changes.
+	// ifHasIP stands for all addresses together. An unnumbered interface keeps the first address that the lender had when
+	// they were tied, so it has to be tied again when that list changes.
 	ifHasIP struct {
 		If        string
 		Addresses string // all, sorted
@@ -43,14 +44,14 @@ type (
 		If, From string
 		VRF      uint32
 	}
-	// ifUp waits for what decides where the interface's packets go.
+	// ifUp waits for the items that determine where the interface's packets go.
 	ifUp struct {
 		If         string
 		VRF        uint32
 		V4, V6     bool // it has addresses of the family
 		Unnumbered bool
-		Parent     string // of a sub-interface; VPP does not bring it up before
-		After      string // keys of what else has to be there before, one a line
+		Parent     string // of a sub-interface; VPP does not bring the sub-interface up before its parent
+		After      string // keys of other values that must exist before, one per line
 	}
 )
 
@@ -63,11 +64,11 @@ const (
 )
 
 // deriveInterface emits the items of an interface. In a table other than 0 an interface is always bound for both address
-// families: VPP ties an unnumbered interface only to one that is in the same tables in both.
-func (k *Kinds) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key string, item any)) {
+// families: VPP ties an unnumbered interface only to one that is in the same tables in both families.
+func (k *Descriptors) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key string, item any)) {
 	vrf := v.Vrf
 	if v.Type == vpp_interfaces.Interface_VXLAN_TUNNEL {
-		vrf = 0 // it is the table of the outer packets
+		vrf = 0 // the value's vrf is the table of the outer packets
 	}
 	if vrf != 0 {
 		put(kindIfTable, nb.InterfaceVrfKey(v.Name, vrf, nb.IPv4), ifTable{If: v.Name, VRF: vrf})
@@ -119,8 +120,8 @@ func addressList(prefixes []netip.Prefix) string {
 	return strings.Join(texts, " ")
 }
 
-// dumpItems emits, for each interface of ours, what each finds.
-func dumpItems[V any](k *Kinds, each func(s *ifState, emit func(string, V))) func(*scheduler.DumpOp, func(string, V)) {
+// dumpItems calls each for every interface of ours; each emits the items that it finds.
+func dumpItems[V any](k *Descriptors, each func(s *ifState, emit func(string, V))) func(*scheduler.DumpOp, func(string, V)) {
 	return func(op *scheduler.DumpOp, emit func(string, V)) {
 		k.Snapshot(op, func(s *Snapshot, err error) {
 			if err == nil {
@@ -133,10 +134,10 @@ func dumpItems[V any](k *Kinds, each func(s *ifState, emit func(string, V))) fun
 	}
 }
 
-func (k *Kinds) ifTableKind() scheduler.Kind[ifTable] {
-	kind := kit.Item[ifTable](kindIfTable, scheduler.RankIfVRF)
-	kind.Parent = func(_ string, v ifTable) string { return nb.VppInterfaceKey(v.If) }
-	kind.Deps = func(_ string, v ifTable, add func(string)) {
+func (k *Descriptors) ifTableDescriptor() scheduler.Descriptor[ifTable] {
+	desc := kit.Item[ifTable](kindIfTable, scheduler.RankIfVRF)
+	desc.Parent = func(_ string, v ifTable) string { return nb.VppInterfaceKey(v.If) }
+	desc.Deps = func(_ string, v ifTable, add func(string)) {
 		if v.V6 {
 			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV6))
 		} else {
@@ -153,15 +154,15 @@ func (k *Kinds) ifTableKind() scheduler.Kind[ifTable] {
 			SwIfIndex: interface_types.InterfaceIndex(index), IsIPv6: v.V6, VrfID: vrf,
 		})
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v ifTable) { set(op, "set the table of", v, v.VRF) }
-	kind.Delete = func(op *scheduler.Op, _ string, v ifTable) {
+	desc.Create = func(op *scheduler.Op, _ string, v ifTable) { set(op, "set the table of", v, v.VRF) }
+	desc.Delete = func(op *scheduler.Op, _ string, v ifTable) {
 		if k.idx.Entry(v.If) == nil {
 			kit.Gone(op)
 			return
 		}
 		set(op, "take out of its table", v, 0)
 	}
-	kind.Dump = dumpItems(k, func(s *ifState, emit func(string, ifTable)) {
+	desc.Dump = dumpItems(k, func(s *ifState, emit func(string, ifTable)) {
 		if s.vrf4 != 0 {
 			emit(nb.InterfaceVrfKey(s.Name, s.vrf4, nb.IPv4), ifTable{If: s.Name, VRF: s.vrf4})
 		}
@@ -169,19 +170,19 @@ func (k *Kinds) ifTableKind() scheduler.Kind[ifTable] {
 			emit(nb.InterfaceVrfKey(s.Name, s.vrf6, nb.IPv6), ifTable{If: s.Name, VRF: s.vrf6, V6: true})
 		}
 	})
-	return kind
+	return desc
 }
 
-func (k *Kinds) ifAddressKind() scheduler.Kind[ifAddress] {
-	kind := kit.Item[ifAddress](kindIfAddress, scheduler.RankIfAddr)
-	kind.Parent = func(_ string, v ifAddress) string { return nb.VppInterfaceKey(v.If) }
-	kind.Deps = func(_ string, v ifAddress, add func(string)) {
+func (k *Descriptors) ifAddressDescriptor() scheduler.Descriptor[ifAddress] {
+	desc := kit.Item[ifAddress](kindIfAddress, scheduler.RankIfAddr)
+	desc.Parent = func(_ string, v ifAddress) string { return nb.VppInterfaceKey(v.If) }
+	desc.Deps = func(_ string, v ifAddress, add func(string)) {
 		if v.VRF != 0 {
 			add(nb.InterfaceVrfKey(v.If, v.VRF, ipVersion(v.Prefix.Addr())))
 		}
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v ifAddress) { k.addAddress(op, v) }
-	kind.Delete = func(op *scheduler.Op, _ string, v ifAddress) {
+	desc.Create = func(op *scheduler.Op, _ string, v ifAddress) { k.addAddress(op, v) }
+	desc.Delete = func(op *scheduler.Op, _ string, v ifAddress) {
 		index, ok := k.idx.IfIndex(v.If)
 		if !ok {
 			kit.Gone(op)
@@ -190,12 +191,12 @@ func (k *Kinds) ifAddressKind() scheduler.Kind[ifAddress] {
 		k.Do(op, addressObject("remove", v), addressRequest(index, v.Prefix, false),
 			api.ADDRESS_NOT_FOUND_FOR_INTERFACE, api.INVALID_SW_IF_INDEX)
 	}
-	kind.Dump = dumpItems(k, func(s *ifState, emit func(string, ifAddress)) {
+	desc.Dump = dumpItems(k, func(s *ifState, emit func(string, ifAddress)) {
 		for _, p := range s.Addresses {
 			emit(addressKey(s.Name, p), ifAddress{If: s.Name, Prefix: p, VRF: s.vrfOf(p.Addr())})
 		}
 	})
-	return kind
+	return desc
 }
 
 func (s *ifState) vrfOf(a netip.Addr) uint32 {
@@ -222,9 +223,9 @@ func addressRequest(index uint32, p netip.Prefix, add bool) *interfaces.SwInterf
 	}
 }
 
-// addAddress: VPP answers ADDRESS_IN_USE both when the address is there and when it overlaps with another; only the first
-// is fine.
-func (k *Kinds) addAddress(op *scheduler.Op, v ifAddress) {
+// addAddress adds an address. VPP answers ADDRESS_IN_USE both if the interface has the address and if it overlaps with
+// another one; only the first case is a success.
+func (k *Descriptors) addAddress(op *scheduler.Op, v ifAddress) {
 	o := addressObject("add", v)
 	index, ok := k.idx.IfIndex(v.If)
 	if !ok {
@@ -250,29 +251,29 @@ func (k *Kinds) addAddress(op *scheduler.Op, v ifAddress) {
 	})
 }
 
-// ifHasIPKind has no request of its own: it ties unnumbered interfaces to the addresses of the lender.
-func (k *Kinds) ifHasIPKind() scheduler.Kind[ifHasIP] {
-	kind := kit.Item[ifHasIP](kindIfHasIP, scheduler.RankIfAddr)
-	kind.Parent = func(_ string, v ifHasIP) string { return nb.VppInterfaceKey(v.If) }
-	kind.Deps = func(_ string, v ifHasIP, add func(string)) {
+// ifHasIPDescriptor returns a kind without requests: it ties unnumbered interfaces to the addresses of the lender.
+func (k *Descriptors) ifHasIPDescriptor() scheduler.Descriptor[ifHasIP] {
+	desc := kit.Item[ifHasIP](kindIfHasIP, scheduler.RankIfAddr)
+	desc.Parent = func(_ string, v ifHasIP) string { return nb.VppInterfaceKey(v.If) }
+	desc.Deps = func(_ string, v ifHasIP, add func(string)) {
 		for a := range strings.SplitSeq(v.Addresses, " ") {
 			add(nb.InterfaceAddressKey(v.If, nb.AddressStatic, a))
 		}
 	}
-	kind.Create = func(op *scheduler.Op, _ string, _ ifHasIP) { op.Done(nil) }
-	kind.Delete = kind.Create
-	kind.Dump = dumpItems(k, func(s *ifState, emit func(string, ifHasIP)) {
+	desc.Create = func(op *scheduler.Op, _ string, _ ifHasIP) { op.Done(nil) }
+	desc.Delete = desc.Create
+	desc.Dump = dumpItems(k, func(s *ifState, emit func(string, ifHasIP)) {
 		if len(s.Addresses) > 0 {
 			emit(nb.HasIPAddressKey(s.Name), ifHasIP{If: s.Name, Addresses: addressList(s.Addresses)})
 		}
 	})
-	return kind
+	return desc
 }
 
-func (k *Kinds) ifUnnumberedKind() scheduler.Kind[ifUnnumbered] {
-	kind := kit.Item[ifUnnumbered](kindIfUnnumbered, scheduler.RankIfAddr)
-	kind.Parent = func(_ string, v ifUnnumbered) string { return nb.VppInterfaceKey(v.If) }
-	kind.Deps = func(_ string, v ifUnnumbered, add func(string)) {
+func (k *Descriptors) ifUnnumberedDescriptor() scheduler.Descriptor[ifUnnumbered] {
+	desc := kit.Item[ifUnnumbered](kindIfUnnumbered, scheduler.RankIfAddr)
+	desc.Parent = func(_ string, v ifUnnumbered) string { return nb.VppInterfaceKey(v.If) }
+	desc.Deps = func(_ string, v ifUnnumbered, add func(string)) {
 		add(nb.VppInterfaceKey(v.From))
 		add(nb.HasIPAddressKey(v.From))
 		if v.VRF != 0 {
@@ -282,7 +283,7 @@ func (k *Kinds) ifUnnumberedKind() scheduler.Kind[ifUnnumbered] {
 			add(nb.InterfaceVrfKey(v.From, v.VRF, nb.IPv6))
 		}
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v ifUnnumbered) {
+	desc.Create = func(op *scheduler.Op, _ string, v ifUnnumbered) {
 		o := kit.Named("lend addresses of "+v.From+" to", "interface "+v.If)
 		index, ok := k.idx.IfIndex(v.If)
 		if !ok {
@@ -296,7 +297,7 @@ func (k *Kinds) ifUnnumberedKind() scheduler.Kind[ifUnnumbered] {
 		}
 		k.Do(op, o, unnumberedRequest(index, from, true))
 	}
-	kind.Delete = func(op *scheduler.Op, _ string, v ifUnnumbered) {
+	desc.Delete = func(op *scheduler.Op, _ string, v ifUnnumbered) {
 		index, ok := k.idx.IfIndex(v.If)
 		if !ok {
 			kit.Gone(op)
@@ -305,27 +306,27 @@ func (k *Kinds) ifUnnumberedKind() scheduler.Kind[ifUnnumbered] {
 		k.Do(op, kit.Named("take back addresses of "+v.From+" from", "interface "+v.If),
 			unnumberedRequest(index, kit.None, false), kit.IfGone...)
 	}
-	kind.Dump = dumpItems(k, func(s *ifState, emit func(string, ifUnnumbered)) {
+	desc.Dump = dumpItems(k, func(s *ifState, emit func(string, ifUnnumbered)) {
 		if s.unnumbered != "" {
 			emit(nb.UnnumberedKey(s.Name), ifUnnumbered{If: s.Name, From: s.unnumbered, VRF: s.vrf4})
 		}
 	})
-	return kind
+	return desc
 }
 
-// unnumberedRequest: in this message sw_if_index is the lender.
+// unnumberedRequest returns the request to lend addresses: in this message sw_if_index is the lender.
 func unnumberedRequest(index, from uint32, add bool) *interfaces.SwInterfaceSetUnnumbered {
 	return &interfaces.SwInterfaceSetUnnumbered{
 		SwIfIndex: interface_types.InterfaceIndex(from), UnnumberedSwIfIndex: interface_types.InterfaceIndex(index), IsAdd: add,
 	}
 }
 
-// ifUpKind brings the link up, last of all, and takes it down first of all.
-func (k *Kinds) ifUpKind() scheduler.Kind[ifUp] {
-	kind := kit.Item[ifUp](kindIfUp, scheduler.RankLinkUp)
-	kind.ImpliedByParent = false
-	kind.Equal = func(_ string, desired, applied ifUp) bool { return desired.If == applied.If }
-	kind.Deps = func(_ string, v ifUp, add func(string)) {
+// ifUpDescriptor brings the link up after all other items, and takes it down before all others.
+func (k *Descriptors) ifUpDescriptor() scheduler.Descriptor[ifUp] {
+	desc := kit.Item[ifUp](kindIfUp, scheduler.RankLinkUp)
+	desc.ImpliedByParent = false
+	desc.Equal = func(_ string, desired, applied ifUp) bool { return desired.If == applied.If }
+	desc.Deps = func(_ string, v ifUp, add func(string)) {
 		if v.V4 && v.VRF != 0 {
 			add(nb.InterfaceVrfKey(v.If, v.VRF, nb.IPv4))
 		}
@@ -344,8 +345,8 @@ func (k *Kinds) ifUpKind() scheduler.Kind[ifUp] {
 			}
 		}
 	}
-	kind.Parent = func(_ string, v ifUp) string { return nb.VppInterfaceKey(v.If) }
-	kind.Create = func(op *scheduler.Op, _ string, v ifUp) {
+	desc.Parent = func(_ string, v ifUp) string { return nb.VppInterfaceKey(v.If) }
+	desc.Create = func(op *scheduler.Op, _ string, v ifUp) {
 		index, ok := k.idx.IfIndex(v.If)
 		if !ok {
 			k.Missing(op, Named("bring up", v.If), v.If)
@@ -353,7 +354,7 @@ func (k *Kinds) ifUpKind() scheduler.Kind[ifUp] {
 		}
 		k.Do(op, Named("bring up", v.If), flagsRequest(index, true))
 	}
-	kind.Delete = func(op *scheduler.Op, _ string, v ifUp) {
+	desc.Delete = func(op *scheduler.Op, _ string, v ifUp) {
 		index, ok := k.idx.IfIndex(v.If)
 		if !ok {
 			kit.Gone(op)
@@ -361,12 +362,12 @@ func (k *Kinds) ifUpKind() scheduler.Kind[ifUp] {
 		}
 		k.Do(op, Named("take down", v.If), flagsRequest(index, false), kit.IfGone...)
 	}
-	kind.Dump = dumpItems(k, func(s *ifState, emit func(string, ifUp)) {
+	desc.Dump = dumpItems(k, func(s *ifState, emit func(string, ifUp)) {
 		if s.Up() {
 			emit(nb.LinkStateKey(s.Name, true), ifUp{If: s.Name})
 		}
 	})
-	return kind
+	return desc
 }
 
 func flagsRequest(index uint32, up bool) *interfaces.SwInterfaceSetFlags {

@@ -19,16 +19,16 @@ import (
 )
 
 // An interface that we made and could not mark, because the reply or the connection was lost in between, is a leftover. A dump finds
-// leftovers and emits them under a name that nothing desires, so that the scheduler removes them. What is ours although it has no tag is
-// known in two ways: for a while the agent remembers what it may have made; and af_packet interfaces on devices of pods and loopbacks can
-// be reported by what they are, by any later agent, too. All other interfaces without a tag are foreign.
+// leftovers and emits them under a name that is never desired, so that the scheduler removes them. There are two ways to recognise our
+// interfaces without a tag: the agent remembers for a while what it may have made; and any later agent, too, recognises af_packet
+// interfaces on devices of pods, and loopbacks, by their properties. All other interfaces without a tag are foreign.
 
 const (
-	// leftoverPrefix starts the logical names of leftovers. No name of ours has a space.
+	// leftoverPrefix is the prefix of the logical names of leftovers. None of our names has a space.
 	leftoverPrefix = "left over: "
-	// suspectAge is how long something that may have been made is looked for without result.
+	// suspectAge is how long the agent searches for an interface that may have been made.
 	suspectAge = 10 * time.Second
-	// Pods' devices: ipnet's prefix and a hash of so many hexadecimal digits. Nothing else makes such names.
+	// Devices of pods have ipnet's prefix and a hash with this number of hexadecimal digits. No other program makes such names.
 	podDevPrefix = "vpp"
 	podDevDigits = 12
 )
@@ -40,15 +40,15 @@ type suspect struct {
 	since time.Time
 }
 
-func (k *Kinds) suspect(v *vpp_interfaces.Interface, dev string) {
+func (k *Descriptors) suspect(v *vpp_interfaces.Interface, dev string) {
 	k.uncertain[v.Name] = suspect{v: v, dev: dev, since: time.Now()}
 }
 
 func isLeftover(name string) bool { return strings.HasPrefix(name, leftoverPrefix) }
 
-// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and trying again would make a
-// second.
-func (k *Kinds) undoCreate(op *scheduler.Op, v *vpp_interfaces.Interface, e *ifEntry, cause error) {
+// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and a retry would make a second
+// one.
+func (k *Descriptors) undoCreate(op *scheduler.Op, v *vpp_interfaces.Interface, e *ifEntry, cause error) {
 	k.idx.remove(v.Name)
 	k.types[v.Type].remove(k, e, v, func(left error) {
 		if left != nil && !kit.IsFine(left, kit.IfGone) {
@@ -59,8 +59,8 @@ func (k *Kinds) undoCreate(op *scheduler.Op, v *vpp_interfaces.Interface, e *ifE
 	})
 }
 
-// findLeftovers looks through the interfaces that are not marked as ours. The index must agree with the rest.
-func (k *Kinds) findLeftovers(s *Snapshot) {
+// findLeftovers searches the interfaces that are not marked as ours. The index must already contain the result of the dump.
+func (k *Descriptors) findLeftovers(s *Snapshot) {
 	seen := map[string]bool{}
 	for index, d := range s.all {
 		if index == 0 || d.Tag != "" && !strings.HasPrefix(d.Tag, kit.PoolTagPrefix) {
@@ -81,8 +81,8 @@ func (k *Kinds) findLeftovers(s *Snapshot) {
 	}
 }
 
-// leftoverGone forgets the suspicion on a device that others may use from now on.
-func (k *Kinds) leftoverGone(e *ifEntry) {
+// leftoverGone removes the suspects on a device that other interfaces may use from now on.
+func (k *Descriptors) leftoverGone(e *ifEntry) {
 	if !isLeftover(e.name) || e.hostDev == "" {
 		return
 	}
@@ -93,8 +93,8 @@ func (k *Kinds) leftoverGone(e *ifEntry) {
 	}
 }
 
-// isOurs reports whether an interface without our tag is ours all the same. It enters the suspects that were found in seen.
-func (k *Kinds) isOurs(st *ifState, seen map[string]bool) bool {
+// isOurs reports whether an interface without our tag is ours nevertheless. It adds the suspects that were found to seen.
+func (k *Descriptors) isOurs(st *ifState, seen map[string]bool) bool {
 	for name, u := range k.uncertain {
 		if u.v.Type == st.kind && k.matches(st, &u) {
 			seen[name] = true
@@ -111,7 +111,7 @@ func (k *Kinds) isOurs(st *ifState, seen map[string]bool) bool {
 }
 
 // matches reports whether an interface is the suspect.
-func (k *Kinds) matches(st *ifState, u *suspect) bool {
+func (k *Descriptors) matches(st *ifState, u *suspect) bool {
 	switch st.kind {
 	case vpp_interfaces.Interface_AF_PACKET, vpp_interfaces.Interface_TAP:
 		return u.dev != "" && st.hostDev == u.dev
@@ -130,15 +130,15 @@ func isPodDevice(dev string) bool {
 	return ok && len(digits) == podDevDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// Our loopbacks have numbers in the upper half of those that VPP has, near one that follows from their hardware address. A foreign one is
-// taken for ours only if a user chose exactly both.
+// Our loopbacks have numbers in the upper half of VPP's range, near a number derived from their hardware address. A foreign loopback is
+// mistaken for ours only if a user chose exactly such a number and address.
 const (
 	loopbackFirst = 8 * 1024
 	loopbackCount = 8 * 1024
 	loopbackTries = 32
 )
 
-// loopbackInstance is the number of a loopback, at the given attempt.
+// loopbackInstance returns the number of a loopback for the given attempt.
 func loopbackInstance(address ethernet_types.MacAddress, attempt uint32) uint32 {
 	sum := sha256.Sum256(address[:])
 	return loopbackFirst + (binary.BigEndian.Uint32(sum[:])+attempt)%loopbackCount
@@ -153,8 +153,8 @@ func isOurLoopback(d *interfaces.SwInterfaceDetails) bool {
 	return (uint32(instance)-loopbackInstance(d.L2Address, 0)+loopbackCount)%loopbackCount < loopbackTries
 }
 
-// tryLoopback makes a loopback with the first number that is free, and with any if too many are taken.
-func (k *Kinds) tryLoopback(address ethernet_types.MacAddress, attempt uint32, done func(made, error)) {
+// tryLoopback makes a loopback with the first free number, or with any number after too many attempts.
+func (k *Descriptors) tryLoopback(address ethernet_types.MacAddress, attempt uint32, done func(made, error)) {
 	req := &interfaces.CreateLoopbackInstance{
 		MacAddress: address, IsSpecified: attempt < loopbackTries, UserInstance: loopbackInstance(address, attempt),
 	}

@@ -16,21 +16,21 @@ const loopbackDevice = "Loopback"
 
 func loopbackType() *ifType {
 	return &ifType{
-		// A bridge domain keeps the address that its BVI had when it became a member, so a change makes a new one.
+		// A bridge domain keeps the address that its BVI had when it became a member, so a change requires a new interface.
 		fixedMAC: true,
 		mtu:      9000,
 		create:   createLoopback,
-		remove: func(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+		remove: func(k *Descriptors, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
 			conn.Call(k.Lane, &interfaces.DeleteLoopback{SwIfIndex: interface_types.InterfaceIndex(e.Index)},
 				func(_ *interfaces.DeleteLoopbackReply, err error) { done(err) })
 		},
 	}
 }
 
-// createLoopback gives every loopback a hardware address of its own. VPP gives all the first ones of all nodes the same; and
-// a loopback has nothing else by which it can be found when the reply to its creation was lost, before it got its tag
-// (leftovers.go).
-func createLoopback(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+// createLoopback gives every loopback a unique hardware address. VPP gives the first loopback of every node the same
+// address; and if the reply to the creation is lost before the loopback has its tag, the address is the only property by
+// which the loopback can be found (leftovers.go).
+func createLoopback(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	k.tryLoopback(loopbackMAC(v), 0, done)
 }
 

@@ -15,9 +15,9 @@ import (
 
 const (
 	memifSecretMax = 23
-	memifSocketMax = 106 // VPP 25.10 ends if it cannot listen at the socket of a new master
+	memifSocketMax = 106 // VPP 25.10 exits if it cannot listen on the socket of a new master
 	memifQueueMax  = 255
-	// unknownText and unknownNumber stand in dumped values for what VPP does not tell.
+	// unknownText and unknownNumber replace, in dumped values, what VPP does not report.
 	unknownText   = "?"
 	unknownNumber = kit.None
 )
@@ -72,13 +72,13 @@ func validateMemif(v *vpp_interfaces.Interface, f *kit.Faults) {
 	}
 }
 
-// notInSocketName: VPP 25.10 stops reading the name of a socket there, and ends.
+// notInSocketName reports whether VPP 25.10 stops parsing the name of a socket at this character, and exits.
 func notInSocketName(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("/_-.", r)
 }
 
-func createMemif(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+func createMemif(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	m := v.GetMemif()
 	k.memifSocket(m.GetSocketFilename(), func(socket uint32, err error) {
 		if err != nil {
@@ -115,8 +115,8 @@ func memifRequest(v *vpp_interfaces.Interface, socket uint32) *memif.MemifCreate
 	return req
 }
 
-// adoptMemif takes over a memif that VPP has already: the reply to its creation was lost.
-func (k *Kinds) adoptMemif(m *vpp_interfaces.MemifLink, socket uint32, cause error, done func(made, error)) {
+// adoptMemif takes over a memif that VPP already has because the reply to its creation was lost.
+func (k *Descriptors) adoptMemif(m *vpp_interfaces.MemifLink, socket uint32, cause error, done func(made, error)) {
 	found := kit.None
 	conn.Dump(k.Lane, &memif.MemifDump{}, func(d *memif.MemifDetails) {
 		role := d.Role == memif.MEMIF_ROLE_API_MASTER
@@ -131,8 +131,8 @@ func (k *Kinds) adoptMemif(m *vpp_interfaces.MemifLink, socket uint32, cause err
 	})
 }
 
-// adoptable reports whether an interface that VPP has already may be taken over: it must not be another one of ours.
-func (k *Kinds) adoptable(index uint32, cause error) error {
+// adoptable returns nil if an interface that VPP already has may be taken over: it must not be another one of ours.
+func (k *Descriptors) adoptable(index uint32, cause error) error {
 	if index == kit.None {
 		return cause
 	}
@@ -147,11 +147,11 @@ func (k *Kinds) adoptable(index uint32, cause error) error {
 	return nil
 }
 
-// socketWait collects those that wait for the number of one socket.
+// socketWait holds the callbacks that wait for the number of one socket.
 type socketWait []func(uint32, error)
 
-// memifSocket gives VPP's number of a socket file, which it makes known to VPP if need be.
-func (k *Kinds) memifSocket(file string, done func(uint32, error)) {
+// memifSocket calls done with VPP's number of a socket file, and registers the file in VPP if necessary.
+func (k *Descriptors) memifSocket(file string, done func(uint32, error)) {
 	if file == "" {
 		done(0, nil)
 		return
@@ -181,7 +181,7 @@ func (k *Kinds) memifSocket(file string, done func(uint32, error)) {
 	})
 }
 
-func (k *Kinds) socketKnown(file string, id uint32, err error) {
+func (k *Descriptors) socketKnown(file string, id uint32, err error) {
 	waiting := k.sockets[file]
 	delete(k.sockets, file)
 	for _, done := range waiting {
@@ -189,8 +189,8 @@ func (k *Kinds) socketKnown(file string, id uint32, err error) {
 	}
 }
 
-// removeMemif removes the interface and, if it was the last one on it, the socket.
-func removeMemif(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+// removeMemif removes the interface and, if it was the last one on its socket, the socket.
+func removeMemif(k *Descriptors, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
 	both := kit.Join(2, done)
 	conn.Call(k.Lane, &memif.MemifDelete{SwIfIndex: interface_types.InterfaceIndex(e.Index)},
 		func(_ *memif.MemifDeleteReply, err error) { both(err) })
@@ -207,7 +207,7 @@ func removeMemif(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(er
 	})
 }
 
-func equalMemif(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+func equalMemif(_ *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 	d, a := desired.GetMemif(), applied.GetMemif()
 	if d == a {
 		return true
@@ -223,8 +223,9 @@ func sameOrUnknown(desired, applied uint32) bool {
 	return applied == unknownNumber || desired == applied
 }
 
-// readMemif: while the peer is connected VPP reports the sizes agreed with it, and before that none; not what was asked for.
-func readMemif(_ *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+// readMemif reads a memif from a dump. VPP reports the sizes negotiated with a connected peer, and no sizes before that; it
+// never reports the requested sizes.
+func readMemif(_ *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool {
 	if s.memif == nil {
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// interfaceOf names the interface that a value is, or belongs to.
+// interfaceOf returns the name of the interface that a value describes or belongs to.
 func interfaceOf(v any) string {
 	switch v := v.(type) {
 	case *vpp_interfaces.Interface:
@@ -50,9 +50,9 @@ func interfaceOf(v any) string {
 	return ""
 }
 
-// partialSnapshot is the snapshot of the interfaces that a partial dump asks for. Neither the index nor what others share is touched: a
-// dump of some must not change the data of all.
-func (k *Kinds) partialSnapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
+// partialSnapshot takes a snapshot of the interfaces that a partial dump requests. It changes neither the index nor the shared
+// snapshot: a dump of some interfaces must not change the data of all.
+func (k *Descriptors) partialSnapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
 	s := newIfSnapshot()
 	var entries []*ifEntry
 	seen := map[string]bool{}
@@ -88,8 +88,8 @@ func (k *Kinds) partialSnapshot(op *scheduler.DumpOp, done func(*Snapshot, error
 	}
 }
 
-// recognise puts an interface into a snapshot if VPP has under its number what we know it for.
-func (k *Kinds) recognise(s *Snapshot, e *ifEntry) {
+// recognise adds an interface to a snapshot if VPP has that interface under the same number as the index.
+func (k *Descriptors) recognise(s *Snapshot, e *ifEntry) {
 	d := s.all[e.Index]
 	if d == nil {
 		return
@@ -105,8 +105,8 @@ func (k *Kinds) recognise(s *Snapshot, e *ifEntry) {
 	s.Ours = append(s.Ours, st)
 }
 
-// collectOne asks for what VPP reports of a single interface. Of af_packet interfaces and memifs it only reports all.
-func (k *Kinds) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
+// collectOne dumps the data of a single interface. For af_packet interfaces, memifs and pipes VPP can only dump all.
+func (k *Descriptors) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
 	index := interface_types.InterfaceIndex(e.Index)
 	var asks []func(done func(error))
 	ask := func(f func(done func(error))) { asks = append(asks, f) }
@@ -152,7 +152,7 @@ func (k *Kinds) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
 	for _, f := range asks {
 		f(func(err error) {
 			if kit.IsFine(err, kit.IfGone) || errors.Is(err, conn.ErrUnknownMessage) {
-				err = nil // then it is not there
+				err = nil // then the object does not exist
 			}
 			part(err)
 		})

@@ -12,19 +12,19 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// physicalType is an interface that VPP has by itself, from its start-up configuration: a NIC. It goes by VPP's name. It is
-// not made but marked, and when it is not ours any more, it is given back as it was.
+// physicalType returns the type of an interface that VPP creates itself, from its start-up configuration: a NIC. It has
+// VPP's name. It is not made but marked, and when it is no longer ours, its previous state is restored.
 func physicalType() *ifType {
 	return &ifType{create: adoptPhysical, remove: releasePhysical}
 }
 
-func adoptPhysical(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+func adoptPhysical(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	var found *interfaces.SwInterfaceDetails
 	req := &interfaces.SwInterfaceDump{
 		SwIfIndex: interface_types.InterfaceIndex(kit.None), NameFilterValid: true, NameFilter: v.Name,
 	}
 	conn.Dump(k.Lane, req, func(d *interfaces.SwInterfaceDetails) {
-		if d.InterfaceName == v.Name && d.SwIfIndex != 0 { // the filter finds parts of names, too
+		if d.InterfaceName == v.Name && d.SwIfIndex != 0 { // the filter also matches parts of names
 			found = d
 		}
 	}, func(err error) {
@@ -42,7 +42,7 @@ func adoptPhysical(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)
 	})
 }
 
-// foreignTag is a tag unless it is ours.
+// foreignTag returns the tag unless it is ours.
 func foreignTag(tag string) string {
 	if _, ours := kit.NameOfTag(tag); ours {
 		return ""
@@ -50,9 +50,9 @@ func foreignTag(tag string) string {
 	return tag
 }
 
-// releasePhysical undoes what was configured. The items of an interface are not removed one by one when it goes, since VPP
-// forgets those of an interface that it deletes; this one stays.
-func releasePhysical(k *Kinds, e *ifEntry, v *vpp_interfaces.Interface, done func(error)) {
+// releasePhysical undoes the configuration. The scheduler does not remove the items of a deleted interface one by one,
+// since VPP deletes them with the interface; a NIC, however, remains.
+func releasePhysical(k *Descriptors, e *ifEntry, v *vpp_interfaces.Interface, done func(error)) {
 	index := interface_types.InterfaceIndex(e.Index)
 	reqs := []api.Message{
 		&interfaces.SwInterfaceSetUnnumbered{SwIfIndex: 0, UnnumberedSwIfIndex: index},

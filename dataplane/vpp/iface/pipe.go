@@ -15,14 +15,14 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Our pipes have numbers in the upper half of those that VPP has; it gives others the lowest that is free.
+// Our pipes have numbers in the upper half of VPP's range; VPP itself assigns the lowest free number.
 const (
 	pipeFirst = 8 * 1024
 	pipeCount = 8 * 1024
 )
 
-// pipeEnd is one end of a pipe: what goes out by it comes in by the other. VPP makes both at once, with a parent that has
-// nothing to do but to be up.
+// pipeEnd is one end of a pipe: packets sent on it are received on the other end. VPP makes both ends at once, with a parent
+// interface that only has to be up.
 type pipeEnd struct {
 	parent uint32
 	ends   [2]uint32
@@ -39,7 +39,7 @@ func pipeType() *ifType {
 			}
 		},
 		create: createPipe,
-		equal: func(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+		equal: func(_ *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 			return desired.GetPipe().GetFirstEnd() == applied.GetPipe().GetFirstEnd()
 		},
 		read:   readPipe,
@@ -59,8 +59,8 @@ func validatePipe(v *vpp_interfaces.Interface, f *kit.Faults) {
 	}
 }
 
-// createPipe makes a pipe for its first end; for the second one it finds the first one's.
-func createPipe(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+// createPipe makes a pipe for its first end; for the second end it finds the pipe of the first one.
+func createPipe(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	first := v.GetPipe().GetFirstEnd()
 	if first == "" {
 		k.makePipe(v.Name, done)
@@ -84,14 +84,14 @@ func createPipe(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 		})
 }
 
-// pipeInstance is a pipe's number in VPP: it follows from the name, so that a pipe is found again whose creation was not
-// answered.
+// pipeInstance returns a pipe's number in VPP. It is derived from the name, so that a pipe can be found if the reply to its
+// creation was lost.
 func pipeInstance(name string) uint32 {
 	sum := sha256.Sum256([]byte(name))
 	return pipeFirst + binary.BigEndian.Uint32(sum[:])%pipeCount
 }
 
-func (k *Kinds) makePipe(name string, done func(made, error)) {
+func (k *Descriptors) makePipe(name string, done func(made, error)) {
 	req := &pipe.PipeCreate{IsSpecified: true, UserInstance: pipeInstance(name)}
 	conn.Call(k.Lane, req, func(r *pipe.PipeCreateReply, err error) {
 		switch {
@@ -105,8 +105,9 @@ func (k *Kinds) makePipe(name string, done func(made, error)) {
 	})
 }
 
-// pipeUp brings up the parent, without which no end can be, and takes down the ends, which VPP brings up with it.
-func (k *Kinds) pipeUp(parent, first, second uint32, done func(made, error)) {
+// pipeUp brings up the parent, without which no end can be up, and takes down the ends, which VPP brings up together with the
+// parent.
+func (k *Descriptors) pipeUp(parent, first, second uint32, done func(made, error)) {
 	all := kit.Join(3, func(err error) { done(made{index: first, broken: err}, nil) })
 	conn.Call(k.Lane, flagsRequest(parent, true), func(_ *interfaces.SwInterfaceSetFlagsReply, err error) { all(err) })
 	for _, end := range []uint32{first, second} {
@@ -114,8 +115,8 @@ func (k *Kinds) pipeUp(parent, first, second uint32, done func(made, error)) {
 	}
 }
 
-// adoptPipe takes over a pipe that VPP has already: the reply to its creation was lost.
-func (k *Kinds) adoptPipe(instance uint32, cause error, done func(made, error)) {
+// adoptPipe takes over a pipe that VPP already has because the reply to its creation was lost.
+func (k *Descriptors) adoptPipe(instance uint32, cause error, done func(made, error)) {
 	k.findPipe(func(d *pipe.PipeDetails) bool { return d.Instance == instance }, func(d *pipe.PipeDetails, err error) {
 		if err == nil && d == nil {
 			err = cause
@@ -131,8 +132,8 @@ func (k *Kinds) adoptPipe(instance uint32, cause error, done func(made, error)) 
 	})
 }
 
-// findPipe calls back with the pipe that is meant, nil if VPP has none.
-func (k *Kinds) findPipe(meant func(*pipe.PipeDetails) bool, done func(*pipe.PipeDetails, error)) {
+// findPipe calls done with the pipe for which meant returns true, or nil if VPP has none.
+func (k *Descriptors) findPipe(meant func(*pipe.PipeDetails) bool, done func(*pipe.PipeDetails, error)) {
 	var found *pipe.PipeDetails
 	conn.Dump(k.Lane, &pipe.PipeDump{}, func(d *pipe.PipeDetails) {
 		if meant(d) {
@@ -141,9 +142,9 @@ func (k *Kinds) findPipe(meant func(*pipe.PipeDetails) bool, done func(*pipe.Pip
 	}, func(err error) { done(found, err) })
 }
 
-// removePipe deletes the pipe with its first end; the second one only forgets what it was for. The parent is looked up: given
-// any other interface whose number is that of a pipe, VPP would delete that.
-func removePipe(k *Kinds, e *ifEntry, v *vpp_interfaces.Interface, done func(error)) {
+// removePipe deletes the pipe with its first end; for the second end it only clears the configuration. The parent is looked
+// up: if the request has any other interface whose instance number is that of a pipe, VPP deletes that interface.
+func removePipe(k *Descriptors, e *ifEntry, v *vpp_interfaces.Interface, done func(error)) {
 	if v.GetPipe().GetFirstEnd() != "" {
 		k.clearPipeEnd(e.Index, done)
 		return
@@ -158,8 +159,8 @@ func removePipe(k *Kinds, e *ifEntry, v *vpp_interfaces.Interface, done func(err
 		})
 }
 
-// clearPipeEnd takes from an end what it has. VPP may have deleted the whole pipe before.
-func (k *Kinds) clearPipeEnd(index uint32, done func(error)) {
+// clearPipeEnd removes the configuration of an end. VPP may have deleted the whole pipe before.
+func (k *Descriptors) clearPipeEnd(index uint32, done func(error)) {
 	ifx := interface_types.InterfaceIndex(index)
 	reqs := []api.Message{
 		flagsRequest(index, false),
@@ -180,7 +181,7 @@ func (k *Kinds) clearPipeEnd(index uint32, done func(error)) {
 	}
 }
 
-func readPipe(k *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+func readPipe(k *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool {
 	if s.pipe == nil {
 		return false
 	}
@@ -195,8 +196,8 @@ func readPipe(k *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
 	return true
 }
 
-// collectPipes dumps pipes: VPP reports only all.
-func (k *Kinds) collectPipes(s *Snapshot, done func(error)) {
+// collectPipes dumps pipes: VPP can only dump all.
+func (k *Descriptors) collectPipes(s *Snapshot, done func(error)) {
 	conn.Dump(k.Lane, &pipe.PipeDump{}, func(d *pipe.PipeDetails) {
 		end := pipeEnd{parent: uint32(d.SwIfIndex), ends: [2]uint32{uint32(d.PipeSwIfIndex[0]), uint32(d.PipeSwIfIndex[1])}}
 		other := end

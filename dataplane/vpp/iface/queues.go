@@ -19,13 +19,13 @@ type (
 		If  string
 		MTU uint32
 	}
-	// ifRxModes are the receive modes of the queues: what is desired, or what VPP has.
+	// ifRxModes holds the receive modes of the queues: the desired ones, or those that VPP has.
 	ifRxModes struct {
 		If      string
-		All     interface_types.RxMode // of the queues not in Queues; 0: whatever VPP chooses
+		All     interface_types.RxMode // of the queues not in Queues; 0: VPP's choice
 		Queues  []queueMode            // ascending
-		Dumped  bool                   // Queues are those that VPP has
-		Waiting bool                   // a memif, whose queues come with its peer
+		Dumped  bool                   // Queues are those of VPP
+		Waiting bool                   // for a memif, whose queues exist only after its peer has connected
 	}
 	queueMode struct {
 		Queue uint32
@@ -47,7 +47,7 @@ const (
 
 func mtuKey(ifName string) string { return nb.InterfacePrefix + ifName + "/mtu" }
 
-// rxQueues is how many receive queues an interface has: as many as are placed, one at least.
+// rxQueues returns the number of receive queues of an interface: as many as are placed, at least one.
 func rxQueues(v *vpp_interfaces.Interface) uint32 {
 	n := uint32(1)
 	for _, p := range v.RxPlacements {
@@ -56,22 +56,22 @@ func rxQueues(v *vpp_interfaces.Interface) uint32 {
 	return n
 }
 
-// placements are where the queues are.
+// placements returns the threads of the queues.
 func (s *ifState) placements() []*vpp_interfaces.Interface_RxPlacement {
 	var out []*vpp_interfaces.Interface_RxPlacement
 	for _, q := range s.queues {
 		p := &vpp_interfaces.Interface_RxPlacement{Queue: q.QueueID, MainThread: q.WorkerID == 0}
 		if !p.MainThread {
-			p.Worker = q.WorkerID - 1 // VPP reports threads, and takes workers
+			p.Worker = q.WorkerID - 1 // VPP reports threads, but requests have workers
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-// deriveQueues: an interface whose type has a receive mode of its own gets it unless another is asked for. VPP polls TAPs by
-// default, and so would burn a core for idle pods.
-func (k *Kinds) deriveQueues(v *vpp_interfaces.Interface, put func(kind, key string, item any)) {
+// deriveQueues derives receive modes and placements. The receive mode of an interface's type applies unless the value has another one. VPP polls
+// TAPs by default, which would use a full core for idle pods.
+func (k *Descriptors) deriveQueues(v *vpp_interfaces.Interface, put func(kind, key string, item any)) {
 	modes := ifRxModes{If: v.Name, All: k.types[v.Type].rxMode, Waiting: v.Type == vpp_interfaces.Interface_MEMIF}
 	for _, m := range v.RxModes {
 		if m.DefaultMode {
@@ -93,12 +93,12 @@ func (k *Kinds) deriveQueues(v *vpp_interfaces.Interface, put func(kind, key str
 	}
 }
 
-func (k *Kinds) ifMTUKind() scheduler.Kind[ifMTU] {
-	kind := kit.Item[ifMTU](kindIfMTU, scheduler.RankIfSetting)
-	kind.Parent = func(_ string, v ifMTU) string { return nb.VppInterfaceKey(v.If) }
-	kind.Create = func(op *scheduler.Op, _ string, v ifMTU) { k.setMTU(op, v.If, v.MTU) }
-	kind.Update = func(op *scheduler.Op, _ string, _, v ifMTU) { k.setMTU(op, v.If, v.MTU) }
-	kind.Delete = func(op *scheduler.Op, _ string, v ifMTU) {
+func (k *Descriptors) ifMTUDescriptor() scheduler.Descriptor[ifMTU] {
+	desc := kit.Item[ifMTU](kindIfMTU, scheduler.RankIfSetting)
+	desc.Parent = func(_ string, v ifMTU) string { return nb.VppInterfaceKey(v.If) }
+	desc.Create = func(op *scheduler.Op, _ string, v ifMTU) { k.setMTU(op, v.If, v.MTU) }
+	desc.Update = func(op *scheduler.Op, _ string, _, v ifMTU) { k.setMTU(op, v.If, v.MTU) }
+	desc.Delete = func(op *scheduler.Op, _ string, v ifMTU) {
 		e := k.idx.Entry(v.If)
 		switch {
 		case e == nil:
@@ -109,22 +109,22 @@ func (k *Kinds) ifMTUKind() scheduler.Kind[ifMTU] {
 			k.setMTU(op, v.If, k.types[e.kind].mtu)
 		}
 	}
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, ifMTU)) {
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, ifMTU)) {
 		wanted := map[string]bool{}
 		op.EachDesired(func(_ string, v any) { wanted[v.(ifMTU).If] = true })
 		dumpItems(k, func(s *ifState, emit func(string, ifMTU)) {
 			t := k.types[s.kind]
-			// What a NIC's default is, is known to VPP only.
+			// Only VPP has the default MTU of a NIC.
 			if wanted[s.Name] || (t != nil && t.mtu != 0 && s.mtu(t) != 0) {
 				emit(mtuKey(s.Name), ifMTU{If: s.Name, MTU: s.Details.Mtu[0]})
 			}
 		})(op, emit)
 	}
-	return kind
+	return desc
 }
 
-// setMTU sets the MTU of IP packets; on a NIC also the size of the frames that it takes, if it can.
-func (k *Kinds) setMTU(op *scheduler.Op, ifName string, mtu uint32) {
+// setMTU sets the MTU of IP packets; on a NIC it also sets the size of received frames, if the NIC supports it.
+func (k *Descriptors) setMTU(op *scheduler.Op, ifName string, mtu uint32) {
 	o := Named("set mtu of", ifName)
 	e := k.idx.Entry(ifName)
 	if e == nil {
@@ -151,10 +151,10 @@ func mtuRequest(index, mtu uint32) *interfaces.SwInterfaceSetMtu {
 	}
 }
 
-// ifRxModesKind sets modes when the link is up, in a wave of its own. A pod may fill its ring before: VPP polls the ring until then. With a mode
-// that waits for interrupts it would drop the ring's only one while the link is down, and never look again.
-func (k *Kinds) ifRxModesKind() scheduler.Kind[ifRxModes] {
-	return scheduler.Kind[ifRxModes]{
+// ifRxModesDescriptor sets modes when the link is up, in a separate wave. A pod may fill its ring before that, while VPP still polls the ring. If the
+// mode were already "interrupt", VPP would drop the ring's only interrupt while the link is down, and never read the ring again.
+func (k *Descriptors) ifRxModesDescriptor() scheduler.Descriptor[ifRxModes] {
+	return scheduler.Descriptor[ifRxModes]{
 		Name: kindIfRxModes, Rank: scheduler.RankRxMode, ImpliedByParent: true,
 		Equal:  func(_ string, desired, applied ifRxModes) bool { return desired.sameAs(applied) },
 		Parent: func(_ string, v ifRxModes) string { return nb.VppInterfaceKey(v.If) },
@@ -174,7 +174,7 @@ func (k *Kinds) ifRxModesKind() scheduler.Kind[ifRxModes] {
 	}
 }
 
-// mode is the mode wanted for a queue; 0 if any is fine.
+// mode returns the desired mode of a queue; 0 if any mode is acceptable.
 func (m ifRxModes) mode(queue uint32) interface_types.RxMode {
 	for _, q := range m.Queues {
 		if q.Queue == queue {
@@ -198,7 +198,7 @@ func (m ifRxModes) sameAs(applied ifRxModes) bool {
 	return true
 }
 
-// after adds what brings queues back to VPP's default that had a mode of their own before.
+// after adds the request that resets queues which had their own mode before to VPP's default.
 func (m ifRxModes) after(applied ifRxModes) ifRxModes {
 	if m.All == 0 && (applied.All != 0 || len(applied.Queues) > 0) && !applied.Dumped {
 		m.All = interface_types.RX_MODE_API_DEFAULT
@@ -206,7 +206,7 @@ func (m ifRxModes) after(applied ifRxModes) ifRxModes {
 	return m
 }
 
-// requests are for all queues first, then for those that differ.
+// requests returns the requests: first for all queues, then for those that differ.
 func (m ifRxModes) requests(index uint32) []*interfaces.SwInterfaceSetRxMode {
 	var reqs []*interfaces.SwInterfaceSetRxMode
 	if m.All != 0 {
@@ -220,9 +220,9 @@ func (m ifRxModes) requests(index uint32) []*interfaces.SwInterfaceSetRxMode {
 	return reqs
 }
 
-// setRxModes sets the modes. The queues of a memif come when its peer connects, in VPP's default mode: what is wanted is
-// kept in the index for then (RxModeRequests), and a queue that is not there is no fault.
-func (k *Kinds) setRxModes(op *scheduler.Op, v ifRxModes) {
+// setRxModes sets the modes. The queues of a memif appear when its peer connects, in VPP's default mode: the index keeps the desired modes until
+// then (RxModeRequests), and a missing queue is not an error.
+func (k *Descriptors) setRxModes(op *scheduler.Op, v ifRxModes) {
 	o := Named("set rx_modes of", v.If)
 	index, ok := k.idx.IfIndex(v.If)
 	if !ok {
@@ -241,9 +241,9 @@ func (k *Kinds) setRxModes(op *scheduler.Op, v ifRxModes) {
 	}
 }
 
-// dumpRxModes emits the modes of interfaces that have queues. For one that is wanted and has none (yet), what is wanted is
-// as good as there.
-func (k *Kinds) dumpRxModes(op *scheduler.DumpOp, emit func(string, ifRxModes)) {
+// dumpRxModes emits the modes of interfaces that have queues. For a desired interface without queues (yet), it emits the desired modes as if
+// they were set.
+func (k *Descriptors) dumpRxModes(op *scheduler.DumpOp, emit func(string, ifRxModes)) {
 	wanted := map[string]ifRxModes{}
 	op.EachDesired(func(_ string, v any) { wanted[v.(ifRxModes).If] = v.(ifRxModes) })
 	dumpItems(k, func(s *ifState, emit func(string, ifRxModes)) {
@@ -267,9 +267,9 @@ func (k *Kinds) dumpRxModes(op *scheduler.DumpOp, emit func(string, ifRxModes)) 
 	})(op, emit)
 }
 
-func (k *Kinds) ifPlacementKind() scheduler.Kind[ifPlacement] {
-	kind := kit.Item[ifPlacement](kindIfPlacement, scheduler.RankIfSetting)
-	kind.Parent = func(_ string, v ifPlacement) string { return nb.VppInterfaceKey(v.If) }
+func (k *Descriptors) ifPlacementDescriptor() scheduler.Descriptor[ifPlacement] {
+	desc := kit.Item[ifPlacement](kindIfPlacement, scheduler.RankIfSetting)
+	desc.Parent = func(_ string, v ifPlacement) string { return nb.VppInterfaceKey(v.If) }
 	set := func(op *scheduler.Op, v ifPlacement) {
 		o := Named("place the queues of", v.If)
 		index, ok := k.idx.IfIndex(v.If)
@@ -281,20 +281,20 @@ func (k *Kinds) ifPlacementKind() scheduler.Kind[ifPlacement] {
 			SwIfIndex: interface_types.InterfaceIndex(index), QueueID: v.Queue, WorkerID: v.Worker, IsMain: v.Main,
 		})
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v ifPlacement) { set(op, v) }
-	kind.Update = func(op *scheduler.Op, _ string, _, v ifPlacement) { set(op, v) }
-	// VPP has no "anywhere": the queue stays where it is.
-	kind.Delete = func(op *scheduler.Op, _ string, _ ifPlacement) { op.Done(nil) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, ifPlacement)) {
+	desc.Create = func(op *scheduler.Op, _ string, v ifPlacement) { set(op, v) }
+	desc.Update = func(op *scheduler.Op, _ string, _, v ifPlacement) { set(op, v) }
+	// VPP has no "any thread" placement: the queue stays on its thread.
+	desc.Delete = func(op *scheduler.Op, _ string, _ ifPlacement) { op.Done(nil) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, ifPlacement)) {
 		wanted := map[string]bool{}
 		op.EachDesired(func(key string, _ any) { wanted[key] = true })
 		dumpItems(k, func(s *ifState, emit func(string, ifPlacement)) {
 			for _, p := range s.placements() {
-				if key := nb.RxPlacementKey(s.Name, p.Queue); wanted[key] { // every queue is somewhere
+				if key := nb.RxPlacementKey(s.Name, p.Queue); wanted[key] { // every queue has a thread
 					emit(key, ifPlacement{If: s.Name, Queue: p.Queue, Main: p.MainThread, Worker: p.Worker})
 				}
 			}
 		})(op, emit)
 	}
-	return kind
+	return desc
 }

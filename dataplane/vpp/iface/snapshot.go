@@ -24,11 +24,12 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Snapshot is all that VPP reports of our interfaces. The kinds of an interface and of its items are dumped from one.
+// Snapshot holds the data that VPP reports about our interfaces. The kinds of an interface and of its items share one
+// snapshot in a dump.
 type Snapshot struct {
 	Ours    []*ifState // ascending sw_if_index
 	ByIndex map[uint32]*ifState
-	// leftovers are ours, too, but half made: see leftovers.go. They have nothing but themselves.
+	// leftovers are also ours, but incomplete: see leftovers.go. Their items are not collected.
 	leftovers []*ifState
 
 	all        map[uint32]*interfaces.SwInterfaceDetails
@@ -56,18 +57,18 @@ type ifState struct {
 	vxlan      *vxlan.VxlanTunnelV2Details
 	pipe       *pipeEnd
 
-	dhcp  bool // it has a client
+	dhcp  bool // the interface has a client
 	Lease netip.Prefix
 
 	vrf4, vrf6 uint32
 	Addresses  []netip.Prefix
-	unnumbered string // the interface whose addresses it has
+	unnumbered string // the interface whose addresses it borrows
 	queues     []*interfaces.SwInterfaceRxPlacementDetails
 }
 
 func (s *ifState) Up() bool { return s.Details.Flags&interface_types.IF_STATUS_API_FLAG_ADMIN_UP != 0 }
 
-// mtu is the MTU, or 0 if it is VPP's default.
+// mtu returns the MTU, or 0 if it is VPP's default.
 func (s *ifState) mtu(t *ifType) uint32 {
 	if s.Details.Mtu[0] == t.mtu {
 		return 0
@@ -75,18 +76,18 @@ func (s *ifState) mtu(t *ifType) uint32 {
 	return s.Details.Mtu[0]
 }
 
-// snapshots keeps the snapshot of the resync under way, so that one is enough for all kinds.
+// snapshots keeps the snapshot of the current resync, so that all kinds can share it.
 type snapshots struct {
 	ctx     context.Context
 	current *Snapshot
 	waiting []func(*Snapshot, error)
 }
 
-// forget is called before anything is written.
+// forget drops the snapshot. It is called before anything is written.
 func (s *snapshots) forget() { s.ctx, s.current = nil, nil }
 
-// Snapshot takes a snapshot, or shares one that was taken in the same resync.
-func (k *Kinds) Snapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
+// Snapshot takes a snapshot, or shares the one that was taken in the same resync.
+func (k *Descriptors) Snapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
 	if op.Partial() {
 		k.partialSnapshot(op, done)
 		return
@@ -127,8 +128,8 @@ func newIfSnapshot() *Snapshot {
 	}
 }
 
-// collect dumps what comes in one piece, and then what has to be asked of each interface of ours.
-func (k *Kinds) collect(s *Snapshot, done func(error)) {
+// collect runs the dumps that cover all interfaces, and then the requests that are needed for each interface of ours.
+func (k *Descriptors) collect(s *Snapshot, done func(error)) {
 	const dumps = 10
 	part := kit.Join(dumps, func(err error) {
 		if err != nil {
@@ -138,7 +139,7 @@ func (k *Kinds) collect(s *Snapshot, done func(error)) {
 		k.build(s)
 		k.collectEach(s, done)
 	})
-	optional := func(err error) { // of plugins that may not be loaded
+	optional := func(err error) { // for plugins that may not be loaded
 		if errors.Is(err, conn.ErrUnknownMessage) {
 			err = nil
 		}
@@ -166,18 +167,18 @@ func (k *Kinds) collect(s *Snapshot, done func(error)) {
 		}, part)
 }
 
-func (k *Kinds) collectAfPackets(s *Snapshot, done func(error)) {
+func (k *Descriptors) collectAfPackets(s *Snapshot, done func(error)) {
 	conn.Dump(k.Lane, &af_packet.AfPacketDump{},
 		func(d *af_packet.AfPacketDetails) { s.afPackets[uint32(d.SwIfIndex)] = d.HostIfName }, done)
 }
 
-func (k *Kinds) collectDHCP(s *Snapshot, done func(error)) {
+func (k *Descriptors) collectDHCP(s *Snapshot, done func(error)) {
 	conn.Dump(k.Lane, &dhcp.DHCPClientDump{},
 		func(d *dhcp.DHCPClientDetails) { s.dhcp[uint32(d.Client.SwIfIndex)] = d }, done)
 }
 
-// build finds our interfaces and makes the index agree.
-func (k *Kinds) build(s *Snapshot) {
+// build finds our interfaces and updates the index.
+func (k *Descriptors) build(s *Snapshot) {
 	var entries []*ifEntry
 	for index, d := range s.all {
 		short, ours := kit.NameOfTag(d.Tag)
@@ -199,7 +200,7 @@ func (k *Kinds) build(s *Snapshot) {
 	}
 }
 
-// entry is what the index keeps of an interface.
+// entry returns the index entry of an interface.
 func (s *Snapshot) entry(st *ifState) *ifEntry {
 	d := st.Details
 	e := &ifEntry{name: st.Name, Index: uint32(d.SwIfIndex), kind: st.kind, hostDev: st.hostDev}
@@ -247,14 +248,14 @@ func (s *Snapshot) state(name string, index uint32, d *interfaces.SwInterfaceDet
 	return st
 }
 
-// collectEach asks for tables and addresses, which VPP reports only one interface at a time.
-func (k *Kinds) collectEach(s *Snapshot, done func(error)) {
+// collectEach requests tables and addresses, which VPP reports only per interface.
+func (k *Descriptors) collectEach(s *Snapshot, done func(error)) {
 	if len(s.Ours) == 0 {
 		done(nil)
 		return
 	}
 	part := kit.Join(4*len(s.Ours), done)
-	still := func(err error) { // the interface may have gone meanwhile
+	still := func(err error) { // the interface may have been deleted since
 		if conn.IsRetval(err, api.INVALID_SW_IF_INDEX) {
 			err = nil
 		}
@@ -272,7 +273,8 @@ func (k *Kinds) collectEach(s *Snapshot, done func(error)) {
 				})
 			conn.Dump(k.Lane, &ip.IPAddressDump{SwIfIndex: index, IsIPv6: v6},
 				func(d *ip.IPAddressDetails) {
-					// The client may have got its address after it was asked: whatever IPv4 there is is its own.
+					// The client may have got its address after the dump of the clients: every IPv4 address belongs
+					// to the client.
 					if p := kit.FromPrefix(ip_types.Prefix(d.Prefix)); !st.dhcp || p.Addr().Is6() {
 						st.Addresses = append(st.Addresses, p)
 					}

@@ -24,7 +24,7 @@ func subIfType() *ifType {
 		create: createSubIf,
 		equal:  equalSubIf,
 		read:   readSubIf,
-		remove: func(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+		remove: func(k *Descriptors, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
 			conn.Call(k.Lane, &interfaces.DeleteSubif{SwIfIndex: interface_types.InterfaceIndex(e.Index)},
 				func(_ *interfaces.DeleteSubifReply, err error) { done(err) })
 		},
@@ -59,7 +59,7 @@ func validateSubIf(v *vpp_interfaces.Interface, f *kit.Faults) {
 	}
 }
 
-func createSubIf(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+func createSubIf(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	s := v.GetSub()
 	parent, ok := k.idx.IfIndex(s.GetParentName())
 	if !ok {
@@ -89,7 +89,7 @@ func createSubIf(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) 
 	})
 }
 
-func (k *Kinds) adoptSubIf(parent, sub uint32, cause error, done func(uint32, error)) {
+func (k *Descriptors) adoptSubIf(parent, sub uint32, cause error, done func(uint32, error)) {
 	found := kit.None
 	all := &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)}
 	conn.Dump(k.Lane, all, func(d *interfaces.SwInterfaceDetails) {
@@ -104,7 +104,7 @@ func (k *Kinds) adoptSubIf(parent, sub uint32, cause error, done func(uint32, er
 	})
 }
 
-// tagRewrite is the request that sets the VLAN tag rewriting of a sub-interface; nil if there is none.
+// tagRewrite returns the request that sets the VLAN tag rewriting of a sub-interface; nil if there is none.
 func tagRewrite(index uint32, s *vpp_interfaces.SubInterface) *l2.L2InterfaceVlanTagRewrite {
 	if s.GetTagRwOption() == vpp_interfaces.SubInterface_DISABLED {
 		return nil
@@ -122,7 +122,7 @@ func boolTo32(b bool) uint32 {
 	return 0
 }
 
-func equalSubIf(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+func equalSubIf(_ *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 	d, a := desired.GetSub(), applied.GetSub()
 	if d == a {
 		return true
@@ -132,14 +132,14 @@ func equalSubIf(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
 	}
 	switch d.GetTagRwOption() {
 	case vpp_interfaces.SubInterface_DISABLED, vpp_interfaces.SubInterface_POP1:
-		return true // nothing is pushed
+		return true // no tag is pushed
 	case vpp_interfaces.SubInterface_PUSH1, vpp_interfaces.SubInterface_TRANSLATE11:
 		return d.GetPushDot1Q() == a.GetPushDot1Q() && d.GetTag1() == a.GetTag1()
 	}
 	return d.GetPushDot1Q() == a.GetPushDot1Q() && d.GetTag1() == a.GetTag1() && d.GetTag2() == a.GetTag2()
 }
 
-func readSubIf(k *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+func readSubIf(k *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool {
 	parent, ok := k.idx.NameByIndex(s.Details.SupSwIfIndex)
 	if !ok {
 		return false

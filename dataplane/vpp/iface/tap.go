@@ -27,16 +27,17 @@ const (
 	tapNamePrefix = "cvt-"
 )
 
-// A TAP's Linux end is made in the network namespace that tap.to_microservice names (a path, or a name below /run/netns), under
-// the name tap.host_if_name; else in VPP's own, from where the Linux side moves it. Made in place it costs the kernel no move,
-// which takes up to 20 ms of RCU grace periods. The Linux side makes the device and VPP attaches to it (Deps.MakeTap).
+// tapType returns the type of TAPs. A TAP's Linux end is made in the network namespace that tap.to_microservice names (a path, or a name
+// below /run/netns), under the name tap.host_if_name; otherwise in VPP's own namespace, from which the Linux side moves it. A device made
+// in place needs no move, which takes up to 20 ms of RCU grace periods in the kernel. The Linux side makes the device and VPP attaches to
+// it (Deps.MakeTap).
 //
-// TAPs are persistent: when VPP dies the pod keeps its device, with addresses and routes, and the new VPP attaches to it.
-// Deleting a TAP removes the device, too.
+// TAPs are persistent: when VPP dies the pod keeps its device, with addresses and routes, and the new VPP attaches to it. Deleting a TAP
+// also removes the device.
 //
-// A TAP with tap.enable_gso takes packets of 64 kB whose checksums are still to be computed. Only our own plugin in VPP can bear that; it
-// also checks the headers, which a pod may have forged. Any other TAP has no offloads: the pod's kernel splits what the pod sends and
-// computes its checksums, so VPP meets whole packets of the MTU (docs/adr/0013).
+// A TAP with tap.enable_gso receives packets of 64 kB whose checksums are not computed yet. Only our own plugin in VPP handles these
+// correctly; it also checks the headers, which a pod may have forged. Any other TAP has no offloads: the pod's kernel segments the packets
+// of the pod and computes their checksums, so VPP receives complete packets of at most the MTU (docs/adr/0013).
 func tapType() *ifType {
 	return &ifType{
 		mtu:      9000,
@@ -45,7 +46,7 @@ func tapType() *ifType {
 		create:   createTap,
 		equal:    equalTap,
 		read:     readTap,
-		remove: func(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+		remove: func(k *Descriptors, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
 			conn.Call(k.Lane, &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(e.Index)},
 				func(_ *tapv2.TapDeleteV2Reply, err error) { done(err) })
 		},
@@ -74,13 +75,13 @@ func validateTap(v *vpp_interfaces.Interface, f *kit.Faults) {
 	}
 }
 
-// errNoSegmentation goes away with the resync that follows when another VPP has come.
+// errNoSegmentation disappears with the resync after another VPP process has been connected.
 var errNoSegmentation = errors.New("tap.enable_gso: VPP runs without the contiv plugin, and damages packets when it splits them (docs/adr/0013)")
 
-// TapSpec is what the makers of TAPs need to know.
+// TapSpec holds the properties of a TAP that its creation needs.
 type TapSpec struct {
 	RxRing, TxRing uint32 // 0: VPP's default, 256
-	RxQueues       uint32 // 0: one. VPP makes a queue to Linux for each of its threads
+	RxQueues       uint32 // 0: one. VPP creates one queue to Linux for each of its threads
 	Tunnel, GSO    bool
 }
 
@@ -91,7 +92,7 @@ func tapSpec(v *vpp_interfaces.Interface) TapSpec {
 	}.Normal()
 }
 
-// Normal is the spec with VPP's defaults filled in.
+// Normal returns the spec with VPP's defaults filled in.
 func (s TapSpec) Normal() TapSpec {
 	if s.RxRing == 0 {
 		s.RxRing = tapRing
@@ -105,25 +106,25 @@ func (s TapSpec) Normal() TapSpec {
 	return s
 }
 
-// TapRequest makes a persistent TAP with a Linux device called dev in VPP's network namespace.
+// TapRequest returns the request for a persistent TAP with a Linux device called dev in VPP's network namespace.
 func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
 	flags := tapv2.TAP_API_FLAG_PERSIST
 	if spec.Tunnel {
 		flags |= tapv2.TAP_API_FLAG_TUN
 	}
 	if spec.GSO {
-		flags |= tapv2.TAP_API_FLAG_GSO // and checksums
+		flags |= tapv2.TAP_API_FLAG_GSO // this flag also enables checksum offload
 	}
 	return &tapv2.TapCreateV3{
 		ID: kit.None, UseRandomMac: true, NumRxQueues: uint16(max(1, spec.RxQueues)), NumTxQueues: 1,
 		RxRingSz: uint16(spec.RxRing), TxRingSz: uint16(spec.TxRing),
 		TapFlags: flags, HostIfNameSet: true, HostIfName: dev,
-		// VPP keeps the tag without its end, and dumps what lies behind it in memory, too.
+		// VPP stores the tag without a terminating zero, and dumps the memory behind it, too.
 		Tag: tag + "\x00",
 	}
 }
 
-func createTap(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+func createTap(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	link := v.GetTap()
 	spec := tapSpec(v)
 	if spec.GSO && (k.deps.Segments == nil || !k.deps.Segments()) {
@@ -172,9 +173,9 @@ func createTap(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 	})
 }
 
-// makeTapEnd makes the device that VPP would make inside another namespace. VPP finds it there and does the rest as for one of
-// its own. drop removes it again, unless VPP has it.
-func (k *Kinds) makeTapEnd(req *tapv2.TapCreateV3, isNew bool) (drop func() error, err error) {
+// makeTapEnd makes the device that VPP would otherwise make in another namespace. VPP finds the device there and configures it like its
+// own. drop removes the device again, unless VPP has attached to it.
+func (k *Descriptors) makeTapEnd(req *tapv2.TapCreateV3, isNew bool) (drop func() error, err error) {
 	drop = func() error { return nil }
 	if !isNew || !req.HostNamespaceSet || k.deps.MakeTap == nil {
 		return drop, nil
@@ -186,14 +187,14 @@ func (k *Kinds) makeTapEnd(req *tapv2.TapCreateV3, isNew bool) (drop func() erro
 	return func() error { return k.deps.DropTap(req.HostNamespace, req.HostIfName) }, nil
 }
 
-// tapEnd is where the Linux end of a TAP has been left by a VPP that is gone.
+// tapEnd is the Linux end of a TAP that a previous VPP process has left.
 type tapEnd struct {
-	namespace string // path; empty for VPP's own
+	namespace string // path; empty for VPP's own namespace
 	device    string
 	mac       net.HardwareAddr
 }
 
-func (k *Kinds) tapEnd(name string) (end tapEnd, ok bool) {
+func (k *Descriptors) tapEnd(name string) (end tapEnd, ok bool) {
 	if k.deps.LinuxTap == nil {
 		return end, false
 	}
@@ -212,8 +213,8 @@ func (k *Kinds) tapEnd(name string) (end tapEnd, ok bool) {
 	return end, true
 }
 
-// addTo makes a request attach to the device instead of making one. VPP gives the device a random hardware address unless it is given one,
-// which would break the static neighbour entries for it.
+// addTo makes a request attach to the device instead of making one. Without an address in the request VPP sets a random hardware address
+// on the device, which would invalidate the static neighbour entries for it.
 func (e tapEnd) addTo(req *tapv2.TapCreateV3) error {
 	ns := shortNamespace(e.namespace)
 	if len(ns) > namespaceMax {
@@ -230,7 +231,7 @@ func (e tapEnd) addTo(req *tapv2.TapCreateV3) error {
 	return nil
 }
 
-// shortNamespace leaves out the directory where VPP looks for names.
+// shortNamespace removes the directory where VPP looks up names.
 func shortNamespace(path string) string {
 	for _, dir := range []string{netnsDirVar, netnsDirRun} {
 		if name, ok := strings.CutPrefix(path, dir); ok && !strings.Contains(name, "/") {
@@ -248,13 +249,13 @@ func explainTap(err error) error {
 	return err
 }
 
-// tapDeviceName is a device name that no other interface has: the Linux side renames it when it moves it into the pod.
+// tapDeviceName returns a device name that no other interface has: the Linux side renames the device when it moves it into the pod.
 func tapDeviceName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return tapNamePrefix + hex.EncodeToString(sum[:])[:15-len(tapNamePrefix)]
 }
 
-func equalTap(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+func equalTap(_ *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 	d, a := desired.GetTap(), applied.GetTap()
 	if d == a && rxQueues(desired) == rxQueues(applied) {
 		return true
@@ -263,7 +264,7 @@ func equalTap(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
 		return false
 	}
 	if ns := a.GetToMicroservice(); ns != "" {
-		// Without its own namespace, the device was moved there by the Linux side, which may have renamed it.
+		// If the desired value has no namespace, the Linux side has moved the device there, and may have renamed it.
 		return d.GetToMicroservice() == "" ||
 			shortNamespace(ns) == shortNamespace(d.GetToMicroservice()) &&
 				(d.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())
@@ -272,7 +273,7 @@ func equalTap(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
 		(d.GetHostIfName() == "" || a.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())
 }
 
-func readTap(_ *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+func readTap(_ *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool {
 	if s.tap == nil {
 		return false
 	}

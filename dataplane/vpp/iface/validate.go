@@ -17,7 +17,7 @@ const (
 	maxMTU = 65535
 )
 
-func (k *Kinds) validateInterface(v *vpp_interfaces.Interface) error {
+func (k *Descriptors) validateInterface(v *vpp_interfaces.Interface) error {
 	var f kit.Faults
 	f.Name("name", v.Name)
 	k.Names.Add(v.Name)
@@ -46,7 +46,8 @@ func (k *Kinds) validateInterface(v *vpp_interfaces.Interface) error {
 	return f.Err()
 }
 
-// validateDHCP: a client takes all IPv4 addresses of its interface for its own.
+// validateDHCP checks the DHCP client of an interface: all IPv4 addresses of
+// the interface belong to the client.
 func validateDHCP(v *vpp_interfaces.Interface, f *kit.Faults) {
 	if !v.SetDhcpClient {
 		return
@@ -124,5 +125,5 @@ func validateQueues(v *vpp_interfaces.Interface, f *kit.Faults) {
 
 // rxModeOf translates a receive mode.
 func rxModeOf(m vpp_interfaces.Interface_RxMode_Type) interface_types.RxMode {
-	return interface_types.RxMode(m) // the numbers are VPP's
+	return interface_types.RxMode(m) // the numbers are the same as VPP's
 }

@@ -14,7 +14,8 @@ import (
 
 const vniMax = 1<<24 - 1
 
-// vxlanType: the table of a tunnel (vrf) is where its outer packets are routed; the tunnel itself is a layer-2 interface.
+// vxlanType returns the type of VXLAN tunnels. The table of a tunnel (vrf) routes its outer packets; the tunnel itself is
+// a layer-2 interface.
 func vxlanType() *ifType {
 	return &ifType{
 		noMAC:    true,
@@ -23,7 +24,7 @@ func vxlanType() *ifType {
 		create:   createVxlan,
 		equal:    equalVxlan,
 		read:     readVxlan,
-		remove: func(k *Kinds, _ *ifEntry, v *vpp_interfaces.Interface, done func(error)) {
+		remove: func(k *Descriptors, _ *ifEntry, v *vpp_interfaces.Interface, done func(error)) {
 			conn.Call(k.Lane, k.vxlanRequest(v, false), func(_ *vxlan.VxlanAddDelTunnelV3Reply, err error) { done(err) })
 		},
 	}
@@ -73,7 +74,7 @@ func vxlanDeps(v *vpp_interfaces.Interface, add func(string)) {
 	}
 }
 
-func (k *Kinds) vxlanRequest(v *vpp_interfaces.Interface, add bool) *vxlan.VxlanAddDelTunnelV3 {
+func (k *Descriptors) vxlanRequest(v *vpp_interfaces.Interface, add bool) *vxlan.VxlanAddDelTunnelV3 {
 	x := v.GetVxlan()
 	req := &vxlan.VxlanAddDelTunnelV3{
 		IsAdd: add, Instance: kit.None, DecapNextIndex: kit.None, EncapVrfID: v.Vrf, Vni: x.GetVni(),
@@ -86,7 +87,7 @@ func (k *Kinds) vxlanRequest(v *vpp_interfaces.Interface, add bool) *vxlan.Vxlan
 	return req
 }
 
-func createVxlan(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+func createVxlan(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	req := k.vxlanRequest(v, true)
 	conn.Call(k.Lane, req, func(r *vxlan.VxlanAddDelTunnelV3Reply, err error) {
 		switch {
@@ -100,8 +101,8 @@ func createVxlan(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) 
 	})
 }
 
-// adoptVxlan takes over a tunnel that VPP has already: the reply to its creation was lost.
-func (k *Kinds) adoptVxlan(req *vxlan.VxlanAddDelTunnelV3, cause error, done func(made, error)) {
+// adoptVxlan takes over a tunnel that VPP already has because the reply to its creation was lost.
+func (k *Descriptors) adoptVxlan(req *vxlan.VxlanAddDelTunnelV3, cause error, done func(made, error)) {
 	found := kit.None
 	all := &vxlan.VxlanTunnelV2Dump{SwIfIndex: interface_types.InterfaceIndex(kit.None)}
 	conn.Dump(k.Lane, all, func(d *vxlan.VxlanTunnelV2Details) {
@@ -118,7 +119,7 @@ func (k *Kinds) adoptVxlan(req *vxlan.VxlanAddDelTunnelV3, cause error, done fun
 	})
 }
 
-func equalVxlan(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+func equalVxlan(_ *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 	d, a := desired.GetVxlan(), applied.GetVxlan()
 	if desired.Vrf != applied.Vrf {
 		return false
@@ -127,7 +128,7 @@ func equalVxlan(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
 		d.GetVni() == a.GetVni() && d.GetMulticast() == a.GetMulticast())
 }
 
-func readVxlan(k *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+func readVxlan(k *Descriptors, s *ifState, v *vpp_interfaces.Interface) bool {
 	if s.vxlan == nil {
 		return false
 	}

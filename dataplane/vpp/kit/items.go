@@ -2,17 +2,17 @@ package kit
 
 import "contiv.dev/vswitch/dataplane/scheduler"
 
-// Item fills in what the kinds of items have in common.
-func Item[V comparable](name string, rank int) scheduler.Kind[V] {
-	return scheduler.Kind[V]{
+// Item returns a kind with the fields that all kinds of items have in common.
+func Item[V comparable](name string, rank int) scheduler.Descriptor[V] {
+	return scheduler.Descriptor[V]{
 		Name: name, Rank: rank,
 		Equal:           func(_ string, desired, applied V) bool { return desired == applied },
 		ImpliedByParent: true,
 	}
 }
 
-// DiffList puts the items that are new or different and deletes those that are gone. What the lists have in common at both
-// ends is skipped, so the usual change costs as much as it changes.
+// DiffList puts the items that are new or different and deletes those that are gone. The common head and tail of the lists
+// is skipped, so the cost of a typical change depends on the size of the change only.
 func DiffList[M, I comparable](from, to []M, item func(M) I, key func(I) string, put func(I), del func(key string)) {
 	same := func(a, b M) bool { return a == b || item(a) == item(b) }
 	for len(from) > 0 && len(to) > 0 && same(from[0], to[0]) {

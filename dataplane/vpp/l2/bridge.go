@@ -15,9 +15,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// bridgeKind is a bridge domain: its flags. Its members and its table for ARP termination are items (bridge_items.go).
-func (k *kinds) bridgeKind() scheduler.Kind[*vpp_l2.BridgeDomain] {
-	return scheduler.Kind[*vpp_l2.BridgeDomain]{
+// bridgeDescriptor returns the kind of bridge domains with their flags. Members and the table for ARP termination are items (members.go).
+func (k *descriptors) bridgeDescriptor() scheduler.Descriptor[*vpp_l2.BridgeDomain] {
+	return scheduler.Descriptor[*vpp_l2.BridgeDomain]{
 		Name: "vpp-bridge-domain", Prefix: nb.BridgeDomainPrefix, Rank: scheduler.RankBridge,
 		Validate: func(_ string, v *vpp_l2.BridgeDomain) error { return k.validateBridge(v) },
 		Equal: func(_ string, desired, applied *vpp_l2.BridgeDomain) bool {
@@ -34,7 +34,7 @@ func (k *kinds) bridgeKind() scheduler.Kind[*vpp_l2.BridgeDomain] {
 	}
 }
 
-func (k *kinds) validateBridge(v *vpp_l2.BridgeDomain) error {
+func (k *descriptors) validateBridge(v *vpp_l2.BridgeDomain) error {
 	var f kit.Faults
 	f.Name("name", v.Name)
 	k.Names.Add(v.Name)
@@ -87,11 +87,11 @@ func bridgeFlags(v *vpp_l2.BridgeDomain) l2.BdFlags {
 
 func bridgeObject(what, name string) kit.Object { return kit.Named(what, "bridge domain "+name) }
 
-// createBridge takes the lowest number that is free as far as we know, so that numbers stay small and mostly the same. One that another
-// program has is left to him, and VPP asked for another.
-func (k *kinds) createBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain, id uint32) {
+// createBridge uses the lowest number that the index has free, so that numbers stay small and mostly the same. If another program has a
+// bridge domain of this number, VPP chooses the number.
+func (k *descriptors) createBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain, id uint32) {
 	if id != kit.None {
-		k.idx.AddBD(v.Name, id) // taken, before the next one asks
+		k.idx.AddBD(v.Name, id) // reserved for the next request
 	}
 	req := &l2.BridgeDomainAddDelV2{
 		BdID: id, IsAdd: true, Flood: v.Flood, UuFlood: v.UnknownUnicastFlood, Forward: v.Forward, Learn: v.Learn,
@@ -112,7 +112,7 @@ func (k *kinds) createBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain, id uint32
 	})
 }
 
-func (k *kinds) updateBridge(op *scheduler.Op, applied, desired *vpp_l2.BridgeDomain) {
+func (k *descriptors) updateBridge(op *scheduler.Op, applied, desired *vpp_l2.BridgeDomain) {
 	o := bridgeObject("change", desired.Name)
 	id, ok := k.idx.BridgeDomain(desired.Name)
 	if !ok {
@@ -146,10 +146,10 @@ type missingBridgeError struct{}
 
 func (*missingBridgeError) Error() string { return "it is not in VPP" }
 
-// Retriable is true: a resync brings it back.
+// Retriable returns true: a resync creates it again.
 func (*missingBridgeError) Retriable() bool { return true }
 
-func (k *kinds) deleteBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain) {
+func (k *descriptors) deleteBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain) {
 	id, ok := k.idx.BridgeDomain(v.Name)
 	if !ok {
 		kit.Gone(op)
@@ -164,8 +164,8 @@ func (k *kinds) deleteBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain) {
 	}, api.NO_SUCH_ENTRY)
 }
 
-// eachBridge finds the bridge domains that carry our tag, and makes the index agree.
-func (k *kinds) eachBridge(done func([]*l2.BridgeDomainDetails, error)) {
+// eachBridge finds the bridge domains that have our tag, and updates the index.
+func (k *descriptors) eachBridge(done func([]*l2.BridgeDomainDetails, error)) {
 	ids := map[string]uint32{}
 	var found []*l2.BridgeDomainDetails
 	req := &l2.BridgeDomainDump{BdID: kit.None, SwIfIndex: interface_types.InterfaceIndex(kit.None)}
@@ -187,7 +187,7 @@ func (k *kinds) eachBridge(done func([]*l2.BridgeDomainDetails, error)) {
 	})
 }
 
-func (k *kinds) dumpBridges(op *scheduler.DumpOp, emit func(string, *vpp_l2.BridgeDomain)) {
+func (k *descriptors) dumpBridges(op *scheduler.DumpOp, emit func(string, *vpp_l2.BridgeDomain)) {
 	k.eachBridge(func(found []*l2.BridgeDomainDetails, err error) {
 		for _, d := range found {
 			emit(nb.BridgeDomainKey(d.BdTag), &vpp_l2.BridgeDomain{

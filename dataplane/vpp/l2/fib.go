@@ -16,15 +16,15 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-func (k *kinds) fibKind() scheduler.Kind[*vpp_l2.FIBEntry] {
-	return scheduler.Kind[*vpp_l2.FIBEntry]{
+func (k *descriptors) fibDescriptor() scheduler.Descriptor[*vpp_l2.FIBEntry] {
+	return scheduler.Descriptor[*vpp_l2.FIBEntry]{
 		Name: "vpp-l2-fib", Prefix: nb.FIBPrefix, Rank: scheduler.RankNeighbour,
 		Validate: func(_ string, v *vpp_l2.FIBEntry) error { return validateFIB(v) },
 		Equal:    func(_ string, desired, applied *vpp_l2.FIBEntry) bool { return sameFIB(desired, applied) },
 		Deps: func(_ string, v *vpp_l2.FIBEntry, add func(string)) {
 			add(nb.BridgeDomainKey(v.BridgeDomain))
 			if v.Action == vpp_l2.FIBEntry_FORWARD {
-				// VPP takes no entry over an interface that is not in a bridge domain.
+				// VPP rejects an entry with an interface that is not in a bridge domain.
 				add(nb.BDInterfaceKey(v.BridgeDomain, v.OutgoingInterface))
 			}
 		},
@@ -36,7 +36,7 @@ func (k *kinds) fibKind() scheduler.Kind[*vpp_l2.FIBEntry] {
 				kit.Gone(op)
 				return
 			}
-			req := &l2.L2fibAddDel{Mac: kit.MAC(v.PhysAddress), BdID: bd} // interface 0: whichever the entry has
+			req := &l2.L2fibAddDel{Mac: kit.MAC(v.PhysAddress), BdID: bd} // interface 0 matches the interface of the entry
 			if index, ok := k.idx.IfIndex(v.OutgoingInterface); ok && v.Action == vpp_l2.FIBEntry_FORWARD {
 				req.SwIfIndex = interface_types.InterfaceIndex(index)
 			}
@@ -65,7 +65,7 @@ func validateFIB(v *vpp_l2.FIBEntry) error {
 	return f.Err()
 }
 
-// sameFIB: what drops has no interface, and VPP makes it static.
+// sameFIB compares two entries. An entry that drops has no interface, and VPP always makes it static.
 func sameFIB(a, b *vpp_l2.FIBEntry) bool {
 	if a.Action != b.Action {
 		return false
@@ -78,7 +78,7 @@ func fibObject(what string, v *vpp_l2.FIBEntry) kit.Object {
 	return kit.Named(what, "L2 FIB entry "+v.PhysAddress+" of bridge domain "+v.BridgeDomain)
 }
 
-func (k *kinds) addFIB(op *scheduler.Op, v *vpp_l2.FIBEntry) {
+func (k *descriptors) addFIB(op *scheduler.Op, v *vpp_l2.FIBEntry) {
 	o := fibObject("add", v)
 	bd, ok := k.idx.BridgeDomain(v.BridgeDomain)
 	if !ok {
@@ -105,9 +105,9 @@ type fibID struct {
 	mac ethernet_types.MacAddress
 }
 
-// dumpFIB emits the entries of our bridge domains that are static, except that of the BVI, which VPP makes itself. Others
-// are what VPP has learned, unless they are wanted.
-func (k *kinds) dumpFIB(op *scheduler.DumpOp, emit func(string, *vpp_l2.FIBEntry)) {
+// dumpFIB emits the static entries of our bridge domains, except that of the BVI, which VPP makes itself. Dynamic entries
+// are learned by VPP and are emitted only if they are desired.
+func (k *descriptors) dumpFIB(op *scheduler.DumpOp, emit func(string, *vpp_l2.FIBEntry)) {
 	keys := map[fibID]string{}
 	op.EachDesired(func(key string, v any) {
 		e := v.(*vpp_l2.FIBEntry)
@@ -146,7 +146,7 @@ func (k *kinds) dumpFIB(op *scheduler.DumpOp, emit func(string, *vpp_l2.FIBEntry
 	})
 }
 
-func (k *kinds) readFIB(s *iface.Snapshot, bd *l2.BridgeDomainDetails, d *l2.L2FibTableDetails, wanted bool) *vpp_l2.FIBEntry {
+func (k *descriptors) readFIB(s *iface.Snapshot, bd *l2.BridgeDomainDetails, d *l2.L2FibTableDetails, wanted bool) *vpp_l2.FIBEntry {
 	v := &vpp_l2.FIBEntry{PhysAddress: d.Mac.String(), BridgeDomain: bd.BdTag}
 	if d.FilterMac {
 		v.Action, v.StaticConfig = vpp_l2.FIBEntry_DROP, true
@@ -157,7 +157,7 @@ func (k *kinds) readFIB(s *iface.Snapshot, bd *l2.BridgeDomainDetails, d *l2.L2F
 		return nil
 	}
 	if d.BviMac && !wanted && d.SwIfIndex == bd.BviSwIfIndex {
-		// A snapshot for a few values need not have the BVI; nothing asks for its entry then.
+		// A partial snapshot may lack the BVI; then no value needs its entry.
 		if st := s.ByIndex[uint32(d.SwIfIndex)]; st == nil || st.Details.L2Address == d.Mac {
 			return nil
 		}

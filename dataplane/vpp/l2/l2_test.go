@@ -48,9 +48,9 @@ func TestDiffBridge(t *testing.T) {
 	}
 }
 
-// One member more of 2000 costs microseconds.
+// Adding a member to 2,000 costs microseconds.
 func BenchmarkAddMember(b *testing.B) {
-	k := &kinds{Kit: &kit.Kit{Names: kit.LongNames{}}}
+	k := &descriptors{Kit: &kit.Kit{Names: kit.LongNames{}}}
 	list := members(2000)
 	from := &vpp_l2.BridgeDomain{Name: "bd", Interfaces: list}
 	to := &vpp_l2.BridgeDomain{Name: "bd", Interfaces: append(slices.Clone(list), &vpp_l2.BridgeDomain_Interface{Name: "new"})}

@@ -57,7 +57,8 @@ func deriveBridge(_ string, v *vpp_l2.BridgeDomain, put func(kind, key string, i
 	}
 }
 
-// diffBridge compares the lists of two versions. The messages that they share cost only a look at their addresses.
+// diffBridge compares the lists of two versions. For messages that both versions share, only the pointers are
+// compared.
 func diffBridge(_ string, from, to *vpp_l2.BridgeDomain, put func(kind, key string, item any), del func(key string)) {
 	kit.DiffList(from.Interfaces, to.Interfaces,
 		func(m *vpp_l2.BridgeDomain_Interface) bridgeMember { return memberOf(to.Name, m) }, bridgeMember.key,
@@ -67,14 +68,14 @@ func diffBridge(_ string, from, to *vpp_l2.BridgeDomain, put func(kind, key stri
 		func(item bridgeARP) { put(kindBridgeARP, item.key(), item) }, del)
 }
 
-func (k *kinds) memberKind() scheduler.Kind[bridgeMember] {
-	kind := kit.Item[bridgeMember](kindMember, scheduler.RankMember)
-	kind.ImpliedByParent = false // VPP does not delete a bridge domain that has members
-	kind.Parent = func(_ string, v bridgeMember) string { return nb.BridgeDomainKey(v.BD) }
-	kind.Deps = func(_ string, v bridgeMember, add func(string)) { add(nb.VppInterfaceKey(v.If)) }
-	kind.Create = func(op *scheduler.Op, _ string, v bridgeMember) { k.joinBridge(op, v) }
-	kind.Delete = func(op *scheduler.Op, _ string, v bridgeMember) { k.leaveBridge(op, v) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, bridgeMember)) {
+func (k *descriptors) memberDescriptor() scheduler.Descriptor[bridgeMember] {
+	desc := kit.Item[bridgeMember](kindMember, scheduler.RankMember)
+	desc.ImpliedByParent = false // VPP does not delete a bridge domain that has members
+	desc.Parent = func(_ string, v bridgeMember) string { return nb.BridgeDomainKey(v.BD) }
+	desc.Deps = func(_ string, v bridgeMember, add func(string)) { add(nb.VppInterfaceKey(v.If)) }
+	desc.Create = func(op *scheduler.Op, _ string, v bridgeMember) { k.joinBridge(op, v) }
+	desc.Delete = func(op *scheduler.Op, _ string, v bridgeMember) { k.leaveBridge(op, v) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, bridgeMember)) {
 		k.ifs.Snapshot(op, func(_ *iface.Snapshot, err error) {
 			if err != nil {
 				op.Done(err)
@@ -88,10 +89,10 @@ func (k *kinds) memberKind() scheduler.Kind[bridgeMember] {
 			})
 		})
 	}
-	return kind
+	return desc
 }
 
-func (k *kinds) emitMembers(d *l2.BridgeDomainDetails, emit func(string, bridgeMember)) {
+func (k *descriptors) emitMembers(d *l2.BridgeDomainDetails, emit func(string, bridgeMember)) {
 	for _, m := range d.SwIfDetails {
 		if name, ours := k.idx.NameByIndex(uint32(m.SwIfIndex)); ours {
 			v := bridgeMember{BD: d.BdTag, If: name, BVI: m.SwIfIndex == d.BviSwIfIndex, SHG: m.Shg}
@@ -104,7 +105,7 @@ func memberObject(what string, v bridgeMember) kit.Object {
 	return kit.Named(what+" bridge domain "+v.BD, "interface "+v.If)
 }
 
-func (k *kinds) joinBridge(op *scheduler.Op, v bridgeMember) {
+func (k *descriptors) joinBridge(op *scheduler.Op, v bridgeMember) {
 	o := memberObject("add to", v)
 	index, ok := k.idx.IfIndex(v.If)
 	if !ok {
@@ -126,8 +127,9 @@ func (k *kinds) joinBridge(op *scheduler.Op, v bridgeMember) {
 	k.Do(op, o, req)
 }
 
-// leaveBridge makes the interface a layer-3 one again. With that VPP forgets its VLAN tag rewriting.
-func (k *kinds) leaveBridge(op *scheduler.Op, v bridgeMember) {
+// leaveBridge makes the interface a layer-3 interface again. VPP then drops its VLAN tag rewriting, which is set
+// again.
+func (k *descriptors) leaveBridge(op *scheduler.Op, v bridgeMember) {
 	o := memberObject("remove from", v)
 	e := k.idx.Entry(v.If)
 	bd, ok := k.idx.BridgeDomain(v.BD)
@@ -145,9 +147,9 @@ func (k *kinds) leaveBridge(op *scheduler.Op, v bridgeMember) {
 	k.Send(o, e.Rewrite, both, kit.IfGone...)
 }
 
-func (k *kinds) bridgeARPKind() scheduler.Kind[bridgeARP] {
-	kind := kit.Item[bridgeARP](kindBridgeARP, scheduler.RankMember)
-	kind.Parent = func(_ string, v bridgeARP) string { return nb.BridgeDomainKey(v.BD) }
+func (k *descriptors) bridgeARPDescriptor() scheduler.Descriptor[bridgeARP] {
+	desc := kit.Item[bridgeARP](kindBridgeARP, scheduler.RankMember)
+	desc.Parent = func(_ string, v bridgeARP) string { return nb.BridgeDomainKey(v.BD) }
 	put := func(op *scheduler.Op, v bridgeARP, add bool) {
 		o := kit.Named("set ARP termination of "+v.IP.String()+" in", "bridge domain "+v.BD)
 		bd, ok := k.idx.BridgeDomain(v.BD)
@@ -164,12 +166,12 @@ func (k *kinds) bridgeARPKind() scheduler.Kind[bridgeARP] {
 			k.Do(op, o, req)
 			return
 		}
-		k.Do(op, o, req, api.UNSPECIFIED, api.NO_SUCH_ENTRY) // UNSPECIFIED: there is none
+		k.Do(op, o, req, api.UNSPECIFIED, api.NO_SUCH_ENTRY) // UNSPECIFIED: there is no entry
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v bridgeARP) { put(op, v, true) }
-	kind.Update = func(op *scheduler.Op, _ string, _, v bridgeARP) { put(op, v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v bridgeARP) { put(op, v, false) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, bridgeARP)) {
+	desc.Create = func(op *scheduler.Op, _ string, v bridgeARP) { put(op, v, true) }
+	desc.Update = func(op *scheduler.Op, _ string, _, v bridgeARP) { put(op, v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v bridgeARP) { put(op, v, false) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, bridgeARP)) {
 		wanted := false
 		op.EachDesired(func(string, any) { wanted = true })
 		k.eachBridge(func(found []*l2.BridgeDomainDetails, err error) {
@@ -186,5 +188,5 @@ func (k *kinds) bridgeARPKind() scheduler.Kind[bridgeARP] {
 			}, func(err error) { op.Done(kit.Named("dump", "ARP termination").Wrap(err)) })
 		})
 	}
-	return kind
+	return desc
 }

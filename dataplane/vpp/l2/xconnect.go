@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-func (k *kinds) xconnectKind() scheduler.Kind[*vpp_l2.XConnectPair] {
-	return scheduler.Kind[*vpp_l2.XConnectPair]{
+func (k *descriptors) xconnectDescriptor() scheduler.Descriptor[*vpp_l2.XConnectPair] {
+	return scheduler.Descriptor[*vpp_l2.XConnectPair]{
 		Name: "vpp-xconnect", Prefix: nb.XConnectPrefix, Rank: scheduler.RankMember,
 		Validate: func(_ string, v *vpp_l2.XConnectPair) error {
 			var f kit.Faults
@@ -53,7 +53,7 @@ func xconnectObject(what string, v *vpp_l2.XConnectPair) kit.Object {
 	return kit.Named(what, "cross-connect from interface "+v.ReceiveInterface+" to "+v.TransmitInterface)
 }
 
-func (k *kinds) xconnect(op *scheduler.Op, v *vpp_l2.XConnectPair) {
+func (k *descriptors) xconnect(op *scheduler.Op, v *vpp_l2.XConnectPair) {
 	o := xconnectObject("make", v)
 	rx, ok := k.idx.IfIndex(v.ReceiveInterface)
 	if !ok {
@@ -70,7 +70,7 @@ func (k *kinds) xconnect(op *scheduler.Op, v *vpp_l2.XConnectPair) {
 	})
 }
 
-func (k *kinds) dumpXconnects(op *scheduler.DumpOp, emit func(string, *vpp_l2.XConnectPair)) {
+func (k *descriptors) dumpXconnects(op *scheduler.DumpOp, emit func(string, *vpp_l2.XConnectPair)) {
 	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump cross-connects: %w", err)) }
 	k.ifs.Snapshot(op, func(_ *iface.Snapshot, err error) {
 		if err != nil {

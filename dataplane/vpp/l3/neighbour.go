@@ -16,9 +16,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// neighbourKind: for each neighbour VPP itself adds a host route to the table of the interface, behind all routes of ours.
-func (k *kinds) neighbourKind() scheduler.Kind[*vpp_l3.ARPEntry] {
-	return scheduler.Kind[*vpp_l3.ARPEntry]{
+// neighbourDescriptor returns the kind of neighbours. For each neighbour VPP itself adds a host route to the table of the
+// interface, with a lower priority than all our routes.
+func (k *descriptors) neighbourDescriptor() scheduler.Descriptor[*vpp_l3.ARPEntry] {
+	return scheduler.Descriptor[*vpp_l3.ARPEntry]{
 		Name: "vpp-neighbour", Prefix: nb.ARPPrefix, Rank: scheduler.RankNeighbour,
 		Validate: func(_ string, v *vpp_l3.ARPEntry) error { return validateNeighbour(v) },
 		Equal: func(_ string, desired, applied *vpp_l3.ARPEntry) bool {
@@ -53,7 +54,7 @@ func validateNeighbour(v *vpp_l3.ARPEntry) error {
 	return f.Err()
 }
 
-func (k *kinds) putNeighbour(op *scheduler.Op, v *vpp_l3.ARPEntry, add bool) {
+func (k *descriptors) putNeighbour(op *scheduler.Op, v *vpp_l3.ARPEntry, add bool) {
 	what := "delete"
 	if add {
 		what = "add"
@@ -81,8 +82,9 @@ func (k *kinds) putNeighbour(op *scheduler.Op, v *vpp_l3.ARPEntry, add bool) {
 	k.Do(op, o, req, api.NO_SUCH_ENTRY, api.INVALID_SW_IF_INDEX)
 }
 
-// dumpNeighbours emits the static entries on our interfaces. Dynamic ones are what VPP has learned, unless they are wanted.
-func (k *kinds) dumpNeighbours(op *scheduler.DumpOp, emit func(string, *vpp_l3.ARPEntry)) {
+// dumpNeighbours emits the static entries on our interfaces. Dynamic entries are learned by VPP and are emitted only if
+// they are desired.
+func (k *descriptors) dumpNeighbours(op *scheduler.DumpOp, emit func(string, *vpp_l3.ARPEntry)) {
 	type id struct {
 		ifName string
 		ip     netip.Addr
@@ -127,7 +129,7 @@ func (k *kinds) dumpNeighbours(op *scheduler.DumpOp, emit func(string, *vpp_l3.A
 	})
 }
 
-// neighbourDumps ask for all neighbours, or for those of the interfaces that a partial dump is about.
+// neighbourDumps returns the requests for all neighbours, or for those of the interfaces that a partial dump requests.
 func neighbourDumps(op *scheduler.DumpOp, s *iface.Snapshot) []*ip_neighbor.IPNeighborDump {
 	on := []interface_types.InterfaceIndex{interface_types.InterfaceIndex(kit.None)}
 	if op.Partial() {

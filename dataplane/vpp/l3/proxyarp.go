@@ -30,10 +30,10 @@ const (
 	kindProxyRange = "vpp-proxyarp-range"
 )
 
-// proxyARPKind is only its items: VPP has no object for the whole.
-func (k *kinds) proxyARPKind() scheduler.Kind[*vpp_l3.ProxyARP] {
+// proxyARPDescriptor returns a kind that consists of its items only: VPP has no object for the whole.
+func (k *descriptors) proxyARPDescriptor() scheduler.Descriptor[*vpp_l3.ProxyARP] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_l3.ProxyARP) { op.Done(nil) }
-	return scheduler.Kind[*vpp_l3.ProxyARP]{
+	return scheduler.Descriptor[*vpp_l3.ProxyARP]{
 		Name: "vpp-proxyarp", Prefix: nb.ProxyARPKey, Rank: scheduler.RankNeighbour,
 		Validate: func(_ string, v *vpp_l3.ProxyARP) error { return validateProxyARP(v) },
 		Equal:    func(string, *vpp_l3.ProxyARP, *vpp_l3.ProxyARP) bool { return true },
@@ -80,7 +80,7 @@ func (r proxyRange) key() string {
 	return "vpp/proxyarp/range/" + r.Low.String() + "-" + r.High.String() + "/vrf/" + strconv.FormatUint(uint64(r.VRF), 10)
 }
 
-func (k *kinds) proxyIfKind() scheduler.Kind[proxyIf] {
+func (k *descriptors) proxyIfDescriptor() scheduler.Descriptor[proxyIf] {
 	set := func(op *scheduler.Op, v proxyIf, on bool) {
 		index, ok := k.idx.IfIndex(v.If)
 		switch {
@@ -95,13 +95,13 @@ func (k *kinds) proxyIfKind() scheduler.Kind[proxyIf] {
 			SwIfIndex: interface_types.InterfaceIndex(index), Enable: on,
 		})
 	}
-	kind := kit.Item[proxyIf](kindProxyIf, scheduler.RankNeighbour)
-	kind.ImpliedByParent = false
-	kind.Parent = func(string, proxyIf) string { return nb.ProxyARPKey }
-	kind.Deps = func(_ string, v proxyIf, add func(string)) { add(nb.VppInterfaceKey(v.If)) }
-	kind.Create = func(op *scheduler.Op, _ string, v proxyIf) { set(op, v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v proxyIf) { set(op, v, false) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, proxyIf)) {
+	desc := kit.Item[proxyIf](kindProxyIf, scheduler.RankNeighbour)
+	desc.ImpliedByParent = false
+	desc.Parent = func(string, proxyIf) string { return nb.ProxyARPKey }
+	desc.Deps = func(_ string, v proxyIf, add func(string)) { add(nb.VppInterfaceKey(v.If)) }
+	desc.Create = func(op *scheduler.Op, _ string, v proxyIf) { set(op, v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v proxyIf) { set(op, v, false) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, proxyIf)) {
 		k.ifs.Snapshot(op, func(_ *iface.Snapshot, err error) {
 			if err != nil {
 				op.Done(fmt.Errorf("vpp: dump proxy ARP: %w", err))
@@ -114,11 +114,12 @@ func (k *kinds) proxyIfKind() scheduler.Kind[proxyIf] {
 			}, func(err error) { op.Done(kit.Named("dump", "proxy ARP").Wrap(err)) })
 		})
 	}
-	return kind
+	return desc
 }
 
-// proxyRangeKind: ranges carry no mark. All of them are ours: nothing else in VPP makes any.
-func (k *kinds) proxyRangeKind() scheduler.Kind[proxyRange] {
+// proxyRangeDescriptor returns the kind of ranges. VPP does not tag ranges; all of them are ours, since no other
+// part of VPP makes any.
+func (k *descriptors) proxyRangeDescriptor() scheduler.Descriptor[proxyRange] {
 	set := func(op *scheduler.Op, v proxyRange, add bool) {
 		o := kit.Named("set proxy ARP for", v.Low.String()+"-"+v.High.String())
 		req := &arp.ProxyArpAddDel{IsAdd: add, Proxy: arp.ProxyArp{TableID: v.VRF, Low: v.Low.As4(), Hi: v.High.As4()}}
@@ -128,21 +129,21 @@ func (k *kinds) proxyRangeKind() scheduler.Kind[proxyRange] {
 		}
 		k.Do(op, o, req, api.NO_SUCH_ENTRY, api.NO_SUCH_FIB)
 	}
-	kind := kit.Item[proxyRange](kindProxyRange, scheduler.RankNeighbour)
-	kind.ImpliedByParent = false
-	kind.Parent = func(string, proxyRange) string { return nb.ProxyARPKey }
-	kind.Deps = func(_ string, v proxyRange, add func(string)) {
+	desc := kit.Item[proxyRange](kindProxyRange, scheduler.RankNeighbour)
+	desc.ImpliedByParent = false
+	desc.Parent = func(string, proxyRange) string { return nb.ProxyARPKey }
+	desc.Deps = func(_ string, v proxyRange, add func(string)) {
 		if v.VRF != 0 {
 			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV4))
 		}
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v proxyRange) { set(op, v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v proxyRange) { set(op, v, false) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, proxyRange)) {
+	desc.Create = func(op *scheduler.Op, _ string, v proxyRange) { set(op, v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v proxyRange) { set(op, v, false) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, proxyRange)) {
 		conn.Dump(k.Lane, &arp.ProxyArpDump{}, func(d *arp.ProxyArpDetails) {
 			v := proxyRange{netip.AddrFrom4(d.Proxy.Low), netip.AddrFrom4(d.Proxy.Hi), d.Proxy.TableID}
 			emit(v.key(), v)
 		}, func(err error) { op.Done(kit.Named("dump", "proxy ARP").Wrap(err)) })
 	}
-	return kind
+	return desc
 }

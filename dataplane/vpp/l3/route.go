@@ -19,17 +19,18 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// routeKind: a northbound route is one path. VPP keeps the paths of one destination together, so a route is always added as
-// a further path and removed as one of them; the destination goes with its last path. One request either way.
-func (k *kinds) routeKind() scheduler.Kind[*vpp_l3.Route] {
-	return scheduler.Kind[*vpp_l3.Route]{
+// routeDescriptor returns the kind of routes. A northbound route is one path. VPP keeps the paths of one destination together, so a route is
+// always added as a further path and removed as one of the paths; VPP deletes the destination with its last path. Either operation is one
+// request.
+func (k *descriptors) routeDescriptor() scheduler.Descriptor[*vpp_l3.Route] {
+	return scheduler.Descriptor[*vpp_l3.Route]{
 		Name: "vpp-route", Prefix: nb.RoutePrefix, Rank: scheduler.RankRoute,
 		Validate: func(_ string, v *vpp_l3.Route) error { return validateRoute(v) },
 		Equal:    func(_ string, desired, applied *vpp_l3.Route) bool { return sameRoute(desired, applied) },
 		Deps:     func(_ string, v *vpp_l3.Route, add func(string)) { routeDeps(v, add) },
 		Create:   func(op *scheduler.Op, _ string, v *vpp_l3.Route) { k.putRoute(op, "add", v, true) },
 		Update: func(op *scheduler.Op, _ string, applied, desired *vpp_l3.Route) {
-			// To VPP a path with another weight is the same path, and adding it changes nothing.
+			// For VPP a path with another weight is the same path, and adding it changes nothing.
 			both := kit.Join(2, op.Done)
 			k.putRoute(scheduler.NewOp(both), "replace", applied, false)
 			k.putRoute(scheduler.NewOp(both), "replace", desired, true)
@@ -71,7 +72,7 @@ func validateRoute(v *vpp_l3.Route) error {
 		}
 	case vpp_l3.Route_DROP:
 	case vpp_l3.Route_REJECT:
-		if v.VrfId != 0 { // VPP takes local0, of table 0, for the interface of such a route, and crashes in another table
+		if v.VrfId != 0 { // VPP uses local0, of table 0, as the interface of such a route, and crashes in another table
 			f.Add("type", "VPP 25.10 can reject in table 0 only: route to an address that table 0 rejects")
 		}
 	default:
@@ -102,10 +103,10 @@ func routeDeps(v *vpp_l3.Route, add func(string)) {
 	}
 }
 
-// routeWeight: VPP takes 0 for 1.
+// routeWeight returns the weight of a route: VPP treats 0 as 1.
 func routeWeight(v *vpp_l3.Route) uint32 { return max(v.Weight, 1) }
 
-// sameRoute compares two routes under one key, that is with the same table, destination, interface and gateway.
+// sameRoute compares two routes with the same key, that is with the same table, destination, interface and gateway.
 func sameRoute(a, b *vpp_l3.Route) bool {
 	if a == b {
 		return true
@@ -128,7 +129,7 @@ func routeObject(what string, v *vpp_l3.Route) kit.Object {
 	return kit.Named(what, name)
 }
 
-func (k *kinds) putRoute(op *scheduler.Op, what string, v *vpp_l3.Route, add bool) {
+func (k *descriptors) putRoute(op *scheduler.Op, what string, v *vpp_l3.Route, add bool) {
 	dst, err := netip.ParsePrefix(v.DstNetwork)
 	if err != nil {
 		op.Done(routeObject(what, v).Wrap(err))
@@ -149,7 +150,7 @@ func (k *kinds) putRoute(op *scheduler.Op, what string, v *vpp_l3.Route, add boo
 	switch v.Type {
 	case vpp_l3.Route_DROP:
 		p.Type, p.Weight, p.Preference = fib_types.FIB_API_PATH_TYPE_DROP, 1, 0
-	case vpp_l3.Route_REJECT: // with the code that makes connect fail at once for UDP, too
+	case vpp_l3.Route_REJECT: // with the ICMP code that makes connect fail immediately for UDP, too
 		p.Type, p.Weight, p.Preference = fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT, 1, 0
 	case vpp_l3.Route_INTER_VRF:
 		p.TableID = v.ViaVrfId
@@ -179,7 +180,7 @@ func (k *kinds) putRoute(op *scheduler.Op, what string, v *vpp_l3.Route, add boo
 	})
 }
 
-// routeMessage is a request with room for its path: one allocation.
+// routeMessage is a request with space for its path, in one allocation.
 type routeMessage struct {
 	ip.IPRouteAddDelV2
 	paths [1]fib_types.FibPath
@@ -196,9 +197,9 @@ func nextHop(s string) ip_types.AddressUnion {
 	return ip_types.AddressUnionIP6(a.As16())
 }
 
-// dumpRoutes emits the routes of table 0 and of the tables that we use which came through the API, except paths over interfaces which are
-// not ours. VPP reports only the source that wins for a destination, so a route hidden by a connected subnet is not seen.
-func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route)) {
+// dumpRoutes emits the API's routes in table 0 and in the tables that we use, except paths over interfaces that are not ours. VPP reports
+// only the preferred source of a destination, so it does not report a route that is hidden by a connected subnet.
+func (k *descriptors) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route)) {
 	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump routes: %w", err)) }
 	k.ifs.Snapshot(op, func(_ *iface.Snapshot, err error) {
 		if err != nil {
@@ -233,8 +234,8 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 	})
 }
 
-// tablesOf reports which tables a dump has to look into: table 0, ours, and those of others that have routes of ours (see holds). A partial
-// one looks only where something is asked for.
+// tablesOf returns a function that reports whether a dump must read a table: table 0, our tables, and foreign tables that have routes of
+// ours (see holds). A partial dump reads only tables that contain a requested route.
 func tablesOf(op *scheduler.DumpOp) func(ip.IPTable) bool {
 	var expected map[tableID]bool
 	return func(t ip.IPTable) bool {
@@ -254,8 +255,8 @@ func tablesOf(op *scheduler.DumpOp) func(ip.IPTable) bool {
 	}
 }
 
-// desiredRoutes maps the keys that a dump makes to those under which the values are desired, where they differ: a key has the
-// gateway as it was written.
+// desiredRoutes maps the keys that a dump produces to those under which the values are desired, where they differ: a desired key has the
+// gateway as it was written in the value.
 func desiredRoutes(op *scheduler.DumpOp) map[string]string {
 	var keys map[string]string
 	op.EachDesired(func(key string, v any) {
@@ -275,8 +276,8 @@ func desiredRoutes(op *scheduler.DumpOp) map[string]string {
 }
 
 type routeDump struct {
-	k      *kinds
-	source uint8 // the API's
+	k      *descriptors
+	source uint8 // ID of the source "API"
 	tables []ip.IPTable
 	keys   map[string]string
 	emit   func(string, *vpp_l3.Route)
@@ -313,7 +314,7 @@ func (r *routeDump) of(t ip.IPTable, done func(error)) {
 	}, done)
 }
 
-// route makes a northbound route of a path; nil for one that we cannot have made.
+// route converts a path to a northbound route; nil if we cannot have made the path.
 func (r *routeDump) route(table uint32, dst netip.Prefix, p *fib_types.FibPath) *vpp_l3.Route {
 	v := &vpp_l3.Route{VrfId: table, DstNetwork: dst.String(), Weight: uint32(p.Weight), Preference: uint32(p.Preference)}
 	switch p.Type {

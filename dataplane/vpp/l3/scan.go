@@ -19,11 +19,11 @@ const (
 	maxStaleThreshold = 60 * 24 * 365
 )
 
-// scanKind returns the kind of the neighbours' ageing. VPP used to scan its neighbours at intervals. VPP 25.10 ages them: it
+// scanDescriptor returns the kind of the neighbours' ageing. VPP used to scan its neighbours at intervals. VPP 25.10 ages them: it
 // probes a neighbour from which it has not received anything for the threshold, and drops it if there is no answer.
 // stale_threshold (minutes) is that age; the other settings have no counterpart.
-func (k *kinds) scanKind() scheduler.Kind[*vpp_l3.IPScanNeighbor] {
-	return scheduler.Kind[*vpp_l3.IPScanNeighbor]{
+func (k *descriptors) scanDescriptor() scheduler.Descriptor[*vpp_l3.IPScanNeighbor] {
+	return scheduler.Descriptor[*vpp_l3.IPScanNeighbor]{
 		Name: "vpp-neighbour-scan", Prefix: nb.IPScanNeighborKey, Rank: scheduler.RankNeighbour,
 		Validate: func(_ string, v *vpp_l3.IPScanNeighbor) error {
 			var f kit.Faults
@@ -58,7 +58,7 @@ func scanAge(v *vpp_l3.IPScanNeighbor, v6 bool) uint32 {
 	return v.StaleThreshold * 60
 }
 
-func (k *kinds) setScan(op *scheduler.Op, v *vpp_l3.IPScanNeighbor) {
+func (k *descriptors) setScan(op *scheduler.Op, v *vpp_l3.IPScanNeighbor) {
 	both := kit.Join(2, op.Done)
 	for _, v6 := range []bool{false, true} {
 		k.Send(kit.Named("configure", "the ageing of neighbours"), &ip_neighbor.IPNeighborConfig{
@@ -68,7 +68,7 @@ func (k *kinds) setScan(op *scheduler.Op, v *vpp_l3.IPScanNeighbor) {
 }
 
 // dumpScan emits VPP's setting unless it is the default and no other setting is desired.
-func (k *kinds) dumpScan(op *scheduler.DumpOp, emit func(string, *vpp_l3.IPScanNeighbor)) {
+func (k *descriptors) dumpScan(op *scheduler.DumpOp, emit func(string, *vpp_l3.IPScanNeighbor)) {
 	wanted := false
 	op.EachDesired(func(string, any) { wanted = true })
 	var age [2]uint32

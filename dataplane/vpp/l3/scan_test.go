@@ -20,7 +20,7 @@ func TestScan(t *testing.T) {
 
 // TestForeignScan: ages that another program has set equal no valid setting, so that a resync replaces them.
 func TestForeignScan(t *testing.T) {
-	equal := (&kinds{}).scanKind().Equal
+	equal := (&descriptors{}).scanDescriptor().Equal
 	for _, ages := range [][2]uint32{{4 * 60, 8 * 60}, {8 * 60, 4 * 60}, {250, 250}, {0, 61}} {
 		foreign := scanOf(ages[0], ages[1])
 		for minutes := range uint32(20) {

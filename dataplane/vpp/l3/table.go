@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// tableID names a table: VPP numbers those of the two families apart.
+// tableID identifies a table: VPP numbers the tables of each address family separately.
 type tableID struct {
 	id uint32
 	v6 bool
@@ -37,14 +37,14 @@ func tableObject(what string, v *vpp_l3.VrfTable) kit.Object {
 	return kit.Named(what, v.Protocol.String()+" table "+strconv.FormatUint(uint64(v.Id), 10))
 }
 
-// tableKind: the label of a table is in its name. Table 0 is VPP's own: it is neither made nor deleted, only its flow hash
-// is set. VPP does not tell the flow hash; a dump takes the one that is wanted for set.
+// tableDescriptor returns the kind of tables. The name of a table contains its label. Table 0 is VPP's own: it is neither created nor deleted,
+// only its flow hash is set. VPP does not report the flow hash; a dump assumes the desired one.
 //
-// Adding a table does two things: it makes it, and it holds it. A table that only NAT holds goes with the last backend in it,
-// and all its routes go, too (scenario nat_table of vppfake's contract). VPP does not report what holds a table, so those of which
-// we do not know that we do have another label in a dump, and are added again: see holds.
-func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
-	return scheduler.Kind[*vpp_l3.VrfTable]{
+// Adding a table creates it and holds it. VPP deletes a table that only NAT holds with the last backend in it, and all routes in the
+// table with it (scenario nat_table of vppfake's contract). VPP does not report the holders of a table, so a table that we may not hold
+// has another label in a dump, and is added again: see holds.
+func (k *descriptors) tableDescriptor() scheduler.Descriptor[*vpp_l3.VrfTable] {
+	return scheduler.Descriptor[*vpp_l3.VrfTable]{
 		Name: "vpp-table", Prefix: nb.VrfTablePrefix, Rank: scheduler.RankTable,
 		Validate: k.validateTable,
 		Equal: func(_ string, desired, applied *vpp_l3.VrfTable) bool {
@@ -59,7 +59,7 @@ func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
 			}
 			k.Do(op, tableObject("set flow_hash_settings of", v), flowHashRequest(v))
 		},
-		// VPP never renames a table.
+		// VPP cannot rename a table.
 		CanUpdate: func(_ string, applied, desired *vpp_l3.VrfTable) bool {
 			return desired.Id == 0 || desired.Label == applied.Label || applied.Label == notHeld
 		},
@@ -79,7 +79,7 @@ func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
 	}
 }
 
-func (k *kinds) validateTable(_ string, v *vpp_l3.VrfTable) error {
+func (k *descriptors) validateTable(_ string, v *vpp_l3.VrfTable) error {
 	var f kit.Faults
 	k.Names.Add(v.Label)
 	if v.Protocol != vpp_l3.VrfTable_IPV4 && v.Protocol != vpp_l3.VrfTable_IPV6 {
@@ -98,7 +98,7 @@ func tableRequest(v *vpp_l3.VrfTable, add bool) *ip.IPTableAddDelV2 {
 	}
 }
 
-func (k *kinds) createTable(op *scheduler.Op, v *vpp_l3.VrfTable) {
+func (k *descriptors) createTable(op *scheduler.Op, v *vpp_l3.VrfTable) {
 	var reqs []api.Message
 	if v.Id != 0 {
 		reqs = append(reqs, tableRequest(v, true))
@@ -121,7 +121,7 @@ func (k *kinds) createTable(op *scheduler.Op, v *vpp_l3.VrfTable) {
 	}
 }
 
-// defaultFlowHash is VPP's: source, destination, ports, protocol, flow label.
+// defaultFlowHash is VPP's default: source, destination, ports, protocol, flow label.
 const defaultFlowHash = ip.IP_API_V2_FLOW_HASH_SRC_IP | ip.IP_API_V2_FLOW_HASH_DST_IP | ip.IP_API_V2_FLOW_HASH_SRC_PORT |
 	ip.IP_API_V2_FLOW_HASH_DST_PORT | ip.IP_API_V2_FLOW_HASH_PROTO | ip.IP_API_V2_FLOW_HASH_FLOW_LABEL
 
@@ -150,20 +150,21 @@ func flowHashRequest(v *vpp_l3.VrfTable) *ip.SetIPFlowHashV3 {
 	return req
 }
 
-// notHeld is the label of a table that we may not hold. No name of ours has a space.
+// notHeld is the label of a table that we may not hold. None of our names has a space.
 const notHeld = "not held"
 
-// holds reports whether we hold a table that VPP has. What this agent has done to it in this VPP counts. Of any other, one with our mark
-// was made by us and so is held, and one without was made by another program: NAT, for a backend that came first, or a human.
-func (k *kinds) holds(t tableID, ours bool) bool {
+// holds reports whether we hold a table that VPP has. If this agent has added or deleted the table in this VPP, that decides. Otherwise
+// a table with our mark was made by us and so is held, and one without it was made by another program: by NAT, for a backend that was
+// added first, or manually.
+func (k *descriptors) holds(t tableID, ours bool) bool {
 	if held, known := k.held[t]; known {
 		return held
 	}
 	return ours || t.id == 0
 }
 
-// dumpTables emits the tables that carry our mark, and those that are wanted and do not: VPP cannot rename them.
-func (k *kinds) dumpTables(op *scheduler.DumpOp, emit func(string, *vpp_l3.VrfTable)) {
+// dumpTables emits the tables that have our mark, and desired tables that lack it: VPP cannot rename them.
+func (k *descriptors) dumpTables(op *scheduler.DumpOp, emit func(string, *vpp_l3.VrfTable)) {
 	wanted := map[tableID]*vpp_l3.VrfTable{}
 	op.EachDesired(func(_ string, v any) { t := v.(*vpp_l3.VrfTable); wanted[tableOf(t)] = t })
 	there := map[tableID]bool{}

@@ -8,11 +8,11 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// changeBalanced changes a mapping in place where VPP can without harm, that is where backends come. When it takes one away VPP ends all
-// sessions to its address and port, those of other protocols and services included. But connections of TCP are to go on, only to get no new
-// ones; so the mapping is made again, and its sessions are kept. Those of UDP, which would go on for as long as the client sends, are ended
-// one by one.
-func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *natMapping) {
+// changeBalanced changes a mapping in place where VPP can do so without side effects, that is if backends are only added. When VPP removes
+// a backend it ends all sessions to the backend's address and port, including those of other protocols and services. But existing TCP
+// connections must continue, and only new ones must not use the backend; so the mapping is made again, and its sessions are kept. UDP
+// sessions, which would continue for as long as the client sends, are ended one by one.
+func (k *descriptors) changeBalanced(op *scheduler.Op, key string, applied, desired *natMapping) {
 	before := k.placesOf(key, applied)
 	after := k.places(key, before, desired)
 	udp := desired.External.Proto == kit.ProtoUDP
@@ -32,9 +32,9 @@ func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *n
 	})
 }
 
-// remake makes a mapping again. A packet that comes when it is not there would be rejected. Without workers VPP sees none, since both
-// requests reach it together. Otherwise some come, and a bridge takes those to cluster IPs.
-func (k *kinds) remake(applied, desired *natMapping, after []natBackend, done func(error)) {
+// remake makes a mapping again. A packet that arrives while there is no mapping would be rejected. Without workers VPP receives none in
+// between, since both requests reach it together. With a worker some arrive, and a bridge translates those to cluster IPs.
+func (k *descriptors) remake(applied, desired *natMapping, after []natBackend, done func(error)) {
 	if !k.bridges(desired) {
 		k.replace(applied, desired, after, done)
 		return
@@ -56,11 +56,11 @@ func (k *kinds) remake(applied, desired *natMapping, after []natBackend, done fu
 	k.replace(applied, desired, after, all)
 }
 
-func (k *kinds) replace(applied, desired *natMapping, after []natBackend, done func(error)) {
+func (k *descriptors) replace(applied, desired *natMapping, after []natBackend, done func(error)) {
 	both := kit.Join(2, done)
 	k.Lane.Together(requestsSize(applied, after), func() {
 		if applied.External.Proto == kit.ProtoUDP && k.nat.handoff {
-			k.deleteBalanced(applied, both) // sessions cannot be found by themselves
+			k.deleteBalanced(applied, both) // sessions cannot be found individually
 		} else {
 			k.forgetBalanced(applied, both)
 		}
@@ -68,21 +68,21 @@ func (k *kinds) replace(applied, desired *natMapping, after []natBackend, done f
 	})
 }
 
-// requestsSize is at least how many bytes it takes to forget a mapping and to add another one.
+// requestsSize returns the minimum number of bytes of the requests that forget a mapping and add another one.
 func requestsSize(forget *natMapping, add []natBackend) int {
 	return 128*(len(forget.tables())+1) + 11*len(add)
 }
 
-// bridges reports whether a mapping can be bridged, and needs it. Addresses other than cluster IPs cannot: they have ports which are not
-// those of services. With several workers VPP would look for backends of the bridge on the wrong one.
-func (k *kinds) bridges(m *natMapping) bool {
+// bridges reports whether a mapping needs a bridge, and can have one. Addresses other than cluster IPs cannot: they have ports which are
+// not those of services. With several workers VPP would search the backends of the bridge on the wrong worker.
+func (k *descriptors) bridges(m *natMapping) bool {
 	return k.nat.worker && !k.nat.handoff && slices.ContainsFunc(k.settings.ClusterIPs, func(p netip.Prefix) bool {
 		return p.Contains(m.External.Addr)
 	})
 }
 
-// bridgeOf is a mapping for all ports of an address: VPP takes it when there is none for the port. It leads to the backends'
-// ports, as the mapping does that it stands in for.
+// bridgeOf returns a mapping for all ports of an address: VPP uses it when there is no mapping for the port. It has the same backends and
+// ports as the mapping that it replaces.
 func bridgeOf(m *natMapping) *natMapping {
 	b := *m
 	b.External.Port, b.External.Proto, b.Bridge = 0, 0, true

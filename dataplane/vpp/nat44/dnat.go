@@ -11,15 +11,15 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natExternal is what a mapping is for; VPP has at most one for each.
+// natExternal is the external side of a mapping; VPP has at most one mapping for each.
 type natExternal struct {
-	If    string     // its address, instead of Addr
+	If    string     // the interface whose address is used instead of Addr
 	Addr  netip.Addr // invalid with If
 	Port  uint16     // 0: all ports and protocols
 	Proto uint8      // 0 with port 0
 }
 
-// natMapping is one static mapping, an item of a DNat44. Mappings are not changed once made.
+// natMapping is one static mapping, an item of a DNat44. Mappings are immutable.
 type natMapping struct {
 	Label    string
 	External natExternal
@@ -27,8 +27,8 @@ type natMapping struct {
 	Pool     netip.Addr // of twice-NAT; invalid: any
 	Affinity uint32     // seconds; 0: none
 	Backends []natBackend
-	Bridge   bool   // stands in for another one while that is made again; never desired
-	Guard    string // the ACL that must be in place before; VPP does not know of it
+	Bridge   bool   // replaces another mapping while that is made again; never desired
+	Guard    string // the ACL that must be in place first; VPP does not have this field
 }
 
 const (
@@ -36,10 +36,10 @@ const (
 	kindNATIdentity = "vpp-nat44-identity"
 )
 
-// dnatKind is only its mappings; they carry its label.
-func (k *kinds) dnatKind() scheduler.Kind[*vpp_nat.DNat44] {
+// dnatDescriptor returns a kind that consists of its mappings only; they have its label.
+func (k *descriptors) dnatDescriptor() scheduler.Descriptor[*vpp_nat.DNat44] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_nat.DNat44) { op.Done(nil) }
-	return scheduler.Kind[*vpp_nat.DNat44]{
+	return scheduler.Descriptor[*vpp_nat.DNat44]{
 		Name: "vpp-nat44-dnat", Prefix: nb.DNat44Prefix, Rank: scheduler.RankFeature,
 		Validate: func(_ string, v *vpp_nat.DNat44) error { return validateDNAT(v) },
 		Equal:    func(string, *vpp_nat.DNat44, *vpp_nat.DNat44) bool { return true },
@@ -62,7 +62,7 @@ func (k *kinds) dnatKind() scheduler.Kind[*vpp_nat.DNat44] {
 	}
 }
 
-// OfInterface names the interface that a mapping belongs to, for partial dumps.
+// OfInterface returns the name of the interface that a mapping belongs to, for partial dumps.
 func (m *natMapping) OfInterface() string { return m.External.If }
 
 func (e natExternal) String() string {
@@ -106,7 +106,7 @@ func externalOf(ifName, ip string, port uint32, p vpp_nat.DNat44_Protocol) natEx
 	return e
 }
 
-// mappingOf is a mapping that has been validated.
+// mappingOf converts a mapping that has been validated.
 func mappingOf(label string, v *vpp_nat.DNat44_StaticMapping) *natMapping {
 	m := &natMapping{
 		Label: label, External: externalOf(v.ExternalInterface, v.ExternalIp, v.ExternalPort, v.Protocol), Twice: v.TwiceNat,
@@ -129,9 +129,10 @@ func mappingOf(label string, v *vpp_nat.DNat44_StaticMapping) *natMapping {
 	return m
 }
 
-// balanced: the mapping is one of VPP's load-balancing ones, even with a single backend. VPP could do with a plain one for
-// that, but going from one form to the other takes the mapping away for a while, and connections with it. A plain one is
-// what has no port, an interface's address, or an address of the twice-NAT pool of its own.
+// balanced reports whether the mapping is one of VPP's load-balancing mappings, even with a single backend. VPP could use
+// a plain mapping for a single backend, but changing from one form to the other removes the mapping for a while, and its
+// connections. A plain mapping is one without a port, of an interface's address, or with its own address of the twice-NAT
+// pool.
 func (m *natMapping) balanced() bool {
 	return m.External.If == "" && m.External.Port != 0 && !m.Pool.IsValid()
 }

@@ -16,14 +16,14 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Settings are what the northbound model has no fields for. Zeros take VPP's own defaults.
+// Settings holds the settings for which the northbound model has no fields. Zero values mean VPP's defaults.
 type Settings struct {
-	// Sessions is how many sessions VPP keeps, for each of its workers. It counts when NAT is turned on: a VPP that has it on
-	// keeps the number it has. With forwarding every flow that passes a NAT interface is a session, translated or not.
+	// Sessions is the maximum number of sessions, for each of VPP's workers. It is applied when NAT is enabled: a VPP that already has
+	// NAT enabled keeps its number. With forwarding every flow that passes a NAT interface is a session, translated or not.
 	Sessions uint32
-	// Seconds of silence after which VPP may forget a session.
+	// Timeouts in seconds: idle time after which VPP may delete a session.
 	UDP, TCPEstablished, TCPTransitory, ICMP uint32
-	// ClusterIPs are networks of addresses that have no ports except those of services.
+	// ClusterIPs lists networks whose addresses have no ports except those of services.
 	ClusterIPs []netip.Prefix
 }
 
@@ -40,21 +40,22 @@ func (s *Settings) setDefaults() {
 	def(&s.ICMP, 60)
 }
 
-// natState is what the kinds of NAT remember of VPP. A dump finds all of it.
+// natState is the state of VPP that the kinds of NAT keep. A dump restores all of it.
 type natState struct {
-	// places are the backends of the balanced mappings in VPP's order, by key: with affinity VPP stores a client's backend by its place.
+	// places holds the backends of the balanced mappings in VPP's order, by key: with affinity VPP stores a client's backend by its
+	// index.
 	places map[string][]natBackend
-	// handoff: VPP has several workers and hands packets on to the one that has their session.
+	// handoff: VPP has several workers and hands packets over to the worker that has their session.
 	handoff bool
-	// worker: another thread than the one that carries out requests handles packets.
+	// worker: packets are handled by another thread than the one that carries out requests.
 	worker bool
-	// inAndOut are the interfaces with both roles that VPP itself has as inside and outside; see natInterfaceKind.
+	// inAndOut holds the interfaces with both roles that VPP itself has as inside and outside; see natInterfaceDescriptor.
 	inAndOut map[string]bool
-	// warned: VPP has another limit of sessions, and the log reports it.
+	// warned: VPP has another limit of sessions, and the log already reports it.
 	warned bool
 }
 
-// natTimeouts are seconds.
+// natTimeouts holds timeouts in seconds.
 type natTimeouts struct{ UDP, TCPEstablished, TCPTransitory, ICMP uint32 }
 
 const (
@@ -62,9 +63,9 @@ const (
 	natTimeoutsKey  = "vpp/nat44/timeouts"
 )
 
-// natGlobalKind turns NAT44 (endpoint-dependent) on, and off when all else of it has gone.
-func (k *kinds) natGlobalKind() scheduler.Kind[*vpp_nat.Nat44Global] {
-	return scheduler.Kind[*vpp_nat.Nat44Global]{
+// natGlobalDescriptor enables NAT44 (endpoint-dependent), and disables it after all other NAT objects have been deleted.
+func (k *descriptors) natGlobalDescriptor() scheduler.Descriptor[*vpp_nat.Nat44Global] {
+	return scheduler.Descriptor[*vpp_nat.Nat44Global]{
 		Name: "vpp-nat44-global", Prefix: nb.Nat44GlobalKey, Rank: scheduler.RankFeature,
 		Validate: func(_ string, v *vpp_nat.Nat44Global) error { return validateNATGlobal(v) },
 		Equal: func(_ string, desired, applied *vpp_nat.Nat44Global) bool {
@@ -114,8 +115,8 @@ func validateNATGlobal(v *vpp_nat.Nat44Global) error {
 	return f.Err()
 }
 
-// natConfig asks whether NAT is on (its sessions are not 0) and how.
-func (k *kinds) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error)) {
+// natConfig queries whether NAT is enabled (its sessions are not 0), and its configuration.
+func (k *descriptors) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error)) {
 	workers := 0
 	var config *nat44_ed.Nat44ShowRunningConfigReply
 	all := kit.Join(3, func(err error) {
@@ -142,10 +143,10 @@ func (k *kinds) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error
 	conn.Dump(k.Lane, &nat44_ed.NatWorkerDump{}, func(*nat44_ed.NatWorkerDetails) { workers++ }, all)
 }
 
-// disableNAT: as long as there are balanced mappings VPP 25.10 must not turn NAT off. For each of them it lets go of table 0 once without
-// having held it, and frees the table when nothing seems to hold it any more: then all packets are lost. Ours are gone by now; another
-// program's are left alone, and so NAT stays on.
-func (k *kinds) disableNAT(op *scheduler.Op) {
+// disableNAT disables NAT. VPP 25.10 must not disable NAT as long as there are balanced mappings: for each of them it releases table 0
+// once without having held it, and frees the table when its count of holders is zero: then all packets are lost. Our mappings are deleted
+// by now; those of another program are left, and so NAT stays enabled.
+func (k *descriptors) disableNAT(op *scheduler.Op) {
 	left := 0
 	conn.Dump(k.Lane, &nat44_ed.Nat44LbStaticMappingDump{}, func(*nat44_ed.Nat44LbStaticMappingDetails) { left++ },
 		func(err error) {
@@ -162,19 +163,19 @@ func (k *kinds) disableNAT(op *scheduler.Op) {
 		})
 }
 
-// natTimeoutsKind: VPP sets its defaults when NAT is turned on.
-func (k *kinds) natTimeoutsKind() scheduler.Kind[natTimeouts] {
+// natTimeoutsDescriptor returns the kind of timeouts: VPP sets its defaults when NAT is enabled.
+func (k *descriptors) natTimeoutsDescriptor() scheduler.Descriptor[natTimeouts] {
 	set := func(op *scheduler.Op, v natTimeouts) {
 		k.Do(op, natObject("set the timeouts of"), &nat44_ed.NatSetTimeouts{
 			UDP: v.UDP, TCPEstablished: v.TCPEstablished, TCPTransitory: v.TCPTransitory, ICMP: v.ICMP,
 		})
 	}
-	kind := kit.Item[natTimeouts](kindNATTimeouts, scheduler.RankFeature)
-	kind.Parent = func(string, natTimeouts) string { return nb.Nat44GlobalKey }
-	kind.Create = func(op *scheduler.Op, _ string, v natTimeouts) { set(op, v) }
-	kind.Update = func(op *scheduler.Op, _ string, _, v natTimeouts) { set(op, v) }
-	kind.Delete = func(op *scheduler.Op, _ string, _ natTimeouts) { op.Done(nil) } // they go with NAT
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, natTimeouts)) {
+	desc := kit.Item[natTimeouts](kindNATTimeouts, scheduler.RankFeature)
+	desc.Parent = func(string, natTimeouts) string { return nb.Nat44GlobalKey }
+	desc.Create = func(op *scheduler.Op, _ string, v natTimeouts) { set(op, v) }
+	desc.Update = func(op *scheduler.Op, _ string, _, v natTimeouts) { set(op, v) }
+	desc.Delete = func(op *scheduler.Op, _ string, _ natTimeouts) { op.Done(nil) } // VPP drops them with NAT
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, natTimeouts)) {
 		k.natConfig(func(c *nat44_ed.Nat44ShowRunningConfigReply, err error) {
 			if err == nil && c.Sessions != 0 {
 				emit(natTimeoutsKey, timeoutsOf(c.Timeouts))
@@ -182,7 +183,7 @@ func (k *kinds) natTimeoutsKind() scheduler.Kind[natTimeouts] {
 			op.Done(err)
 		})
 	}
-	return kind
+	return desc
 }
 
 func timeoutsOf(t nat_types.NatTimeouts) natTimeouts {

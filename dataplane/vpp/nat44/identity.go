@@ -19,14 +19,14 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natIdentity keeps an address, or a port of it, from being translated in one table.
+// natIdentity excludes an address, or a port of it, from translation in one table.
 type natIdentity struct {
 	Label    string
 	External natExternal
 	VRF      uint32
 }
 
-// OfInterface names the interface that a mapping belongs to, for partial dumps.
+// OfInterface returns the name of the interface that a mapping belongs to, for partial dumps.
 func (m natIdentity) OfInterface() string { return m.External.If }
 
 func (i natIdentity) key() string {
@@ -54,8 +54,9 @@ func validateIdentity(f *kit.Faults, field string, v *vpp_nat.DNat44_IdentityMap
 	}
 }
 
-// natIdentityKind: identities of one address in several tables are one mapping to VPP, with the tag of the first.
-func (k *kinds) natIdentityKind() scheduler.Kind[natIdentity] {
+// natIdentityDescriptor returns the kind of identity mappings. For VPP, identities of one address in several tables are one
+// mapping, with the tag of the first.
+func (k *descriptors) natIdentityDescriptor() scheduler.Descriptor[natIdentity] {
 	set := func(op *scheduler.Op, what string, v natIdentity, add bool, fine ...api.VPPApiError) {
 		o := kit.Named(what+" NAT44 identity mapping of", v.External.String()+" in table "+strconv.FormatUint(uint64(v.VRF), 10))
 		req := &nat44_ed.Nat44AddDelIdentityMapping{
@@ -79,10 +80,10 @@ func (k *kinds) natIdentityKind() scheduler.Kind[natIdentity] {
 		}
 		k.Do(op, o, req, fine...)
 	}
-	kind := kit.Item[natIdentity](kindNATIdentity, scheduler.RankFeature)
-	kind.ImpliedByParent = false
-	kind.Parent = func(_ string, v natIdentity) string { return nb.DNat44Key(v.Label) }
-	kind.Deps = func(_ string, v natIdentity, add func(string)) {
+	desc := kit.Item[natIdentity](kindNATIdentity, scheduler.RankFeature)
+	desc.ImpliedByParent = false
+	desc.Parent = func(_ string, v natIdentity) string { return nb.DNat44Key(v.Label) }
+	desc.Deps = func(_ string, v natIdentity, add func(string)) {
 		add(nb.Nat44GlobalKey)
 		if v.External.If != "" {
 			add(nb.VppInterfaceKey(v.External.If))
@@ -91,18 +92,18 @@ func (k *kinds) natIdentityKind() scheduler.Kind[natIdentity] {
 			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV4))
 		}
 	}
-	// The label of one that exists cannot be changed, and matters to nothing.
-	kind.Equal = func(_ string, desired, applied natIdentity) bool {
+	// The label of an existing mapping cannot be changed, and has no effect.
+	desc.Equal = func(_ string, desired, applied natIdentity) bool {
 		return desired.External == applied.External && desired.VRF == applied.VRF
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v natIdentity) { set(op, "add", v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v natIdentity) { set(op, "delete", v, false, api.NO_SUCH_ENTRY) }
-	kind.Dump = k.dumpNATIdentities
-	return kind
+	desc.Create = func(op *scheduler.Op, _ string, v natIdentity) { set(op, "add", v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v natIdentity) { set(op, "delete", v, false, api.NO_SUCH_ENTRY) }
+	desc.Dump = k.dumpNATIdentities
+	return desc
 }
 
-// externalIf is the interface in a request; none without one.
-func (k *kinds) externalIf(e natExternal) (interface_types.InterfaceIndex, bool) {
+// externalIf returns the interface for a request; kit.None if there is no interface.
+func (k *descriptors) externalIf(e natExternal) (interface_types.InterfaceIndex, bool) {
 	if e.If == "" {
 		return interface_types.InterfaceIndex(kit.None), true
 	}
@@ -110,8 +111,9 @@ func (k *kinds) externalIf(e natExternal) (interface_types.InterfaceIndex, bool)
 	return interface_types.InterfaceIndex(index), ok
 }
 
-// dumpNATIdentities emits ours. One of an interface is there twice: as such, and with the address that the interface has.
-func (k *kinds) dumpNATIdentities(op *scheduler.DumpOp, emit func(string, natIdentity)) {
+// dumpNATIdentities emits our identity mappings. VPP reports a mapping of an interface twice: with the interface, and
+// with the address that the interface has.
+func (k *descriptors) dumpNATIdentities(op *scheduler.DumpOp, emit func(string, natIdentity)) {
 	type twin struct {
 		label string
 		port  uint16

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natRole is what NAT does on an interface.
+// natRole is the role of an interface in NAT.
 type natRole int
 
 const (
@@ -23,7 +23,7 @@ const (
 	natIn
 	natOut
 	natBoth
-	natOutput // translates sources on the way out, and destinations on the way in
+	natOutput // translates sources of sent packets, and destinations of received ones
 )
 
 func roleOf(v *vpp_nat.Nat44Interface) natRole {
@@ -40,13 +40,14 @@ func roleOf(v *vpp_nat.Nat44Interface) natRole {
 	return natNone
 }
 
-// natInterfaceKind: for an outside interface VPP adds each external address of its mappings and each of its pool to the
-// interface's table, looking for each of them in a list of all that it has added before. With 5 000 services the 40th pod takes
-// its main thread half a second, and more for each further one; deleting it, too. So an interface that is both inside and
-// outside, as every pod's is, becomes an inside one only, and the feature in which the two differ is changed by hand: that
-// costs the same however many services there are. Output-feature interfaces are outside ones, too, but a node has one.
-func (k *kinds) natInterfaceKind() scheduler.Kind[*vpp_nat.Nat44Interface] {
-	return scheduler.Kind[*vpp_nat.Nat44Interface]{
+// natInterfaceDescriptor returns the kind of NAT interfaces. For an outside interface VPP adds each external address of its mappings
+// and each address of its pool to the interface's table, and searches for each of them in a list of all addresses that it has
+// added before. With 5,000 services the 40th pod takes its main thread half a second, and each further pod more; deleting a
+// pod, too. So an interface that is both inside and outside, as every pod's is, becomes an inside interface only, and the agent
+// changes the feature in which the two roles differ: the cost of that does not depend on the number of services. Output-feature
+// interfaces are outside interfaces, too, but a node has only one.
+func (k *descriptors) natInterfaceDescriptor() scheduler.Descriptor[*vpp_nat.Nat44Interface] {
+	return scheduler.Descriptor[*vpp_nat.Nat44Interface]{
 		Name: "vpp-nat44-interface", Prefix: nb.Nat44InterfacePrefix, Rank: scheduler.RankFeature,
 		Validate: func(_ string, v *vpp_nat.Nat44Interface) error {
 			var f kit.Faults
@@ -90,15 +91,15 @@ func (k *kinds) natInterfaceKind() scheduler.Kind[*vpp_nat.Nat44Interface] {
 
 func natIfObject(what, name string) kit.Object { return kit.Named(what+" NAT44 on", "interface "+name) }
 
-// natFeatures are the names of the features that make the difference.
-func (k *kinds) natFeatures() (in2out, both string) {
+// natFeatures returns the names of the features in which the roles differ.
+func (k *descriptors) natFeatures() (in2out, both string) {
 	if k.nat.handoff {
 		return "nat44-in2out-worker-handoff", "nat44-handoff-classify"
 	}
 	return "nat-pre-in2out", "nat44-ed-classify"
 }
 
-func (k *kinds) setNATRole(op *scheduler.Op, name string, index uint32, role natRole, on bool) {
+func (k *descriptors) setNATRole(op *scheduler.Op, name string, index uint32, role natRole, on bool) {
 	ifx := interface_types.InterfaceIndex(index)
 	inside := &nat44_ed.Nat44InterfaceAddDelFeature{IsAdd: on, SwIfIndex: ifx, Flags: nat_types.NAT_IS_INSIDE}
 	outside := &nat44_ed.Nat44InterfaceAddDelFeature{IsAdd: on, SwIfIndex: ifx}
@@ -106,7 +107,7 @@ func (k *kinds) setNATRole(op *scheduler.Op, name string, index uint32, role nat
 	change := func(name string, on bool) api.Message {
 		return &feature.FeatureEnableDisable{SwIfIndex: ifx, Enable: on, ArcName: "ip4-unicast", FeatureName: name}
 	}
-	var steps [][]api.Message // of the roles a dump sees both only with the last feature, and none without the inside
+	var steps [][]api.Message // in this order, a dump reports both roles only after the last feature, and no role without the inside
 	switch {
 	case role == natIn:
 		steps = [][]api.Message{{inside}}
@@ -136,7 +137,7 @@ func (k *kinds) setNATRole(op *scheduler.Op, name string, index uint32, role nat
 }
 
 // dumpNATInterfaces emits the roles of our interfaces.
-func (k *kinds) dumpNATInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_nat.Nat44Interface)) {
+func (k *descriptors) dumpNATInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_nat.Nat44Interface)) {
 	end := func(err error) { op.Done(kit.Named("dump", "NAT44 interfaces").Wrap(err)) }
 	put := func(v *vpp_nat.Nat44Interface) { emit(nb.Nat44InterfaceKey(v.Name), v) }
 	k.ifs.Snapshot(op, func(_ *iface.Snapshot, err error) {
@@ -174,7 +175,8 @@ func (k *kinds) dumpNATInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_n
 	})
 }
 
-// askedNATInterfaces reports which interfaces a dump is about: all, unless it is a partial one.
+// askedNATInterfaces returns a function that reports whether a dump covers an interface: all of them, unless it is a partial
+// dump.
 func askedNATInterfaces(op *scheduler.DumpOp) func(name string) bool {
 	if !op.Partial() {
 		return func(string) bool { return true }
@@ -184,8 +186,8 @@ func askedNATInterfaces(op *scheduler.DumpOp) func(name string) bool {
 	return func(name string) bool { return names[name] }
 }
 
-// askNATRoles finds out which of the inside interfaces are outside, too.
-func (k *kinds) askNATRoles(inside []uint32, put func(*vpp_nat.Nat44Interface), end func(error)) {
+// askNATRoles queries which of the inside interfaces are outside, too.
+func (k *descriptors) askNATRoles(inside []uint32, put func(*vpp_nat.Nat44Interface), end func(error)) {
 	if len(inside) == 0 {
 		end(nil)
 		return

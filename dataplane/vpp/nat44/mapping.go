@@ -19,10 +19,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natMappingKind: all mappings are for packets towards the external address only. For the other direction VPP allows a backend
-// no more than one mapping.
-func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
-	return scheduler.Kind[*natMapping]{
+// natMappingDescriptor returns the kind of mappings. All mappings are for packets to the external address only: for the other
+// direction VPP allows at most one mapping per backend.
+func (k *descriptors) natMappingDescriptor() scheduler.Descriptor[*natMapping] {
+	return scheduler.Descriptor[*natMapping]{
 		Name: kindNATMapping, Rank: scheduler.RankFeature,
 		Equal: func(_ string, desired, applied *natMapping) bool {
 			return desired.same(applied) && k.open(desired) == nil
@@ -78,7 +78,7 @@ func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 	}
 }
 
-// tables are the tables of the backends.
+// tables returns the tables of the backends.
 func (m *natMapping) tables() []uint32 {
 	var tables []uint32
 	for _, b := range m.Backends {
@@ -93,7 +93,7 @@ func mappingObject(what string, m *natMapping) kit.Object {
 	return kit.Named(what+" NAT44 mapping of "+m.External.String()+" for", "DNat44 "+m.Label)
 }
 
-// flags of a mapping in a request.
+// flags returns the flags of a mapping in a request.
 func (m *natMapping) flags() nat_types.NatConfigFlags {
 	flags := nat_types.NAT_IS_OUT2IN_ONLY
 	switch m.Twice {
@@ -122,7 +122,7 @@ func (m *natMapping) tag() string {
 	return natMark{m.Label, m.Affinity, m.Pool, m.External.If != "" && m.Twice == vpp_nat.DNat44_StaticMapping_SELF}.tag()
 }
 
-func (k *kinds) putPlain(op *scheduler.Op, v *natMapping, add bool) {
+func (k *descriptors) putPlain(op *scheduler.Op, v *natMapping, add bool) {
 	what, fine := "add", []api.VPPApiError(nil)
 	if !add {
 		what, fine = "delete", []api.VPPApiError{api.NO_SUCH_ENTRY}
@@ -151,8 +151,8 @@ func (k *kinds) putPlain(op *scheduler.Op, v *natMapping, add bool) {
 	k.Do(op, o, req, fine...)
 }
 
-// places decides where VPP has a mapping's backends from now on.
-func (k *kinds) places(key string, before []natBackend, v *natMapping) []natBackend {
+// places determines the order in which VPP has a mapping's backends from now on, and stores it.
+func (k *descriptors) places(key string, before []natBackend, v *natMapping) []natBackend {
 	places := placed(before, v.Backends, v.Affinity != 0)
 	if v.Affinity != 0 {
 		k.nat.places[key] = places
@@ -162,8 +162,8 @@ func (k *kinds) places(key string, before []natBackend, v *natMapping) []natBack
 	return places
 }
 
-// placesOf is where VPP has the backends now.
-func (k *kinds) placesOf(key string, v *natMapping) []natBackend {
+// placesOf returns the backends in the order in which VPP has them now.
+func (k *descriptors) placesOf(key string, v *natMapping) []natBackend {
 	if places, ok := k.nat.places[key]; ok {
 		return places
 	}
@@ -174,7 +174,7 @@ func lbBackend(b natBackend) nat44_ed.Nat44LbAddrPort {
 	return nat44_ed.Nat44LbAddrPort{Addr: b.Addr.As4(), Port: b.Port, Probability: b.Weight, VrfID: b.VRF}
 }
 
-func (k *kinds) addBalanced(v *natMapping, places []natBackend, done func(error)) {
+func (k *descriptors) addBalanced(v *natMapping, places []natBackend, done func(error)) {
 	req := &nat44_ed.Nat44AddDelLbStaticMapping{
 		IsAdd: true, Flags: v.flags(), ExternalAddr: v.External.Addr.As4(), ExternalPort: v.External.Port,
 		Protocol: v.External.Proto, Affinity: v.Affinity, Tag: v.tag(), Locals: make([]nat44_ed.Nat44LbAddrPort, len(places)),
@@ -185,7 +185,7 @@ func (k *kinds) addBalanced(v *natMapping, places []natBackend, done func(error)
 	k.Send(mappingObject("add", v), req, done)
 }
 
-// goneBackends are those of before that are not in after.
+// goneBackends returns the backends that are in before but not in after.
 func goneBackends(before, after []natBackend) (gone []natBackend) {
 	still := make(map[natTarget]bool, len(after))
 	for _, b := range after {
@@ -199,8 +199,8 @@ func goneBackends(before, after []natBackend) (gone []natBackend) {
 	return gone
 }
 
-// endSessions ends the sessions of a mapping that lead to the backends.
-func (k *kinds) endSessions(m *natMapping, to []natBackend, done func(error)) {
+// endSessions ends the sessions of a mapping to the given backends.
+func (k *descriptors) endSessions(m *natMapping, to []natBackend, done func(error)) {
 	var errs []error
 	pending := 1
 	end := func(err error) {
@@ -225,14 +225,14 @@ func (k *kinds) endSessions(m *natMapping, to []natBackend, done func(error)) {
 }
 
 // withdraw removes a mapping that must no longer exist. err is the reason.
-func (k *kinds) withdraw(op *scheduler.Op, key string, m *natMapping, err error) {
+func (k *descriptors) withdraw(op *scheduler.Op, key string, m *natMapping, err error) {
 	both := kit.Join(2, op.Done)
 	both(mappingObject("keep", m).Wrap(err))
 	delete(k.nat.places, key)
 	k.removeBalanced(m, both)
 }
 
-func (k *kinds) step(op *scheduler.Op, v *natMapping, steps []natStep) {
+func (k *descriptors) step(op *scheduler.Op, v *natMapping, steps []natStep) {
 	if len(steps) == 0 {
 		op.Done(nil)
 		return
@@ -250,9 +250,9 @@ func (k *kinds) step(op *scheduler.Op, v *natMapping, steps []natStep) {
 	}
 }
 
-// removeBalanced: connections of TCP outlive their service, as they do elsewhere. With affinity VPP must forget the
-// clients, and so their connections.
-func (k *kinds) removeBalanced(v *natMapping, done func(error)) {
+// removeBalanced removes a mapping. TCP connections outlive their service, as with other service proxies. With affinity VPP
+// must delete the stored clients, which also deletes their connections.
+func (k *descriptors) removeBalanced(v *natMapping, done func(error)) {
 	udp := v.External.Proto == kit.ProtoUDP
 	switch {
 	case v.Affinity != 0, udp && k.nat.handoff:
@@ -270,19 +270,19 @@ func (k *kinds) removeBalanced(v *natMapping, done func(error)) {
 	}
 }
 
-// deleteBalanced deletes a mapping with the sessions of its backends, those of other mappings to them included.
-func (k *kinds) deleteBalanced(v *natMapping, done func(error)) {
+// deleteBalanced deletes a mapping with all sessions of its backends, including those of other mappings.
+func (k *descriptors) deleteBalanced(v *natMapping, done func(error)) {
 	k.Send(mappingObject("delete", v), &nat44_ed.Nat44AddDelLbStaticMapping{
 		Flags: v.flags(), ExternalAddr: v.External.Addr.As4(), ExternalPort: v.External.Port, Protocol: v.External.Proto,
 	}, done, api.NO_SUCH_ENTRY)
 }
 
-// forgetBalanced deletes a mapping but not its sessions. VPP 25.10 has no request for that. But the one that deletes an
-// identity mapping takes whatever mapping has the address and port, removes from it the entries of a table, which for a
-// balanced mapping are its backends, and the mapping with the last of them (scenario nat_backends of vppfake's contract).
-// One thing is left behind: VPP counts the references to a table once for each backend and releases only one, so that a
-// table other than 0 that has had such a mapping stays until VPP is restarted, empty.
-func (k *kinds) forgetBalanced(v *natMapping, done func(error)) {
+// forgetBalanced deletes a mapping but not its sessions. VPP 25.10 has no request for that. But the request that deletes an
+// identity mapping accepts any mapping with the address and port, removes the entries of a table from it, which are the
+// backends of a balanced mapping, and removes the mapping with the last of them (scenario nat_backends of vppfake's contract).
+// One side effect remains: VPP adds a reference to a table for each backend and releases only one, so a table other than 0
+// that has had such a mapping remains, empty, until VPP is restarted.
+func (k *descriptors) forgetBalanced(v *natMapping, done func(error)) {
 	tables := v.tables()
 	part := kit.Join(len(tables), done)
 	for _, vrf := range tables {
@@ -293,8 +293,8 @@ func (k *kinds) forgetBalanced(v *natMapping, done func(error)) {
 	}
 }
 
-// dumpNATMappings emits ours.
-func (k *kinds) dumpNATMappings(op *scheduler.DumpOp, emit func(string, *natMapping)) {
+// dumpNATMappings emits our mappings.
+func (k *descriptors) dumpNATMappings(op *scheduler.DumpOp, emit func(string, *natMapping)) {
 	labels := map[string]string{}
 	op.EachDesired(func(key string, v any) { labels[key] = v.(*natMapping).Label })
 	put := func(mark natMark, m *natMapping) {
@@ -319,7 +319,7 @@ func (k *kinds) dumpNATMappings(op *scheduler.DumpOp, emit func(string, *natMapp
 	})
 }
 
-func (k *kinds) readBalanced(d *nat44_ed.Nat44LbStaticMappingDetails, mark natMark) *natMapping {
+func (k *descriptors) readBalanced(d *nat44_ed.Nat44LbStaticMappingDetails, mark natMark) *natMapping {
 	m := &natMapping{
 		External: natExternal{Addr: netip.AddrFrom4(d.ExternalAddr), Port: d.ExternalPort, Proto: d.Protocol},
 		Twice:    twiceOf(d.Flags),
@@ -339,8 +339,9 @@ func (k *kinds) readBalanced(d *nat44_ed.Nat44LbStaticMappingDetails, mark natMa
 	return m
 }
 
-// dumpPlain: a mapping of an interface is there twice: as such, and with the address that the interface has.
-func (k *kinds) dumpPlain(s *iface.Snapshot, put func(natMark, *natMapping), done func(error)) {
+// dumpPlain dumps plain mappings. VPP reports a mapping of an interface twice: with the interface, and with the address that
+// the interface has.
+func (k *descriptors) dumpPlain(s *iface.Snapshot, put func(natMark, *natMapping), done func(error)) {
 	type twin struct {
 		tag   string
 		local natTarget
@@ -371,7 +372,7 @@ func (k *kinds) dumpPlain(s *iface.Snapshot, put func(natMark, *natMapping), don
 		}
 		ofIf[twinOf(d)] = append(ofIf[twinOf(d)], name)
 		m := read(d, natExternal{If: name})
-		if mark.self { // which VPP does not report for these
+		if mark.self { // VPP does not report self-twice-NAT of these
 			m.Twice = vpp_nat.DNat44_StaticMapping_SELF
 		}
 		put(mark, m)
@@ -387,8 +388,8 @@ func (k *kinds) dumpPlain(s *iface.Snapshot, put func(natMark, *natMapping), don
 	})
 }
 
-// open returns why a mapping may not be served yet: the ACL that guards it is not in place.
-func (k *kinds) open(m *natMapping) error {
+// open returns an error if a mapping must not be served yet because the ACL that guards it is not in place.
+func (k *descriptors) open(m *natMapping) error {
 	if m.Guard == "" {
 		return nil
 	}

@@ -15,10 +15,11 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natAddress is one address of a pool; twice-NAT has its own pool. Addresses carry no mark: all of them are ours.
+// natAddress is one address of a pool; twice-NAT has a separate pool. VPP does not tag addresses: all of them are
+// ours.
 type natAddress struct {
 	Addr  netip.Addr
-	VRF   uint32 // none: for all tables
+	VRF   uint32 // kit.None: for all tables
 	Twice bool
 }
 
@@ -34,10 +35,11 @@ func (a natAddress) key() string {
 	return "vpp/nat44/address/" + a.Addr.String()
 }
 
-// natPoolKind is only its addresses: VPP does not know that they came together.
-func (k *kinds) natPoolKind() scheduler.Kind[*vpp_nat.Nat44AddressPool] {
+// natPoolDescriptor returns a kind that consists of its addresses only: VPP does not store which addresses belong to
+// one pool.
+func (k *descriptors) natPoolDescriptor() scheduler.Descriptor[*vpp_nat.Nat44AddressPool] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_nat.Nat44AddressPool) { op.Done(nil) }
-	return scheduler.Kind[*vpp_nat.Nat44AddressPool]{
+	return scheduler.Descriptor[*vpp_nat.Nat44AddressPool]{
 		Name: "vpp-nat44-pool", Prefix: nb.Nat44AddressPoolPrefix, Rank: scheduler.RankFeature,
 		Validate: func(_ string, v *vpp_nat.Nat44AddressPool) error { return validatePool(v) },
 		Equal:    func(string, *vpp_nat.Nat44AddressPool, *vpp_nat.Nat44AddressPool) bool { return true },
@@ -57,7 +59,7 @@ func (k *kinds) natPoolKind() scheduler.Kind[*vpp_nat.Nat44AddressPool] {
 	}
 }
 
-// poolRange are the ends of a pool; one without a last address has only the first.
+// poolRange returns the first and the last address of a pool; a pool without a last address has only the first.
 func poolRange(v *vpp_nat.Nat44AddressPool) (first, last netip.Addr) {
 	first, last = kit.Addr(v.FirstIp), kit.Addr(v.LastIp)
 	if v.LastIp == "" {
@@ -87,7 +89,7 @@ func asUint(a netip.Addr) uint32 {
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-func (k *kinds) natAddressKind() scheduler.Kind[natAddress] {
+func (k *descriptors) natAddressDescriptor() scheduler.Descriptor[natAddress] {
 	set := func(op *scheduler.Op, what string, v natAddress, add bool, fine ...api.VPPApiError) {
 		req := &nat44_ed.Nat44AddDelAddressRange{IsAdd: add, VrfID: v.VRF, FirstIPAddress: v.Addr.As4(), LastIPAddress: v.Addr.As4()}
 		if v.Twice {
@@ -95,21 +97,21 @@ func (k *kinds) natAddressKind() scheduler.Kind[natAddress] {
 		}
 		k.Do(op, kit.Named(what+" NAT44 address", v.Addr.String()), req, fine...)
 	}
-	kind := kit.Item[natAddress](kindNATAddress, scheduler.RankFeature)
-	kind.ImpliedByParent = false
-	kind.Deps = func(_ string, v natAddress, add func(string)) {
+	desc := kit.Item[natAddress](kindNATAddress, scheduler.RankFeature)
+	desc.ImpliedByParent = false
+	desc.Deps = func(_ string, v natAddress, add func(string)) {
 		add(nb.Nat44GlobalKey)
 		if v.VRF != 0 && v.VRF != kit.None {
 			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV4))
 		}
 	}
-	kind.Create = func(op *scheduler.Op, _ string, v natAddress) { set(op, "add", v, true) }
-	kind.Delete = func(op *scheduler.Op, _ string, v natAddress) { set(op, "delete", v, false, api.NO_SUCH_ENTRY) }
-	kind.Dump = func(op *scheduler.DumpOp, emit func(string, natAddress)) {
+	desc.Create = func(op *scheduler.Op, _ string, v natAddress) { set(op, "add", v, true) }
+	desc.Delete = func(op *scheduler.Op, _ string, v natAddress) { set(op, "delete", v, false, api.NO_SUCH_ENTRY) }
+	desc.Dump = func(op *scheduler.DumpOp, emit func(string, natAddress)) {
 		conn.Dump(k.Lane, &nat44_ed.Nat44AddressDump{}, func(d *nat44_ed.Nat44AddressDetails) {
 			v := natAddress{netip.AddrFrom4(d.IPAddress), d.VrfID, d.Flags&nat_types.NAT_IS_TWICE_NAT != 0}
 			emit(v.key(), v)
 		}, func(err error) { op.Done(kit.Named("dump", "NAT44 addresses").Wrap(err)) })
 	}
-	return kind
+	return desc
 }

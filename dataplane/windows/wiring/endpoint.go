@@ -14,11 +14,11 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// PodPrefix starts the names of pods' endpoints.
+// PodPrefix is the prefix of the names of pods' endpoints.
 const PodPrefix = "contiv-pod-"
 
-func (w *Wiring) endpointKind() scheduler.Kind[*windows_hns.Endpoint] {
-	return scheduler.Kind[*windows_hns.Endpoint]{
+func (w *Wiring) endpointDescriptor() scheduler.Descriptor[*windows_hns.Endpoint] {
+	return scheduler.Descriptor[*windows_hns.Endpoint]{
 		Name: "hns-endpoint", Prefix: nb.HNSEndpointPrefix, Rank: scheduler.RankInterface,
 		Validate: func(_ string, e *windows_hns.Endpoint) error {
 			if !strings.HasPrefix(e.GetName(), PodPrefix) || e.GetNamespace() == "" || len(e.GetAddresses()) == 0 {
@@ -46,7 +46,7 @@ func (w *Wiring) endpointKind() scheduler.Kind[*windows_hns.Endpoint] {
 	}
 }
 
-// sameEndpoint compares what an endpoint cannot change. A pod's DNS stays as it was when it was connected.
+// sameEndpoint compares the settings that cannot be changed in place. A pod's DNS stays as it was when it was connected.
 func sameEndpoint(a, b *windows_hns.Endpoint) bool {
 	return a.GetNetwork() == b.GetNetwork() && strings.EqualFold(a.GetNamespace(), b.GetNamespace()) &&
 		sameTexts(a.GetAddresses(), b.GetAddresses()) && colons(a.GetMac()) == colons(b.GetMac())
@@ -56,7 +56,7 @@ func sameNAT(a, b *windows_hns.Endpoint) bool {
 	return sameTexts(a.GetNoNat(), b.GetNoNat())
 }
 
-// ipConfig is an address in its subnet.
+// ipConfig returns an address with the prefix length of its subnet.
 func ipConfig(address, subnet string) hcn.IPConfig {
 	bits := 0
 	if p, err := netip.ParsePrefix(subnet); err == nil {
@@ -85,7 +85,7 @@ func (w *Wiring) createEndpoint(e *windows_hns.Endpoint) error {
 	return nil
 }
 
-// connect makes a closed endpoint in a namespace. It runs on a goroutine of its own.
+// connect makes a closed endpoint in a namespace. It runs on its own goroutine.
 func (w *Wiring) connect(namespace string, spec hcn.Endpoint) (id string, err error) {
 	rules, err := w.Closed()
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
 		return nil
 	}
 	err := w.do("endpoint "+e.GetName(), func() error {
-		if e.GetNamespace() != "" { // an agent that was killed may have left one without: HNS has no namespace of that ID
+		if e.GetNamespace() != "" { // an agent that was killed may have left an endpoint without a namespace: HNS has no namespace of that ID
 			if err := gone(w.HCN.DetachEndpoint(e.GetNamespace(), id)); err != nil {
 				return err
 			}
@@ -152,13 +152,13 @@ func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
 	return nil
 }
 
-// state is what HNS has.
+// state holds the networks and endpoints of HNS.
 type state struct {
 	networks  []hcn.Network
 	endpoints []hcn.Endpoint
 }
 
-// read asks HNS for what it has.
+// read reads the networks and endpoints of HNS.
 func (w *Wiring) read() (state, error) {
 	return within(w, "list of networks and endpoints", func() (s state, err error) {
 		if s.networks, err = w.HCN.ListNetworks(); err == nil {
@@ -168,7 +168,7 @@ func (w *Wiring) read() (state, error) {
 	})
 }
 
-// dumpEndpoints emits the pods' endpoints, and reads their IDs.
+// dumpEndpoints emits the pods' endpoints, and stores their IDs.
 func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 	has, err := w.read()
 	if err != nil {
@@ -192,7 +192,7 @@ func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 			v.Addresses = append(v.Addresses, c.IPAddress)
 		}
 		nat, err := hcn.SettingsOf[hcn.OutboundNATSettings](e.Policies, hcn.TypeOutBoundNAT)
-		if err != nil { // it is written again
+		if err != nil { // the endpoint is written again
 			w.Log.Warn("HNS shows an endpoint's outbound NAT in a form that is not known", "endpoint", e.Name, "error", err)
 		}
 		for _, n := range nat {
@@ -206,8 +206,8 @@ func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 	return nil
 }
 
-// routeKind are the node's own routes.
-func (w *Wiring) routeKind() scheduler.Kind[*windows_hns.HostRoute] {
+// routeDescriptor returns the kind of the node's own routes.
+func (w *Wiring) routeDescriptor() scheduler.Descriptor[*windows_hns.HostRoute] {
 	read := func(r *windows_hns.HostRoute) (out HostRoute, err error) {
 		if out.Destination, err = netip.ParsePrefix(r.GetDestination()); err != nil {
 			return out, fmt.Errorf("destination: %w", err)
@@ -224,7 +224,7 @@ func (w *Wiring) routeKind() scheduler.Kind[*windows_hns.HostRoute] {
 		}
 		op.Done(err)
 	}
-	return scheduler.Kind[*windows_hns.HostRoute]{
+	return scheduler.Descriptor[*windows_hns.HostRoute]{
 		Name: "windows-host-route", Prefix: nb.HNSHostRoutePrefix, Rank: scheduler.RankRoute,
 		Validate: func(_ string, r *windows_hns.HostRoute) error { _, err := read(r); return err },
 		Equal:    func(_ string, a, b *windows_hns.HostRoute) bool { return pb.Equal(a, b) },

@@ -17,14 +17,14 @@ import (
 
 // The node's own endpoints in the network.
 const (
-	gatewayEndpoint = "contiv-gateway"    // of an L2 bridge: the node has the pods' gateway
-	sourceEndpoint  = "contiv-source-vip" // of an overlay: load balancers send from it
+	gatewayEndpoint = "contiv-gateway"    // on an L2 bridge: the node has the address of the pods' gateway
+	sourceEndpoint  = "contiv-source-vip" // on an overlay: the source of load balancers' connections
 )
 
 const defaultVxlanPort = 4789
 
-func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
-	return scheduler.Kind[*windows_hns.Network]{
+func (w *Wiring) networkDescriptor() scheduler.Descriptor[*windows_hns.Network] {
+	return scheduler.Descriptor[*windows_hns.Network]{
 		Name: "hns-network", Prefix: nb.HNSNetworkPrefix, Rank: scheduler.RankTable,
 		Validate: validateNetwork,
 		Equal: func(_ string, desired, applied *windows_hns.Network) bool {
@@ -38,7 +38,7 @@ func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
 		},
 		Update: func(op *scheduler.Op, _ string, _, n *windows_hns.Network) {
 			id := w.networks[n.GetName()]
-			w.balanced = false // load balancers send from the endpoint
+			w.balanced = false // load balancers send from this endpoint
 			op.Done(w.do("network "+n.GetName(), func() error { return w.replaceNodeEndpoint(id, n) }))
 		},
 		Delete: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
@@ -74,7 +74,7 @@ func validateNetwork(_ string, n *windows_hns.Network) error {
 	return nil
 }
 
-// ipv6Subnets are the IPv6 ones.
+// ipv6Subnets returns the IPv6 subnets of a network.
 func ipv6Subnets(n *windows_hns.Network) (out []string) {
 	for _, s := range n.GetSubnets() {
 		if p, err := netip.ParsePrefix(s.GetPrefix()); err == nil && p.Addr().Is6() {
@@ -84,7 +84,7 @@ func ipv6Subnets(n *windows_hns.Network) (out []string) {
 	return out
 }
 
-// checkIPv6 says whether this Windows has the families of a network. It calls HNS.
+// checkIPv6 returns an error if this Windows does not support the address families of a network. It calls HNS.
 func (w *Wiring) checkIPv6(n *windows_hns.Network) error {
 	six := ipv6Subnets(n)
 	if len(six) == 0 {
@@ -98,8 +98,8 @@ func (w *Wiring) checkIPv6(n *windows_hns.Network) error {
 	return err
 }
 
-// comparable is a network without what a look at HNS does not show (the adapter has another name since the network is on it), and without
-// the order and the spelling of its subnets, which HNS may change.
+// comparable returns a network without the settings that HNS does not show (the adapter has another name since the network uses it), and with
+// its subnets in a fixed order and spelling, which HNS may change.
 func comparable(n *windows_hns.Network) *windows_hns.Network {
 	n = pb.CloneOf(n)
 	n.Adapter, n.RouterMac, n.ProviderAddress = "", "", canonical(n.ProviderAddress)
@@ -113,7 +113,7 @@ func comparable(n *windows_hns.Network) *windows_hns.Network {
 	return n
 }
 
-// withoutOwn is a network without the addresses of the node's own endpoint, which can be replaced while the network stays.
+// withoutOwn returns a network without the addresses of the node's own endpoint, which can be replaced while the network stays.
 func withoutOwn(n *windows_hns.Network) *windows_hns.Network {
 	n = comparable(n)
 	n.ProviderAddress = ""
@@ -127,7 +127,7 @@ func withoutOwn(n *windows_hns.Network) *windows_hns.Network {
 	return n
 }
 
-// hnsGateway is the gateway that HNS itself has in a subnet.
+// hnsGateway returns the gateway that HNS uses in a subnet.
 func hnsGateway(n *windows_hns.Network, s *windows_hns.Subnet) string {
 	if n.GetType() == windows_hns.Network_OVERLAY {
 		return s.GetGateway()
@@ -148,7 +148,7 @@ func (w *Wiring) createNetwork(n *windows_hns.Network) error {
 		if err != nil {
 			return made, err
 		}
-		// The network stays if this fails: to remove it would cut the node off once more. The next look finds it incomplete.
+		// The network stays if this fails, because its removal would disconnect the node once more. The next read of HNS finds it incomplete.
 		return made, scheduler.OutcomeUnknown(w.nodeEndpoint(made.ID, n))
 	})
 	if err != nil {
@@ -189,7 +189,8 @@ func networkSpec(n *windows_hns.Network) (hcn.Network, error) {
 	return spec, p.err
 }
 
-// checkRouterMAC logs another router MAC address than was asked for: other nodes send to the MAC address that follows from this node's ID.
+// checkRouterMAC logs an error if the router MAC address differs from the requested one: other nodes send to the MAC address that is derived
+// from this node's ID.
 func (w *Wiring) checkRouterMAC(n *windows_hns.Network, made hcn.Network) {
 	list, err := hcn.SettingsOf[hcn.DrMacAddressSettings](made.Policies, hcn.TypeDrMacAddress)
 	if err != nil || n.GetType() != windows_hns.Network_OVERLAY || len(list) == 0 || list[0].Address == dashed(n.GetRouterMac()) {
@@ -199,7 +200,7 @@ func (w *Wiring) checkRouterMAC(n *windows_hns.Network, made hcn.Network) {
 		"report it with the version of Windows", "network", n.GetName(), "wanted", dashed(n.GetRouterMac()), "has", list[0].Address)
 }
 
-// replaceNodeEndpoint gives the node another endpoint in the network than it has, or one that works.
+// replaceNodeEndpoint replaces the node's endpoint in the network, if it differs or does not work.
 func (w *Wiring) replaceNodeEndpoint(network string, n *windows_hns.Network) error {
 	list, err := w.HCN.ListEndpoints()
 	if err != nil {
@@ -221,7 +222,7 @@ func (w *Wiring) replaceNodeEndpoint(network string, n *windows_hns.Network) err
 	return w.nodeEndpoint(network, n)
 }
 
-// nodeEndpoint gives the node its own endpoint in the network. It runs on a goroutine of its own, as hostNamespace does.
+// nodeEndpoint makes the node's own endpoint in the network. It runs on its own goroutine, like hostNamespace.
 func (w *Wiring) nodeEndpoint(network string, n *windows_hns.Network) error {
 	e := hcn.Endpoint{Name: gatewayEndpoint, HostComputeNetwork: network, SchemaVersion: hcn.V2}
 	overlay := n.GetType() == windows_hns.Network_OVERLAY
@@ -260,7 +261,7 @@ func (w *Wiring) nodeEndpoint(network string, n *windows_hns.Network) error {
 	return nil
 }
 
-// hostNamespace is the node's own.
+// hostNamespace returns the ID of the node's own namespace, and makes the namespace if it does not exist.
 func (w *Wiring) hostNamespace() (string, error) {
 	list, err := w.HCN.ListNamespaces()
 	if err != nil {
@@ -275,7 +276,7 @@ func (w *Wiring) hostNamespace() (string, error) {
 	return made.ID, err
 }
 
-// dumpNetworks emits the network of ours, and reads its ID.
+// dumpNetworks emits our network, and stores its ID.
 func (w *Wiring) dumpNetworks(emit func(string, *windows_hns.Network)) error {
 	has, err := w.read()
 	if err != nil {
@@ -347,7 +348,7 @@ func readNetwork(n hcn.Network, own hcn.Endpoint) (*windows_hns.Network, error) 
 	return v, nil
 }
 
-// addressIn is the address that an endpoint has in a subnet; "": none.
+// addressIn returns the address of an endpoint in a subnet; "": none.
 func addressIn(e hcn.Endpoint, subnet string) string {
 	p, err := netip.ParsePrefix(subnet)
 	if err != nil {

@@ -18,16 +18,17 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
-// remotePrefix starts the names of the endpoints that stand for backends on other nodes.
+// remotePrefix is the prefix of the names of endpoints for backends on other nodes.
 const remotePrefix = "contiv-remote-"
 
-// serviceKind are services. Their load balancers share endpoints of backends, so all of them are compared with HNS at once.
-func (w *Wiring) serviceKind() scheduler.Kind[*proto.BalancedServiceUpdate] {
+// serviceDescriptor returns the kind of services. Their load balancers share the endpoints of backends, so all of them are compared with HNS at
+// once.
+func (w *Wiring) serviceDescriptor() scheduler.Descriptor[*proto.BalancedServiceUpdate] {
 	put := func(op *scheduler.Op, key string, s *proto.BalancedServiceUpdate) {
 		w.desired[key] = s
 		w.waiting = append(w.waiting, waitingService{op, key})
 	}
-	return scheduler.Kind[*proto.BalancedServiceUpdate]{
+	return scheduler.Descriptor[*proto.BalancedServiceUpdate]{
 		Name: "hns-service", Prefix: nb.DriverServicePrefix, Rank: scheduler.RankFeature + 6,
 		Deps:   func(_ string, _ *proto.BalancedServiceUpdate, add func(string)) { add(nb.HNSNetworkKey(w.Network)) },
 		Equal:  func(_ string, a, b *proto.BalancedServiceUpdate) bool { return pb.Equal(a, b) },
@@ -41,12 +42,12 @@ func (w *Wiring) serviceKind() scheduler.Kind[*proto.BalancedServiceUpdate] {
 	}
 }
 
-// dumpServices makes HNS have the load balancers that are wanted, and emits their services: HNS has no services, so those in desired are there,
-// in full if all of their load balancers are.
+// dumpServices programs the desired load balancers and emits their services. HNS has no services, so it emits those in desired, completely if
+// all of their load balancers exist.
 func (w *Wiring) dumpServices(op *scheduler.DumpOp, emit func(string, *proto.BalancedServiceUpdate)) {
 	if !w.told && !op.Partial() {
 		w.told = true
-		op.EachDesired(func(string, any) { w.told = false }) // services come in this resync, and are compared then
+		op.EachDesired(func(string, any) { w.told = false }) // this resync includes services, which are compared then
 	}
 	var failed failures
 	if w.told {
@@ -54,7 +55,7 @@ func (w *Wiring) dumpServices(op *scheduler.DumpOp, emit func(string, *proto.Bal
 	}
 	if failed.all == nil {
 		for key, s := range w.desired {
-			if failed.of[key] != nil { // some of its load balancers may be there: it is written again, or removed
+			if failed.of[key] != nil { // some of its load balancers may exist: the service is written again, or removed
 				s = &proto.BalancedServiceUpdate{Namespace: s.GetNamespace(), Name: s.GetName()}
 			}
 			emit(key, s)
@@ -63,7 +64,7 @@ func (w *Wiring) dumpServices(op *scheduler.DumpOp, emit func(string, *proto.Bal
 	op.Done(failed.all)
 }
 
-// flushServices compares load balancers once for all operations that wait, and again after the pods that they lead to have changed.
+// flushServices compares load balancers once for all waiting operations, and again after pods among their backends have changed.
 func (w *Wiring) flushServices() {
 	if len(w.waiting) == 0 && (w.balanced || !w.told) {
 		return
@@ -78,12 +79,12 @@ func (w *Wiring) flushServices() {
 			q.op.Done(cmp.Or(failed.all, failed.stale))
 			continue
 		}
-		q.op.Done(scheduler.OutcomeUnknown(cmp.Or(failed.all, failed.of[q.key]))) // some of its load balancers may be there, and go with it
+		q.op.Done(scheduler.OutcomeUnknown(cmp.Or(failed.all, failed.of[q.key]))) // some of its load balancers may exist, and are removed with it
 	}
 	w.waiting = nil
 }
 
-// failures are what went wrong: with all services, with single ones by their keys, and with what is to go.
+// failures holds the errors of all services, of single services by key, and of objects that must be removed.
 type failures struct {
 	all, stale error
 	of         map[string]error
@@ -93,7 +94,7 @@ func (f failures) any() error {
 	return errors.Join(append(slices.Collect(maps.Values(f.of)), f.all, f.stale)...)
 }
 
-// blame notes what went wrong for the services that want it; without any, for what is to go.
+// blame adds an error to the services with the given keys; without keys, to the objects that must be removed.
 func (f *failures) blame(err error, keys ...string) {
 	switch {
 	case err == nil:
@@ -136,7 +137,7 @@ func (w *Wiring) syncServices() failures {
 	w.syncBalancers(specs, endpoints, has, &failed)
 	w.removeRemotes(endpoints, want, &failed)
 	w.balanced = failed.any() == nil
-	for key, err := range conflicts { // another attempt does not help before a service changes
+	for key, err := range conflicts { // a retry does not help before a service changes
 		failed.blame(err, key)
 	}
 	return failed
@@ -148,9 +149,9 @@ type wantedLB struct {
 	key  string
 }
 
-// wanted are the load balancers of all services, by their keys. Each has one owner: the processor of services decides which service has a
-// frontend (docs/adr/0016). Where two have the same load balancer all the same (HNS has one for a port at all addresses of the node), the
-// first has it, and the other one gets an error.
+// wanted returns the load balancers of all services, by key. Each has one owner: the processor of services decides which service has a
+// frontend (docs/adr/0016). If two services still have the same load balancer (HNS has one for a port at all addresses of the node), the first
+// one gets it, and the other one gets an error.
 func (w *Wiring) wanted(own []netip.Addr) (want map[string][]balancer, conflicts map[string]error) {
 	want, conflicts = map[string][]balancer{}, map[string]error{}
 	owner := map[string]string{}
@@ -168,13 +169,13 @@ func (w *Wiring) wanted(own []netip.Addr) (want map[string][]balancer, conflicts
 	return want, conflicts
 }
 
-// serviceState is what load balancers follow from, besides services.
+// serviceState holds the data that load balancers depend on besides services.
 type serviceState struct {
 	features  hcn.Features
 	own       []netip.Addr // the node's addresses
 	endpoints []hcn.Endpoint
 	balancers []hcn.LoadBalancer
-	settled   bool // no call was running that may make more
+	settled   bool // no call was running that may create more
 }
 
 func (w *Wiring) lookAtServices() (serviceState, error) {
@@ -184,7 +185,7 @@ func (w *Wiring) lookAtServices() (serviceState, error) {
 	return s, err
 }
 
-// readServices runs on a goroutine of its own.
+// readServices reads the state of HNS. It runs on its own goroutine.
 func (w *Wiring) readServices() (s serviceState, err error) {
 	if s.features, err = w.HCN.Features(); err != nil {
 		return s, err
@@ -199,21 +200,21 @@ func (w *Wiring) readServices() (s serviceState, err error) {
 	return s, err
 }
 
-// known is what HNS has of endpoints of our network.
+// known holds the endpoints of our network in HNS.
 type known struct {
 	network string
 	overlay bool
 	byAddr  map[netip.Addr]string
 	remotes map[netip.Addr]string
 	ours    map[string]bool // IDs
-	all     map[string]bool // IDs, other networks' too
+	all     map[string]bool // IDs, including those of other networks
 	sources []netip.Addr
-	// provider is this node's address on an overlay, providers are those of the endpoints in remotes, by ID.
+	// provider is this node's address on an overlay; providers holds those of the endpoints in remotes, by ID.
 	provider  netip.Addr
 	providers map[string]string
 }
 
-// source is the address that an overlay's load balancers send from.
+// source returns the source address of an overlay's load balancers.
 func (k *known) source(ipv6 bool) string {
 	for _, a := range k.sources {
 		if a.Is6() == ipv6 {
@@ -223,13 +224,13 @@ func (k *known) source(ipv6 bool) string {
 	return ""
 }
 
-// sendsFromUs says that a load balancer sends from our endpoint of an overlay.
+// sendsFromUs reports whether a load balancer sends from our endpoint of an overlay.
 func (k *known) sendsFromUs(lb hcn.LoadBalancer) bool {
 	source, err := netip.ParseAddr(lb.SourceVIP)
 	return err == nil && slices.Contains(k.sources, source)
 }
 
-// orphaned says that all endpoints of a load balancer have gone.
+// orphaned reports whether all endpoints of a load balancer have been removed.
 func (k *known) orphaned(lb hcn.LoadBalancer) bool {
 	return !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.all[id] })
 }
@@ -243,7 +244,7 @@ func (w *Wiring) knownOf(list []hcn.Endpoint) *known {
 			continue
 		}
 		k.ours[e.ID] = true
-		at, err := providerOf(e) // an unreadable one is written again
+		at, err := providerOf(e) // an endpoint with an unreadable address is written again
 		if k.providers[e.ID] = canonical(at); e.Name == sourceEndpoint && err == nil {
 			k.provider, _ = netip.ParseAddr(at)
 		}
@@ -265,7 +266,7 @@ func (w *Wiring) knownOf(list []hcn.Endpoint) *known {
 	return k
 }
 
-// usersOf are the services that have each backend, and the backends in order.
+// usersOf returns the services that have each backend, and the backends in order.
 func usersOf(want map[string][]balancer) (users map[netip.Addr][]string, addrs []netip.Addr) {
 	users = map[netip.Addr][]string{}
 	for key, list := range want {
@@ -285,7 +286,7 @@ func (w *Wiring) addRemotes(k *known, want map[string][]balancer, failed *failur
 	}
 	users, addrs := usersOf(want)
 	for _, a := range addrs {
-		if k.byAddr[a] != "" || ofPods(a) { // a pod of this node that is being connected, or has gone
+		if k.byAddr[a] != "" || ofPods(a) { // a pod of this node that is being connected, or has been removed
 			continue
 		}
 		e, err := w.remoteSpec(k, a)
@@ -302,23 +303,23 @@ func (w *Wiring) addRemotes(k *known, want map[string][]balancer, failed *failur
 	}
 }
 
-// remoteMAC is any MAC address that no other endpoint has: the overlay's router replaces it.
+// remoteMAC returns a MAC address that no other endpoint has; its value does not matter, because the overlay's router replaces it.
 func remoteMAC(a netip.Addr) string {
 	b := a.As16()
 	return fmt.Sprintf("02-11-%02X-%02X-%02X-%02X", b[12], b[13], b[14], b[15])
 }
 
-// syncBalancers removes first: an address and port are one load balancer's.
+// syncBalancers removes first, because an address and port can belong to only one load balancer.
 func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceState, failed *failures) {
 	ours := w.oursOf(k, has)
 	for _, lb := range has.balancers {
 		if len(lb.PortMappings) != 1 {
-			continue // another program's
+			continue // of another program
 		}
 		id := lbID(lb)
 		want, wanted := specs[id]
 		if !ours[lb.ID] && !(wanted && k.orphaned(lb)) {
-			continue // another program's
+			continue // of another program
 		}
 		switch {
 		case wanted && sameLB(want.spec, lb):
@@ -338,7 +339,7 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 	w.makeBalancers(specs, failed)
 }
 
-// makeBalancers makes load balancers between two writes of the record: before it they are intents, after it IDs.
+// makeBalancers makes load balancers between two writes of the record: the first one has their intents, the second one their IDs.
 func (w *Wiring) makeBalancers(specs map[string]wantedLB, failed *failures) {
 	blame := func(err error) {
 		for _, want := range specs {
@@ -358,7 +359,7 @@ func (w *Wiring) makeBalancers(specs map[string]wantedLB, failed *failures) {
 		if err == nil {
 			w.balancers[made.ID] = true
 		}
-		if !errors.Is(err, hnscall.ErrNoAnswer) { // else it may be made later
+		if !errors.Is(err, hnscall.ErrNoAnswer) { // otherwise it may still be made later
 			delete(w.balancers, intent(want.spec))
 		}
 		failed.blame(err, want.key)

@@ -19,36 +19,37 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// HostRoutes are the node's own routes, as far as they are ours.
+// HostRoutes manages the node's routes that are ours.
 type HostRoutes interface {
 	List() ([]HostRoute, error)
 	Add(HostRoute) error
-	// Remove succeeds for a route that is gone.
+	// Remove returns nil for a route that does not exist any more.
 	Remove(HostRoute) error
 }
 
-// HostRoute leads to the pods of another node.
+// HostRoute is a route to the pods of another node.
 type HostRoute struct {
 	Destination netip.Prefix
 	NextHop     netip.Addr
 }
 
-// Deps are what the kinds work with.
+// Deps holds the dependencies of the kinds.
 type Deps struct {
 	HCN    HCN
 	Routes HostRoutes
-	// Closed are the rules that a pod's endpoint is made with, so that it is never open before its policy is known; see
+	// Closed returns the rules that a pod's endpoint is created with, so that it is never open before its policy is known; see
 	// windataplane.ClosedRulesOn. It may call HNS.
 	Closed func() ([]hns.ACL, error)
-	// NodeAddresses are this node's: a service's port at one of them is a node port.
+	// NodeAddresses returns the addresses of this node: a service's port at one of them is a node port.
 	NodeAddresses func() ([]netip.Addr, error)
-	// Network is the name of the network whose endpoints load balancers lead to.
+	// Network is the name of the network whose endpoints are backends of load balancers.
 	Network string
-	// Record keeps what identifies load balancers over restarts; nil: those whose endpoints have gone in between stay on an L2 bridge.
+	// Record stores the identities of load balancers across restarts; nil: on an L2 bridge, load balancers whose endpoints were removed in between
+	// stay.
 	Record Record
 	Log    *slog.Logger
 
-	// CallTimeout is how long one call is waited for; 0: 15 s. One transaction waits once at most for an HNS that does not answer.
+	// CallTimeout is how long one call may take; 0: 15 s. One transaction waits at most once for an HNS that does not answer.
 	CallTimeout time.Duration
 	// Clock; nil: real time.
 	Clock driver.Clock
@@ -64,20 +65,20 @@ type Wiring struct {
 	networks  map[string]string // IDs in HNS by name
 	endpoints map[string]string // the same of pods' endpoints
 	subnets   []netip.Prefix    // of the network
-	rigid     bool              // HNS does not change in place what follows from the node's addresses
+	rigid     bool              // HNS does not change in place the settings that depend on the node's addresses
 
 	desired  map[string]*proto.BalancedServiceUpdate // by key
 	waiting  []waitingService
-	told     bool // desired is complete: a first wave of services has been, or there are none
+	told     bool // desired is complete: the first wave of services has arrived, or there are none
 	balanced bool // HNS has the load balancers of desired
-	// balancers are IDs of load balancers of ours: HNS may list them after their endpoints have gone, by which they are ours. Those that are being
-	// made are there by their intents: false if this agent makes them. nil: not read yet.
+	// balancers holds the IDs of our load balancers: HNS may list them after their endpoints, which show that they are ours, have been removed. Load
+	// balancers that are being made are stored by their intents, with the value false if this agent makes them. nil: not read yet.
 	balancers map[string]bool
-	recorded  map[string]bool // what Record has
+	recorded  map[string]bool // the content of Record
 	nodes     nodes
 }
 
-// waitingService is an operation on a service, which ends when load balancers have been compared.
+// waitingService is an operation on a service, which ends after load balancers have been compared.
 type waitingService struct {
 	op  *scheduler.Op
 	key string
@@ -108,27 +109,27 @@ var (
 	_ scheduler.Pinner  = (*Wiring)(nil)
 )
 
-// Pin implements scheduler.Pinner: a transaction begins, which may wait for HNS again.
+// Pin implements scheduler.Pinner: a transaction begins, so timeouts of HNS are counted from 0 again.
 func (w *Wiring) Pin() { w.calls.Pass() }
 
-// Flush implements scheduler.Backend: calls of HNS end when they return; what waits are services, of which many may have changed.
+// Flush implements scheduler.Backend. Calls of HNS are complete when they return; only services are deferred, because many may have changed.
 func (w *Wiring) Flush(context.Context) { w.flushServices() }
 
-// Close ends what New has begun. The error names calls of HNS that have not ended.
+// Close ends the jobs of New. The error names calls of HNS that have not ended.
 func (w *Wiring) Close() error { return w.jobs.Stop(closeTimeout) }
 
 const closeTimeout = time.Second
 
-// Register adds the kinds to a scheduler, of which w is a backend.
+// Register adds the kinds to a scheduler, which has w as a backend.
 func Register(s *scheduler.Scheduler, w *Wiring) error {
-	return errors.Join(scheduler.Register(s, w.networkKind()), scheduler.Register(s, w.endpointKind()),
-		scheduler.Register(s, w.routeKind()), scheduler.Register(s, w.serviceKind()))
+	return errors.Join(scheduler.Register(s, w.networkDescriptor()), scheduler.Register(s, w.endpointDescriptor()),
+		scheduler.Register(s, w.routeDescriptor()), scheduler.Register(s, w.serviceDescriptor()))
 }
 
-// dashed is a MAC address as Windows writes it.
+// dashed returns a MAC address in the notation of Windows.
 func dashed(mac string) string { return strings.ToUpper(strings.ReplaceAll(mac, ":", "-")) }
 
-// colons is a MAC address as everything else writes it.
+// colons returns a MAC address in the usual notation.
 func colons(mac string) string {
 	hw, err := net.ParseMAC(mac)
 	if err != nil {
@@ -137,7 +138,7 @@ func colons(mac string) string {
 	return hw.String()
 }
 
-// canonical is an address or a net in the one spelling that compares; HNS may use another one.
+// canonical returns an address or a net in a fixed spelling for comparison; HNS may use another one.
 func canonical(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a.String()

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 	"testing"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// Service is a service of one TCP port with a cluster IP and backends; none: it is rejected.
-func Service(t testing.TB, name, vip string, affinity uint32, backends ...string) *balance.Service {
+// Service returns a service of one TCP port with a cluster IP and backends; without backends it is rejected.
+func Service(t testing.TB, name, vip string, affinity uint32, backends ...string) *lb.Service {
 	t.Helper()
 	g := &proto.BalancedGroup{Ports: []uint32{80}}
 	if len(backends) == 0 {
@@ -20,7 +20,7 @@ func Service(t testing.TB, name, vip string, affinity uint32, backends ...string
 		g.Addresses = append(g.Addresses, netip.MustParseAddr(b).AsSlice()...)
 	}
 	a := netip.MustParseAddr(vip)
-	s, err := balance.Parse(&proto.BalancedServiceUpdate{Namespace: "ns", Name: name, AffinitySeconds: affinity,
+	s, err := lb.Parse(&proto.BalancedServiceUpdate{Namespace: "ns", Name: name, AffinitySeconds: affinity,
 		Ports: []*proto.BalancedPort{{Name: "p", Protocol: 6, Ipv6: a.Is6(), Everywhere: g,
 			Frontends: []*proto.BalancedFrontend{{Address: a.AsSlice(), Port: 80}}}}})
 	if err != nil {
@@ -29,14 +29,15 @@ func Service(t testing.TB, name, vip string, affinity uint32, backends ...string
 	return s
 }
 
-// Seeded is a source of random numbers whose seed is in the test's log.
+// Seeded returns a source of random numbers whose seed is in the test's log.
 func Seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// Prefix is one of few, so that many contain each other, also at the ends of the address space. An address has so many bytes.
+// Prefix returns one of few prefixes, so that many contain each other, also at the ends of the address space. size is the size of an
+// address in bytes.
 func Prefix(rng *rand.Rand, size int) netip.Prefix {
 	b := make([]byte, size)
 	if rng.IntN(4) == 0 {

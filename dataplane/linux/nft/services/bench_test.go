@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// benchService is service i with n backends; other makes the last of them another one.
-func benchService(b *testing.B, i, n int, other bool) *balance.Service {
+// benchService returns service i with n backends; with other the last of them is a different one.
+func benchService(b *testing.B, i, n int, other bool) *lb.Service {
 	g := &proto.BalancedGroup{Ports: []uint32{8080}}
 	for j := range n {
 		at := uint32(0x0a000000 + i*n + j)
@@ -28,7 +28,7 @@ func benchService(b *testing.B, i, n int, other bool) *balance.Service {
 		g.Addresses = binary.BigEndian.AppendUint32(g.Addresses, at)
 	}
 	vip := binary.BigEndian.AppendUint32(nil, uint32(0x0a600000+i))
-	s, err := balance.Parse(&proto.BalancedServiceUpdate{Namespace: "default", Name: fmt.Sprintf("service-%d", i),
+	s, err := lb.Parse(&proto.BalancedServiceUpdate{Namespace: "default", Name: fmt.Sprintf("service-%d", i),
 		Ports: []*proto.BalancedPort{{Name: "http", Protocol: 6, Everywhere: g,
 			Frontends: []*proto.BalancedFrontend{{Address: vip, Port: 80}}}}})
 	if err != nil {
@@ -60,7 +60,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// slab is the kernel's memory for objects.
+// slab returns the size of the kernel's memory for objects.
 func slab() (kB int64) {
 	text, _ := os.ReadFile("/proc/meminfo")
 	for line := range strings.Lines(string(text)) {
@@ -69,14 +69,14 @@ func slab() (kB int64) {
 	return kB
 }
 
-// BenchmarkServicesStart is a start with 5,000 services of 50 endpoints, and in ms/restart one that finds all in place. ms/kernel is what
-// of the start is the kernel's part: the floor of the writer of these elements.
+// BenchmarkServicesStart is a start with 5,000 services of 50 endpoints; ms/restart is a start that finds everything in place. ms/kernel is
+// the kernel's part of the start: the minimum for a writer of these elements.
 func BenchmarkServicesStart(b *testing.B) {
 	const services, endpoints = 5000, 50
 	var kernel, restart time.Duration
 	for range b.N {
 		b.StopTimer()
-		list := make([]*balance.Service, services)
+		list := make([]*lb.Service, services)
 		for i := range list {
 			list[i] = benchService(b, i, endpoints, false)
 		}
@@ -109,7 +109,7 @@ func BenchmarkServicesStart(b *testing.B) {
 	b.ReportMetric(float64(kernel.Milliseconds())/float64(b.N), "ms/kernel")
 }
 
-// floor is how long the kernel takes for the transaction of a start.
+// floor returns how long the kernel takes for the transaction of a start.
 func floor(b *testing.B, s *Services) time.Duration {
 	t := s.view.NewBatch()
 	for _, f := range s.families {
@@ -123,7 +123,7 @@ func floor(b *testing.B, s *Services) time.Duration {
 	return time.Since(begin)
 }
 
-// BenchmarkServicesChange is one endpoint of one of 10,000 services with 10 endpoints each that becomes another.
+// BenchmarkServicesChange replaces one endpoint of one of 10,000 services with 10 endpoints each.
 func BenchmarkServicesChange(b *testing.B) {
 	for _, services := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprint(services), func(b *testing.B) {
@@ -142,7 +142,7 @@ func BenchmarkServicesChange(b *testing.B) {
 	}
 }
 
-// BenchmarkServicesScale is a service of 50 endpoints that gets another one, and loses it.
+// BenchmarkServicesScale adds an endpoint to a service of 50, and removes it.
 func BenchmarkServicesScale(b *testing.B) {
 	s, _ := openBench(b)
 	defer s.Close()

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// backendsOf are those with the numbers that a text has: "1-3 7".
+// backendsOf returns the backends with the numbers in a text: "1-3 7".
 func backendsOf(text string) (list []string) {
 	for part := range strings.FieldsSeq(text) {
 		first, last, several := strings.Cut(part, "-")
@@ -30,7 +30,7 @@ func backendsOf(text string) (list []string) {
 	return list
 }
 
-// TestServicesChangeUnderFlood: however the backends of a service change, each new connection gets one.
+// TestServicesChangeUnderFlood: during all changes of a service's backends, each new connection gets one.
 func TestServicesChangeUnderFlood(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -56,7 +56,7 @@ func changeUnderFlood(t *testing.T, sets []string, groups bool) {
 	}
 	defer s.Close()
 	s.SetPods(table.IPv4, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")})
-	var versions []*balance.Service
+	var versions []*lb.Service
 	for i, set := range sets {
 		svc := nfttest.Service(t, "a", nfttest.VIP, 0, backendsOf(set)...)
 		if groups && i%2 == 1 {

@@ -8,12 +8,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// listings are of a kernel that lists anything.
+// listings simulates a kernel that lists arbitrary data.
 type listings struct{ data []byte }
 
 func (d *listings) take(n int) []byte {
@@ -23,7 +23,7 @@ func (d *listings) take(n int) []byte {
 	return out
 }
 
-// Get gives some messages, of attributes that are often those that were asked for.
+// Get returns some messages, often with the requested attributes.
 func (d *listings) Get(typ int, _ uint16, _ uint8, _ func(*wire.Buffer), each func([]byte)) error {
 	count := d.take(1)
 	if len(count) == 0 {
@@ -35,7 +35,7 @@ func (d *listings) Get(typ int, _ uint16, _ uint8, _ func(*wire.Buffer), each fu
 			return nil
 		}
 		if shape[0]%4 == 0 {
-			each(d.take(int(shape[0]))) // no attributes at all, perhaps
+			each(d.take(int(shape[0]))) // possibly no attributes at all
 			continue
 		}
 		each(d.message(typ, shape[0]))
@@ -80,16 +80,16 @@ func (d *listings) message(typ int, shape byte) []byte {
 	return w.B
 }
 
-func fuzzService() *balance.Service {
-	g := &balance.Group{ID: 1, Verdict: balance.Reject}
-	key := balance.Key{Addr: netip.MustParseAddr("10.96.0.1"), Proto: 6, Port: 80}
-	return &balance.Service{Name: "ns/a", Affinity: time.Minute, Ports: []balance.Port{{Name: "http", Family: table.IPv4, Proto: 6,
-		Frontends: []balance.Frontend{{Key: key, Cluster: true, Inside: g, Outside: g, Restricted: true,
+func fuzzService() *lb.Service {
+	g := &lb.Group{ID: 1, Verdict: lb.Reject}
+	key := lb.Key{Addr: netip.MustParseAddr("10.96.0.1"), Proto: 6, Port: 80}
+	return &lb.Service{Name: "ns/a", Affinity: time.Minute, Ports: []lb.Port{{Name: "http", Family: table.IPv4, Proto: 6,
+		Frontends: []lb.Frontend{{Key: key, Cluster: true, Inside: g, Outside: g, Restricted: true,
 			Sources: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}}}}
 }
 
-// FuzzDump: whatever the kernel lists, or another program has put into the tables, reading it does not panic, and what is written then is
-// valid messages.
+// FuzzDump: reading arbitrary data that the kernel lists, or that another program has written to the tables, does not panic, and the
+// messages written afterwards are valid.
 func FuzzDump(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x01\x41\x05\x01\x02\x03\x04\x05\x01aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))

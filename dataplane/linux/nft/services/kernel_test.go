@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-// What packets meet is shown by the tests of package intdataplane, on this and on iptables.
+// The handling of packets is tested in package intdataplane, with this backend and with iptables.
 
 func openServices(t testing.TB, ns *nettest.NS) *Services {
 	t.Helper()
@@ -45,13 +45,13 @@ func (s *Services) mustApply(t testing.TB) int {
 		if res.Err != nil || len(res.Broken) > 0 || time.Now().After(end) {
 			t.Fatalf("%+v", res)
 		}
-		if writes += res.Writes; res.Again != wire.GraceLook { // else chains are to go still
+		if writes += res.Writes; res.Again != wire.GraceLook { // otherwise there are still chains to remove
 			return writes
 		}
 	}
 }
 
-// TestServicesListing: the nft tool can list the table, though it cannot say all that its rules do.
+// TestServicesListing: the nft tool can list the table, although it cannot express everything in its rules.
 func TestServicesListing(t *testing.T) {
 	ns := nettest.New(t)
 	if openServices(t, ns).mustApply(t) == 0 {
@@ -65,7 +65,7 @@ func TestServicesListing(t *testing.T) {
 	}
 }
 
-// TestServicesSettle: what is in place is not written again, by this process or the next, and what is damaged is.
+// TestServicesSettle: objects in place are not written again, by this process or the next, and damaged ones are.
 func TestServicesSettle(t *testing.T) {
 	ns := nettest.New(t)
 	s := openServices(t, ns)
@@ -111,15 +111,15 @@ func TestServicesSettle(t *testing.T) {
 	}
 }
 
-// TestServicesChainsFirst: chains are there before an element leads to them. A packet that keeps to the rules of one generation
-// and finds an element of the next would else find an empty chain. Where no chain comes there is one transaction.
+// TestServicesChainsFirst: chains exist before an element refers to them. Otherwise a packet that uses the rules of one generation and
+// finds an element of the next would find an empty chain. Without new chains there is one transaction.
 func TestServicesChainsFirst(t *testing.T) {
 	ns := nettest.New(t)
 	s := openServices(t, ns)
 	s.mustApply(t)
 	for _, c := range []struct {
 		what         string
-		svc          *balance.Service
+		svc          *lb.Service
 		transactions uint32
 	}{
 		{"other backends", nfttest.Service(t, "a", "10.96.0.1", 0, "10.1.0.7", "10.1.0.8", "10.1.0.9"), 1},
@@ -136,8 +136,8 @@ func TestServicesChainsFirst(t *testing.T) {
 	}
 }
 
-// TestServicesChainsLast: a chain goes behind a grace period, when no packet is on its way to it any more. Changes that come meanwhile do not
-// wait, and a chain that is used again stays.
+// TestServicesChainsLast: a chain is removed after a grace period, when no packet is being sent to it any more. Changes meanwhile do not
+// wait, and a chain that is used again is kept.
 func TestServicesChainsLast(t *testing.T) {
 	ns := nettest.New(t)
 	s := openServices(t, ns)
@@ -181,7 +181,7 @@ func sortedLines(text string) string {
 	return strings.Join(slices.Sorted(slices.Values(out)), " ")
 }
 
-// TestServicesRefused: a service that the kernel refuses is left out and tried again later; others are served.
+// TestServicesRefused: a service that the kernel rejects is left out and retried later; others are served.
 func TestServicesRefused(t *testing.T) {
 	ns := nettest.New(t)
 	s := openServices(t, ns)
@@ -200,6 +200,6 @@ func TestServicesRefused(t *testing.T) {
 		t.Errorf("not tried again:\n%s", listing)
 	}
 	if s.learn(&wire.Refusal{Objects: map[wire.Object]error{}, Other: errors.New("no")}) {
-		t.Error("nobody is to blame, so there is nothing to try again")
+		t.Error("a retry after an error that names no service")
 	}
 }

@@ -6,17 +6,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// How a backend is drawn. Backends are in blocks of a few that fit into the registers, so that there are fewer elements: a group
-// of 50 has 13 blocks of four, of which the last has two empty slots. A number below a constant is all that the kernel can
-// draw. So there are chains for each capacity (all slots of up to as many blocks, a power of two, as the group has), which draw
-// a slot and a block until there is a backend in it.
+// How a backend is selected. Backends are stored in blocks of a few that fit into the registers, so that there are fewer elements: a group
+// of 50 has 13 blocks of four, of which the last has two empty slots. The kernel can only select a random number below a constant. So there
+// are chains for each capacity (all slots of the group's blocks, with their number rounded up to a power of two). They select a random slot
+// and a block, and repeat that until the slot has a backend.
 
-// slotsOf is how many backends a block has.
+// slotsOf returns the number of backends in a block.
 func slotsOf(f table.Family) int {
 	if f == table.IPv4 {
 		return 4
@@ -24,11 +24,11 @@ func slotsOf(f table.Family) int {
 	return 2
 }
 
-// blocks is how many blocks a group has.
-func blocks(g *balance.Group, slots int) int { return (g.Len() + slots - 1) / slots }
+// blocks returns the number of blocks of a group.
+func blocks(g *lb.Group, slots int) int { return (g.Len() + slots - 1) / slots }
 
-// sameBlock is true if a block is the same in both groups.
-func sameBlock(x, y *balance.Group, block, slots int) bool {
+// sameBlock reports whether a block is the same in both groups.
+func sameBlock(x, y *lb.Group, block, slots int) bool {
 	for i := block * slots; i < (block+1)*slots; i++ {
 		if i >= x.Len() && i >= y.Len() {
 			return true
@@ -40,8 +40,8 @@ func sameBlock(x, y *balance.Group, block, slots int) bool {
 	return true
 }
 
-// appendBlock is a block as the kernel has it; empty slots are zero.
-func appendBlock(b []byte, g *balance.Group, block, slots int) []byte {
+// appendBlock appends a block in the kernel's format; empty slots are zero.
+func appendBlock(b []byte, g *lb.Group, block, slots int) []byte {
 	for i := block * slots; i < (block+1)*slots; i++ {
 		if i < g.Len() {
 			b = appendBackend(b, g, i)
@@ -52,13 +52,14 @@ func appendBlock(b []byte, g *balance.Group, block, slots int) []byte {
 	return b
 }
 
-// picker is a way to choose a backend: one of up to size, which are in a shard.
+// picker identifies a way to select a backend: one of up to size backends, which are in a shard.
 type picker struct {
 	outside              bool
 	size, shard, seconds uint32
 }
 
-// capacity is the size of the pickers for n backends. More than half of a capacity is backends, and all of the one before.
+// capacity returns the size of the pickers for n backends. More than half of the slots of a capacity have backends, and all slots of the
+// next lower capacity do.
 func capacity(n, slots int) uint32 {
 	if n <= slots {
 		return uint32(max(n, 1))
@@ -70,18 +71,18 @@ func capacity(n, slots int) uint32 {
 	return uint32(size)
 }
 
-// standardSize is up to which size of groups there always are chains to draw from them. A chain that comes or goes makes the
-// kernel wait for all processors, some 25 ms; elements alone do not.
+// standardSize is the size of groups up to which the chains that select from them always exist. When a chain is created or removed, the
+// kernel waits for all processors, about 25 ms; elements alone need no wait.
 const standardSize = 128
 
-// addStandard notes what is there whatever services are.
+// addStandard adds the elements that exist regardless of services.
 func (b *balancer) addStandard() {
-	unserved, slots := &service{Service: &balance.Service{}}, slotsOf(b.f.ID)
+	unserved, slots := &service{Service: &lb.Service{}}, slotsOf(b.f.ID)
 	for shard := range uint32(shards) {
 		for n := 1; n <= standardSize; n++ {
 			p := picker{size: capacity(n, slots), shard: shard}
 			if int(p.size) != n {
-				continue // it comes
+				continue // this capacity follows
 			}
 			b.hold(unserved, elem{mapPick, pickKey(p)}, p.chain())
 			b.standard++
@@ -89,7 +90,7 @@ func (b *balancer) addStandard() {
 	}
 }
 
-// pickKey is what leads to the chain that draws a backend.
+// pickKey returns the key that leads to the chain that selects a backend.
 func pickKey(p picker) string {
 	return string(append(wire.Host32(p.size<<8|p.shard), wire.Host32(p.seconds)...))
 }
@@ -111,31 +112,31 @@ func (p picker) chain() string {
 func (p picker) draw() string            { return p.chain() + "-draw" }
 func (p picker) slot(slot uint32) string { return fmt.Sprintf("%s-slot-%d", p.chain(), slot) }
 
-// smaller is the picker of a capacity that all groups of p's fill.
+// smaller returns the picker of the next lower capacity, which all groups of p fill completely.
 func (p picker) smaller() picker {
 	p.size = max(p.size/2, 1)
 	return p
 }
 
-// first is the picker of the first backend, which every group has.
+// first returns the picker of the first backend, which every group has.
 func (p picker) first() picker {
 	p.size = 1
 	return p
 }
 
-// plain is the picker for clients that are not remembered.
+// plain returns the picker without affinity.
 func (p picker) plain() picker {
 	p.seconds = 0
 	return p
 }
 
-// chainRules is a chain that may be needed.
+// chainRules is a chain that may be needed, with a function that builds its rules.
 type chainRules struct {
 	name  string
 	rules func() []wire.Program
 }
 
-// pickChains are all chains of a picker. Others may have some of them, too.
+// pickChains returns all chains of a picker. Other pickers may share some of them.
 func (b *balancer) pickChains(p picker) []chainRules {
 	list := b.drawChains(b.drawChains(b.drawChains(nil, p), p.smaller()), p.first())
 	if p.seconds == 0 {
@@ -153,16 +154,16 @@ func (b *balancer) drawChains(list []chainRules, p picker) []chainRules {
 	return list
 }
 
-// slots is how many slots of a block there may be backends in.
+// slots returns the number of slots of a block that may have backends.
 func (p picker) slots(b *balancer) uint32 { return min(p.size, uint32(slotsOf(b.f.ID))) }
 
-// draws is how often a slot is drawn that may be empty. Every draw finds a backend with more than one half, so that one
-// connection in 1,000 at most is left for another draw, from that half of the slots which has no empty one.
+// draws is the number of attempts to select a slot that may be empty. Each attempt finds a backend with a probability of more than one
+// half, so at most one connection in 1,000 needs the last attempt, which is restricted to the half of the slots without empty ones.
 const draws = 10
 
-// pickRules draw until there is a backend. A packet sees each element as it is when it comes to it: with the size that a group
-// had before a change, and the backends that it has after it, all draws may meet empty slots only. What is there before and
-// after is the first backend.
+// pickRules returns rules that repeat the selection until it finds a backend. A packet sees each element in its current state: with the
+// size that a group had before a change and the backends after it, all attempts may find empty slots only. The first backend exists before
+// and after the change.
 func (b *balancer) pickRules(p picker) []wire.Program {
 	c := b.ruleset()
 	c.draw(p)
@@ -172,7 +173,7 @@ func (b *balancer) pickRules(p picker) []wire.Program {
 func (c *ruleset) draw(p picker) {
 	times := draws
 	if int(p.size) <= slotsOf(c.f.ID) {
-		times = 1 // there is no empty one
+		times = 1 // there are no empty slots
 	}
 	for range times {
 		c.jump(p.draw())
@@ -186,7 +187,7 @@ func (c *ruleset) jump(chain string) {
 	c.emit("")
 }
 
-// drawRules draw a slot.
+// drawRules returns rules that select a random slot.
 func (b *balancer) drawRules(p picker) []wire.Program {
 	c := b.ruleset()
 	slots := p.slots(b)
@@ -201,7 +202,7 @@ func (b *balancer) drawRules(p picker) []wire.Program {
 	return c.list
 }
 
-// slotRules draw a block, and translate to what is in a slot of it, if anything is.
+// slotRules returns rules that select a random block, and translate to the backend in a slot of it, if there is one.
 func (b *balancer) slotRules(p picker, slot uint32) []wire.Program {
 	c := b.ruleset()
 	block, backend, client, key := c.places(slot)
@@ -222,10 +223,10 @@ func (b *balancer) slotRules(p picker, slot uint32) []wire.Program {
 	return c.list
 }
 
-// places are registers: of a block, of the backend that is drawn from it, of the client, which leaves the backend alone, and of
-// the key that leads to the group. (In registers: a backend is an address and one more, the client an address and three more,
-// 16 there are.) nft 1.0.6 crashes when it lists an element made of registers of which it does not know what is in them, so something
-// it understands has been in the backend's first.
+// places returns the first registers of a block, of the backend selected from it, of the client, which does not overlap with the backend,
+// and of the key that leads to the group. (In registers: a backend takes an address and one more, the client an address and three more;
+// there are 16.) nft 1.0.6 crashes when it lists an element built from registers of unknown type, so the backend's registers contain a
+// value of a known type first.
 func (c *ruleset) places(slot uint32) (block, backend, client, key uint32) {
 	switch {
 	case c.a == 1:
@@ -238,7 +239,7 @@ func (c *ruleset) places(slot uint32) (block, backend, client, key uint32) {
 	return block, block + slot*(c.a+1), client, key
 }
 
-// group loads masquerade . group of what the packet is sent to. It uses the registers from key on.
+// group loads masquerade . group for the packet's destination. It uses the registers from key on.
 func (c *ruleset) group(b *balancer, p picker, key, to uint32) {
 	c.loadKey(key)
 	c.mapFrom(c.fronts(b, p), r32(key), r32(to))
@@ -250,8 +251,8 @@ func (c *ruleset) client(b *balancer, p picker, to uint32) {
 	c.loadSaddr(r32(to + 3))
 }
 
-// affinityRules send a client to the backend that it had, if that is there still, else to a random one, which is remembered.
-// The last rules are for clients that there is no room to remember.
+// affinityRules send a client to its previous backend, if that still exists, otherwise to a random one, which is recorded. The last rules
+// are for clients that cannot be recorded for lack of room.
 func (b *balancer) affinityRules(p picker) []wire.Program {
 	c := b.ruleset()
 	affinity := c.name(b, mapAffinity)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
@@ -21,8 +21,8 @@ type serviceHook struct {
 	priority  int32
 }
 
-// Services come before policy's chains of the same hooks, and before kube-proxy's: the first translation counts. What cannot be
-// served is refused before anything is translated.
+// The chains of services run before policy's chains at the same hooks, and before kube-proxy's: the first translation takes effect. Packets
+// that cannot be served are rejected before any translation.
 func serviceHooks() []serviceHook {
 	const prerouting, output, postrouting = 0, 3, 4 // NF_INET_…
 	return []serviceHook{
@@ -48,7 +48,7 @@ func r32(n uint32) uint32 { return wire.Reg32 + n }
 
 func (b *balancer) ruleset() *ruleset { return &ruleset{f: b.f, a: addrRegs(b.f.ID)} }
 
-// emit ends a rule. The comment is for people that list it.
+// emit ends a rule. The comment is shown when the rules are listed.
 func (c *ruleset) emit(comment string) {
 	p := wire.Program{Exprs: slices.Clone(c.B)}
 	sum := sha256.Sum256(append(slices.Clone(c.B), comment...))
@@ -58,7 +58,7 @@ func (c *ruleset) emit(comment string) {
 	c.B = c.B[:0]
 }
 
-// staticChains are the chains that are always there.
+// staticChains returns the chains that always exist.
 func (b *balancer) staticChains() map[string][]wire.Program {
 	return map[string][]wire.Program{
 		chainRefuse:        b.refuseRules(),
@@ -81,7 +81,8 @@ func (b *balancer) refuseRules() []wire.Program {
 	return c.list
 }
 
-// checkRules are what refuses: frontends without backends, clients from elsewhere, ports that a cluster IP does not have.
+// checkRules returns rules that reject packets: to frontends without backends, from clients that are not allowed, to ports that a cluster
+// IP does not have.
 func (b *balancer) checkRules(others bool) []wire.Program {
 	c := b.ruleset()
 	c.CT(unix.NFT_CT_STATE)
@@ -117,8 +118,9 @@ func (b *balancer) checkRules(others bool) []wire.Program {
 	return c.list
 }
 
-// natRules send new connections to the chain that draws a backend. They look twice: a packet that has found a group which just
-// then gives way to another (as the service's traffic policy changes) finds no more of the one, and finds the other.
+// natRules returns rules that send new connections to the chain that selects a backend. They look up twice: a packet may have found a group
+// that is being replaced by another one (when the service's traffic policy changes). Its elements are gone then, and the second lookup
+// finds the new group.
 func (b *balancer) natRules(others bool) []wire.Program {
 	c := b.ruleset()
 	dispatch := func(fronts, pick mapID) {
@@ -137,8 +139,8 @@ func (b *balancer) natRules(others bool) []wire.Program {
 	return c.list
 }
 
-// masqueradeRules hide the sender behind the node where the answer would not come back this way otherwise. What kind of
-// connection it is shows by where it was made to.
+// masqueradeRules returns rules that masquerade the sender if the reply would otherwise not return through this node. The kind of
+// connection follows from its original destination.
 func (b *balancer) masqueradeRules() []wire.Program {
 	c := b.ruleset()
 	c.CT(unix.NFT_CT_STATUS)
@@ -151,11 +153,11 @@ func (b *balancer) masqueradeRules() []wire.Program {
 	c.lookupFrom(c.name(b, mapHairpin), r32(0), false)
 	c.Masquerade(false, false, wire.NATRandomFully)
 	c.emit("")
-	for _, kind := range []balance.Masquerade{balance.Always, balance.NotPods, balance.OwnOnly} {
-		if kind == balance.NotPods {
+	for _, kind := range []lb.Masquerade{lb.Always, lb.NotPods, lb.OwnOnly} {
+		if kind == lb.NotPods {
 			c.notPods()
 		}
-		if kind == balance.OwnOnly {
+		if kind == lb.OwnOnly {
 			c.FIB(unix.NFT_FIB_RESULT_ADDRTYPE, unix.NFTA_FIB_F_SADDR)
 			c.Equal(wire.Host32(unix.RTN_LOCAL), false)
 		}
@@ -168,13 +170,13 @@ func (b *balancer) masqueradeRules() []wire.Program {
 	return c.list
 }
 
-// sourcesRules drop what does not come from one of the nets.
+// sourcesRules returns rules that drop packets from sources outside the given prefixes.
 func (b *balancer) sourcesRules(nets string) []wire.Program {
 	c := b.ruleset()
 	for text := range strings.SplitSeq(nets, ",") {
 		net, err := netip.ParsePrefix(text)
 		if err != nil {
-			continue // no net at all
+			continue // an empty list
 		}
 		span := wire.SpanOf(net)
 		c.loadSaddr(wire.Reg1)

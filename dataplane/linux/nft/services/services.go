@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
@@ -17,30 +17,30 @@ import (
 // tableName is the name of the tables of services, one in family ip and one in ip6.
 const tableName = "contiv-services"
 
-// Services programs services. They have their own tables, so that neither policy nor services make the kernel look at the other again when
-// rules change, and in them almost everything is an element of a map:
+// Services programs services. They have separate tables, so that neither policy nor services make the kernel check the other's tables again
+// when rules change. Almost all of their contents are elements of maps:
 //
-//	frontends   address . protocol . port → masquerade . group      what pods and the node itself get
-//	outside     the same, for others, where that is not the same
+//	frontends   address . protocol . port → masquerade . group      for packets of pods and of the node itself
+//	outside     the same, for packets of others, if that differs
 //	counts      group → 0 . size and shard . seconds of affinity
-//	pick        size and shard . seconds → goto the chain that draws a backend
-//	backends-n  group . block → as many backends as fit, address . port each (services_pick.go)
-//	affinity    group . client → address . port, with a timeout, filled by the kernel
+//	pick        size and shard . seconds → goto the chain that selects a backend
+//	backends-n  group . block → as many backends as fit, address . port each (pick.go)
+//	affinity    group . client → address . port, with a timeout, written by the kernel
 //
-// A change of endpoints is elements of backends, and of counts if the size, which goes in powers of two, is another.
+// A change of endpoints writes elements of backends, and of counts if the size, which grows in powers of two, changes.
 type Services struct {
 	view     *wire.View
 	watch    time.Duration
 	services map[string]*service
 	families [2]*balancer
 
-	failed  map[string]*service // that the kernel has refused
+	failed  map[string]*service // services that the kernel has rejected
 	retried time.Time
 }
 
-// service is one service and whether the kernel takes it.
+// service is one service, with the kernel's error if it was rejected.
 type service struct {
-	*balance.Service
+	*lb.Service
 	err error
 }
 
@@ -49,15 +49,15 @@ func (s *service) Fail(err error) { s.err = err }
 func (s *service) Failed() bool   { return s.err != nil }
 func (s *service) Touch()         {}
 
-// Options say where and how Services work.
+// Options configure Services.
 type Options struct {
-	NS  *nsdo.Namespace // nil: the process's own
-	Log *slog.Logger    // nil: silent
-	// Watch is how often an Apply is asked for to see whether another program has touched the tables; default 1 s, negative
-	// never. Such an Apply costs some microseconds.
+	NS  *nsdo.Namespace // nil: that of the process
+	Log *slog.Logger    // nil: no log
+	// Watch is the interval at which an Apply is requested, to check whether another program has changed the tables; default 1 s, negative:
+	// never. Such an Apply takes a few microseconds.
 	Watch time.Duration
-	// Beside is another view of the same goroutine and namespace whose sockets are to be used. Whichever is closed first closes
-	// them; they are opened again when they are used again.
+	// Beside is another view of the same goroutine and namespace whose sockets are shared. Closing one of them closes the sockets; they are
+	// opened again when used again.
 	Beside *wire.View
 }
 
@@ -71,14 +71,14 @@ func Open(opts Options) (*Services, error) {
 		families: [2]*balancer{newBalancer(table.IPv4), newBalancer(table.IPv6)}}, nil
 }
 
-// Close closes the sockets. The kernel keeps its tables.
+// Close closes the sockets. The kernel's tables remain.
 func (s *Services) Close() error {
 	s.view.Close()
 	return nil
 }
 
 // Set adds a service or replaces it.
-func (s *Services) Set(svc *balance.Service) {
+func (s *Services) Set(svc *lb.Service) {
 	s.Delete(svc.Name)
 	now := &service{Service: svc}
 	s.services[svc.Name] = now
@@ -95,7 +95,7 @@ func (s *Services) Delete(name string) {
 	}
 	delete(s.services, name)
 	if s.failed[name] != nil {
-		delete(s.failed, name) // withdrawn already
+		delete(s.failed, name) // already withdrawn
 		return
 	}
 	s.withdraw(old)
@@ -107,7 +107,7 @@ func (s *Services) withdraw(svc *service) {
 	}
 }
 
-// SetPods reports which nets are those of pods.
+// SetPods sets the subnets of pods.
 func (s *Services) SetPods(f table.Family, nets []netip.Prefix) {
 	for _, b := range s.families {
 		if b.f.ID == f {
@@ -116,10 +116,10 @@ func (s *Services) SetPods(f table.Family, nets []netip.Prefix) {
 	}
 }
 
-// Resync makes the next Apply compare with the kernel what is noted as programmed.
+// Resync makes the next Apply compare the recorded state with the kernel.
 func (s *Services) Resync() { s.view.Resync = true }
 
-// Pending is true when Apply would have something to do, also because another program has touched the tables.
+// Pending reports whether Apply would have something to do, including because another program has changed the tables.
 func (s *Services) Pending() bool {
 	for _, b := range s.families {
 		if b.pending(s.view.Grace.Over()) {
@@ -129,9 +129,9 @@ func (s *Services) Pending() bool {
 	return s.view.Pending()
 }
 
-// Apply writes what differs in one transaction; if it needs other chains than there are, they come before, in a separate transaction, and chains that
-// nothing leads to any more go with a later Apply, behind a grace period. A
-// service that the kernel refuses is left out, and is in Broken.
+// Apply writes the differences in one transaction. If it needs new chains, they are created before in a separate transaction. Chains that
+// nothing refers to any more are removed in a later Apply, after a grace period. A service that the kernel rejects is left out, and
+// reported in Broken.
 func (s *Services) Apply(ctx context.Context) table.Result {
 	res := table.Result{}
 	s.retry()
@@ -164,7 +164,7 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 	return res
 }
 
-// retry gives services that the kernel has refused another chance.
+// retry adds services again that the kernel has rejected, if RetryAfter has passed.
 func (s *Services) retry() {
 	if len(s.failed) == 0 || time.Since(s.retried) < wire.RetryAfter {
 		return
@@ -199,7 +199,7 @@ func (s *Services) attempt(ctx context.Context) (writes int, err error) {
 	return writes + more, err
 }
 
-// transact has the kernel carry out what write adds for each family, and notes that by done.
+// transact commits what write adds for each family, and calls done to record it.
 func (s *Services) transact(write func(*balancer, *wire.Batch), done func(*balancer)) (writes int, err error) {
 	t := s.view.NewBatch()
 	for _, b := range s.families {
@@ -216,7 +216,7 @@ func (s *Services) transact(write func(*balancer, *wire.Batch), done func(*balan
 	return t.Writes, nil
 }
 
-// load reads what the kernel has.
+// load reads the kernel's state.
 func (s *Services) load() error {
 	for _, b := range s.families {
 		if err := b.load(s.view.Lister(b.f.Proto)); err != nil {
@@ -226,17 +226,17 @@ func (s *Services) load() error {
 	return nil
 }
 
-// learn takes what can be taken from a failure; false if trying again makes no sense.
+// learn handles a failure; it returns false if a retry does not make sense.
 func (s *Services) learn(err error) bool {
 	var refused *wire.Refusal
 	if errors.As(err, &refused) {
-		s.view.Forget() // what was to be repaired is found out again
+		s.view.Forget() // the repairs are determined again
 		return s.isolate(refused)
 	}
 	return s.view.Again(err)
 }
 
-// isolate leaves out the services that the kernel refuses.
+// isolate leaves out the services that the kernel rejects.
 func (s *Services) isolate(r *wire.Refusal) bool {
 	learnt := false
 	for o, err := range r.Objects {
@@ -256,5 +256,5 @@ func (s *Services) isolate(r *wire.Refusal) bool {
 	return learnt
 }
 
-// Name is "services".
+// Name returns the name for logs.
 func (s *Services) Name() string { return "services in nf_tables" }

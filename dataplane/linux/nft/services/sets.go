@@ -6,12 +6,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// mapID is one of the sets and maps of a table of services.
+// mapID identifies one of the sets and maps of a table of services.
 type mapID uint8
 
 const (
@@ -34,13 +34,13 @@ const (
 	numMaps     = mapBackends + shards
 )
 
-// shards is in how many maps the backends are, by their group's number: the kernel lists a map in a time that grows with the
-// square of its size (250,000 elements: 7 s), because it finds the place to go on by counting.
+// shards is the number of maps that the backends are distributed over, by the numbers of their groups. The kernel's time to list a map
+// grows with the square of its size (250,000 elements: 7 s), because it counts elements to find the position to continue from.
 const shards = 4
 
 func shardOf(group uint64) uint32 { return uint32(group % shards) }
 
-// mapDef is how the kernel is informed of a set or map.
+// mapDef holds the parameters of a set or map for the kernel.
 type mapDef struct {
 	id                               mapID
 	name                             string
@@ -49,7 +49,7 @@ type mapDef struct {
 }
 
 const (
-	// maxAffinity bounds how many clients' backends are remembered in a family; clients beyond are served without affinity.
+	// maxAffinity limits the number of clients with a recorded backend in a family; further clients are served without affinity.
 	maxAffinity = 1 << 20
 )
 
@@ -60,7 +60,7 @@ func concat(types ...uint32) (t uint32) {
 	return t
 }
 
-// mapDefs are all sets and maps of a family.
+// mapDefs returns all sets and maps of a family.
 func mapDefs(f wire.Family) []mapDef {
 	a, addr := uint32(wire.AddressBytes(f.ID)), f.AddrType
 	front, frontLen := concat(addr, wire.TypeProto, wire.TypePort), a+8
@@ -83,7 +83,7 @@ func mapDefs(f wire.Family) []mapDef {
 		{id: mapDropOutside, name: "dropped-outside", keyType: front, keyLen: frontLen},
 		{id: mapSources, name: "sources", keyType: front, keyLen: frontLen, dataType: wire.TypeVerdict},
 	}
-	for i := range mapID(shards) { // of a type that nft can show: the first two backends of each block
+	for i := range mapID(shards) { // with a type that nft can show: the first two backends of each block
 		defs = append(defs, mapDef{id: mapBackends + i, name: fmt.Sprintf("backends-%d", i), keyType: number3, keyLen: 12,
 			dataType: concat(addr, wire.TypePort, addr, wire.TypePort), dataLen: uint32(slotsOf(f.ID)) * (a + 4)})
 	}
@@ -95,10 +95,10 @@ func mapDefs(f wire.Family) []mapDef {
 	return defs
 }
 
-// Keys and values as the kernel has them: every field begins at a multiple of four bytes. Numbers of ours are in the machine's
-// byte order, as numgen makes them.
+// Keys and values in the kernel's format: every field begins at a multiple of four bytes. Our own numbers are in host byte order, as numgen
+// generates them.
 
-func frontKey(k balance.Key) string {
+func frontKey(k lb.Key) string {
 	b := append(k.Addr.AsSlice(), k.Proto, 0, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, k.Port)
 	return string(append(b, 0, 0))
@@ -108,7 +108,7 @@ func appendGroup(b []byte, id uint64) []byte { return binary.BigEndian.AppendUin
 
 func groupKey(id uint64) string { return string(appendGroup(nil, id)) }
 
-func frontValue(g *balance.Group, m balance.Masquerade) string {
+func frontValue(g *lb.Group, m lb.Masquerade) string {
 	return string(appendGroup(wire.Host32(uint32(m)), g.ID))
 }
 
@@ -118,11 +118,11 @@ func appendBlockKey(b []byte, id uint64, block int) []byte {
 	return binary.NativeEndian.AppendUint32(appendGroup(b, id), uint32(block))
 }
 
-func appendBackend(b []byte, g *balance.Group, i int) []byte {
+func appendBackend(b []byte, g *lb.Group, i int) []byte {
 	b = append(b, g.AddrBytes(i)...)
 	b = binary.BigEndian.AppendUint16(b, g.Port(i))
 	return append(b, 0, 0)
 }
 
-// addrRegs is how many 32-bit registers an address takes.
+// addrRegs returns the number of 32-bit registers of an address.
 func addrRegs(f table.Family) uint32 { return uint32(wire.AddressBytes(f)) / 4 }

@@ -8,43 +8,44 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/delta"
-	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// balancer is one family's table: what is desired in it, and what the kernel has.
+// balancer is one family's table: its desired state, and the recorded state of the kernel.
 type balancer struct {
 	f    wire.Family
 	defs []mapDef
 
-	held    map[elem]*holder             // what services have in maps
-	elems   *delta.Tracker[elem, string] // what follows from that, and what is
+	held    map[elem]*holder             // the services' elements in maps
+	elems   *delta.Tracker[elem, string] // the resulting desired elements, and the kernel's
 	groups  map[uint64]*groupState       // lists of backends
 	changed map[uint64]struct{}          // groups that may differ
-	chains  map[string]*leaf             // that elements lead to, by name
+	chains  map[string]*leaf             // chains that elements refer to, by name
 	pods    wire.Spans
 	static  map[string][]wire.Program
-	// standard is how many elements there always are.
+	// standard is the number of elements that always exist.
 	standard int
 
 	present, rebuild bool
 	chainsDirty      bool                      // chains may differ
-	podsThere        string                    // the kernel's, as podsKey has them
+	podsThere        string                    // the kernel's pods, in the format of podsKey
 	rules            map[string][]wire.Hash    // of the kernel's chains
-	made             map[string][]wire.Program // that the transaction under way is to make
-	leaving          map[string]uint64         // chains that nothing leads to any more, and the grace periods behind which they go
-	leave, gone      []string                  // chains that begin to leave, or go, with the transaction under way
+	made             map[string][]wire.Program // chains that the current transaction creates
+	leaving          map[string]uint64         // chains that nothing refers to any more, with the grace periods after which they are removed
+	leave, gone      []string                  // chains that start to leave, or are removed, with the current transaction
 }
 
-// elem is an element of a map or set, of backends excepted.
+// elem is an element of a map or set, except those of backends.
 type elem struct {
 	m   mapID
 	key string
 }
 
-// holder is the service that has an element, and with which value. No two services have one frontend (plugins/service/owners); while
-// one passes from a service to another, the service that was set last has it. Elements that are shared have one value.
+// holder is the service that owns an element, and the element's value. No two services have the same frontend (plugins/service/owners);
+// while a frontend moves from one service to another, the service that was set last owns it. Shared elements have the same value for all
+// services.
 type holder struct {
 	value string
 	owner *service
@@ -55,20 +56,20 @@ func (m mapID) shared() bool {
 	return m == mapPick || m == mapPickOutside || m == mapHairpin || m == mapClusterIPs
 }
 
-// groupState is a group as desired and as programmed; nil: not there.
+// groupState is the desired and the programmed state of a group; nil: does not exist.
 type groupState struct {
-	want, have *balance.Group
+	want, have *lb.Group
 	owner      *service
-	repair     *repair // the kernel's is neither
+	repair     *repair // the kernel's group is in neither state
 }
 
-// repair is what to do to a group that was found in disorder.
+// repair holds what must be done to correct a group in the kernel.
 type repair struct {
 	surplus []string // keys
 	missing []int    // blocks
 }
 
-// leaf is a chain that elements lead to, by others or at once. It is there as long as one does.
+// leaf is a chain that elements refer to, directly or through other chains. It exists as long as an element does.
 type leaf struct {
 	users    int
 	programs []wire.Program
@@ -85,7 +86,7 @@ func newBalancer(id table.Family) *balancer {
 	return b
 }
 
-// add and remove note what a service wants.
+// add adds what a service needs, and remove removes it.
 func (b *balancer) add(svc *service) {
 	elems, groups := b.wants(svc)
 	for e, value := range elems {
@@ -115,9 +116,9 @@ func (b *balancer) remove(svc *service) {
 	}
 }
 
-// wants are the elements and groups of a service in this family.
-func (b *balancer) wants(svc *service) (map[elem]string, []*balance.Group) {
-	w := needs{elems: map[elem]string{}, groups: map[uint64]*balance.Group{}, affinity: svc.Affinity,
+// wants returns the elements and groups that a service needs in this family.
+func (b *balancer) wants(svc *service) (map[elem]string, []*lb.Group) {
+	w := needs{elems: map[elem]string{}, groups: map[uint64]*lb.Group{}, affinity: svc.Affinity,
 		slots: slotsOf(b.f.ID)}
 	for i := range svc.Ports {
 		if svc.Ports[i].Family == b.f.ID {
@@ -129,11 +130,11 @@ func (b *balancer) wants(svc *service) (map[elem]string, []*balance.Group) {
 	return w.elems, w.list
 }
 
-// needs collects what a service wants.
+// needs collects what a service needs.
 type needs struct {
 	elems    map[elem]string
-	groups   map[uint64]*balance.Group
-	list     []*balance.Group
+	groups   map[uint64]*lb.Group
+	list     []*lb.Group
 	affinity time.Duration
 	slots    int
 }
@@ -144,7 +145,7 @@ func (w *needs) put(m mapID, key, value string) {
 	}
 }
 
-func (w *needs) frontend(f *balance.Frontend) {
+func (w *needs) frontend(f *lb.Frontend) {
 	key := frontKey(f.Key)
 	if f.Cluster {
 		w.put(mapClusterIPs, string(f.Addr.AsSlice()), "")
@@ -158,12 +159,12 @@ func (w *needs) frontend(f *balance.Frontend) {
 	}
 }
 
-func (w *needs) target(key string, g *balance.Group, m balance.Masquerade, to, reject, drop mapID, outside bool) {
+func (w *needs) target(key string, g *lb.Group, m lb.Masquerade, to, reject, drop mapID, outside bool) {
 	switch g.Verdict {
-	case balance.Reject:
+	case lb.Reject:
 		w.put(reject, key, "")
 		return
-	case balance.Drop:
+	case lb.Drop:
 		w.put(drop, key, "")
 		return
 	}
@@ -199,14 +200,14 @@ func joinNets(nets []netip.Prefix) string {
 	return strings.Join(texts, ",")
 }
 
-// sourcesChain is the chain that lets in what comes from some nets.
+// sourcesChain returns the name of the chain that accepts packets from some prefixes.
 func sourcesChain(nets string) string {
 	h := fnv.New64a()
 	h.Write([]byte(nets))
 	return fmt.Sprintf("from-%016x", h.Sum64())
 }
 
-// hold notes that a service has an element.
+// hold records that a service has an element.
 func (b *balancer) hold(svc *service, e elem, value string) {
 	h := b.held[e]
 	switch {
@@ -225,7 +226,7 @@ func (b *balancer) hold(svc *service, e elem, value string) {
 	b.elems.Desired().Set(e, h.kernelValue(e.m))
 }
 
-// release notes that a service does not have an element any more, unless another one has it by now.
+// release records that a service no longer has an element, unless another service owns it by now.
 func (b *balancer) release(svc *service, e elem) {
 	h := b.held[e]
 	if h == nil {
@@ -243,7 +244,7 @@ func (b *balancer) release(svc *service, e elem) {
 	b.elems.Desired().Delete(e)
 }
 
-// lead notes that an element leads to its chains, or does no more.
+// lead adds n references from an element to its chains.
 func (b *balancer) lead(e elem, value string, n int) {
 	for _, c := range b.chainsOf(e, value) {
 		l := b.chains[c.name]
@@ -258,7 +259,7 @@ func (b *balancer) lead(e elem, value string, n int) {
 	}
 }
 
-// chainsOf are the chains that an element of a verdict map leads to.
+// chainsOf returns the chains that an element of a verdict map refers to.
 func (b *balancer) chainsOf(e elem, value string) []chainRules {
 	switch e.m {
 	case mapPick, mapPickOutside:
@@ -269,7 +270,7 @@ func (b *balancer) chainsOf(e elem, value string) []chainRules {
 	return nil
 }
 
-// pending is true if the kernel may have something else.
+// pending reports whether the kernel's state may differ from the desired one.
 func (b *balancer) pending(over uint64) bool {
 	if b.nothing() {
 		return b.present

@@ -11,28 +11,28 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// link is the nf_tables of a network namespace: a socket for transactions and listings, and one that reports writes of other programs. Several of
-// our tables may share it, so that there are no notifications of what we write ourselves.
+// link is a connection to the nf_tables of a network namespace: a socket for transactions and listings, and one that receives notifications
+// of other programs' writes. Several of our tables may share it, so that our own writes cause no notifications.
 type link struct {
 	NS     *nsdo.Namespace
 	Cmd    *Conn
 	Events *events
-	Gen    uint32 // the generation of the kernel's rule set in which what we noted is true
-	Grace  Grace  // of packets that are on their way through the rules
+	Gen    uint32 // the generation of the kernel's rule set that the recorded state corresponds to
+	Grace  Grace  // for packets that are being processed by the rules
 	views  []*View
 }
 
-// View is what is known of one of our tables (one name, in both families).
+// View is the recorded state of one of our tables (one name, in both families).
 type View struct {
 	*link
 	Log   *slog.Logger
 	Table string
 
-	known     bool // what the kernel has was read
+	known     bool // the kernel's state was read
 	touched   bool // another program has changed the table since
-	suspect   bool // one may have
+	suspect   bool // another program may have changed it
 	Resync    bool // the next Sync reads the tables if anything was written since they were read
-	unaudited bool // we have written since what the kernel has was read
+	unaudited bool // we have written since the kernel's state was read
 }
 
 func (l *link) view(table string, log *slog.Logger) *View {
@@ -41,7 +41,7 @@ func (l *link) view(table string, log *slog.Logger) *View {
 	return v
 }
 
-// Connect opens the sockets if they are not.
+// Connect opens the sockets unless they are open.
 func (l *link) Connect() (err error) {
 	if l.Cmd != nil {
 		return nil
@@ -65,7 +65,7 @@ func (l *link) Connect() (err error) {
 	return nil
 }
 
-// Close closes the sockets. The next use opens them again, and reads again what the kernel has.
+// Close closes the sockets. The next use opens them again and reads the kernel's state again.
 func (l *link) Close() {
 	if l.Cmd != nil {
 		l.Cmd.Close()
@@ -79,14 +79,14 @@ func (l *link) Close() {
 	}
 }
 
-// suspectAll notes that something was missed.
+// suspectAll records that notifications were missed.
 func (l *link) suspectAll() {
 	for _, v := range l.views {
 		v.suspect = true
 	}
 }
 
-// catchUp makes the present generation ours, and notes whose tables were changed by others since.
+// catchUp records the current generation, and which tables other programs have changed since the recorded one.
 func (l *link) catchUp() error {
 	gen, err := l.Cmd.Generation()
 	switch {
@@ -103,10 +103,10 @@ func (l *link) catchUp() error {
 	return nil
 }
 
-// foreign is true if another program has changed the table, or may have.
+// foreign reports whether another program has changed the table, or may have.
 func (v *View) foreign() bool { return v.touched || v.suspect }
 
-// Pending is true if there is something to be read.
+// Pending reports whether the kernel's state has to be read.
 func (v *View) Pending() bool {
 	if !v.known || v.Cmd == nil {
 		return true
@@ -115,8 +115,8 @@ func (v *View) Pending() bool {
 	return v.foreign()
 }
 
-// Sync makes what we noted of the table true again by load, if it may not be. If nothing else has written it costs one question; if others
-// have written to their own tables, a look at what was informed of that.
+// Sync calls load to read the table again if the recorded state may be outdated. If no other program has written, it costs one request; if
+// others have written to their own tables, it also reads the notifications.
 func (v *View) Sync(load func() error) error {
 	if v.known {
 		if err := v.catchUp(); err != nil {
@@ -134,10 +134,10 @@ func (v *View) Sync(load func() error) error {
 	return v.audit(load)
 }
 
-// maxAudits bounds how often the kernel is read until it does not change meanwhile.
+// maxAudits limits how often the kernel's state is read until it does not change meanwhile.
 const maxAudits = 10
 
-// audit reads what the kernel has. Others may write to their own tables meanwhile, but not to ours.
+// audit reads the kernel's state. Other programs may write to their own tables meanwhile, but not to ours.
 func (v *View) audit(load func() error) error {
 	for range maxAudits {
 		if err := v.catchUp(); err != nil {
@@ -150,21 +150,21 @@ func (v *View) audit(load func() error) error {
 		}
 		switch {
 		case v.foreign():
-			continue // what was read may be of different generations
+			continue // the data read may be of different generations
 		case failed != nil:
 			return failed
 		}
 		v.known, v.Resync, v.unaudited = true, false, false
 		return nil
 	}
-	return errors.New("our tables were changed by another program whenever they were read; which program is it?")
+	return errors.New("our nftables tables changed during each read; find the other program that writes to them (nft monitor) and stop it")
 }
 
-// quietBatch is the size of a transaction in bytes from which on we do not want to be informed of it.
+// quietBatch is the size in bytes from which on notifications are paused during a transaction.
 const quietBatch = 64 << 10
 
-// Commit sends a transaction and notes the generation that it makes. If others have written to their own tables since the last
-// look, it is sent again as it is.
+// Commit sends a transaction and records the resulting generation. If other programs have written to their own tables meanwhile, the
+// transaction is sent again unchanged.
 func (v *View) Commit(t *Batch) (err error) {
 	data := t.close()
 	for range MaxAttempts {
@@ -200,10 +200,10 @@ func (l *link) commitOnce(t *Batch, data []byte) error {
 	return nil
 }
 
-// nextGeneration follows as in the kernel.
+// nextGeneration returns the number of the next generation, as the kernel computes it.
 func nextGeneration(gen uint32) uint32 { return max(gen+1, 1) }
 
-// Generation asks for the number of the kernel's rule set. Every transaction of any program in the namespace raises it by one.
+// Generation reads the number of the kernel's rule set. Every transaction of any program in the namespace increases it by one.
 func (c *Conn) Generation() (gen uint32, err error) {
 	err = c.Get(unix.NFT_MSG_GETGEN, 0, unix.AF_UNSPEC, nil, func(attrs []byte) { gen = Uint32(Attr(attrs, unix.NFTA_GEN_ID)) })
 	if err != nil {
@@ -212,13 +212,13 @@ func (c *Conn) Generation() (gen uint32, err error) {
 	return gen, nil
 }
 
-// MaxAttempts bounds how often one Apply tries. Each attempt finds all that the kernel can find at once.
+// MaxAttempts limits the attempts of one Apply. Each attempt finds all errors that the kernel can find at once.
 const MaxAttempts = 20
 
-// RetryAfter is how long the kernel is left alone with what it refused, when nothing else is to be done.
+// RetryAfter is the delay before rejected objects are retried, if there is nothing else to do.
 const RetryAfter = 10 * time.Second
 
-// WatchInterval is how often a look at the tables is asked for: every second unless watch says otherwise, 0 if never.
+// WatchInterval returns the interval of table checks: 1 s if watch is 0, never (0) if it is negative, otherwise watch.
 func WatchInterval(watch time.Duration) time.Duration {
 	if watch == 0 {
 		return time.Second
@@ -226,7 +226,7 @@ func WatchInterval(watch time.Duration) time.Duration {
 	return max(watch, 0)
 }
 
-// Open opens the tables of a name, and is ready to talk to the kernel: by sockets of its own, or by those of another view.
+// Open opens the tables of a name, with sockets of its own or, if beside is not nil, with those of another view.
 func Open(ns *nsdo.Namespace, log *slog.Logger, name string, beside *View) (*View, error) {
 	l := &link{NS: ns}
 	if beside != nil {
@@ -241,17 +241,17 @@ func Open(ns *nsdo.Namespace, log *slog.Logger, name string, beside *View) (*Vie
 	return l.view(name, log), nil
 }
 
-// NewBatch begins a transaction on the view's table.
+// NewBatch starts a transaction on the view's table.
 func (v *View) NewBatch() *Batch { return NewBatch(v.Table, v.Cmd.seq+1) }
 
-// Lister lists a family's table.
+// Lister returns a Lister of a family's table.
 func (v *View) Lister(proto uint8) Lister { return Lister{v.Cmd, v.Table, proto} }
 
-// Forget makes the next sync read what the kernel has.
+// Forget makes the next Sync read the kernel's state.
 func (v *View) Forget() { v.known = false }
 
-// Again reports whether a transaction that failed without being refused is worth another try. A socket that failed is replaced, and what
-// the kernel has is read again, later.
+// Again reports whether to retry a transaction that failed without being rejected. After an error of the socket, the socket is replaced and
+// the kernel's state is read again later.
 func (v *View) Again(err error) bool {
 	switch {
 	case errors.Is(err, ErrStale):

@@ -1,4 +1,4 @@
-/* Tests of the core: what happens to packets. Each function is one story; main runs all. */
+/* Tests of the core: processing of packets. Each function tests one scenario; main runs all. */
 #include "world.h"
 
 #define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
@@ -71,7 +71,7 @@ sources (void)
   cv_free (n.m);
 }
 
-/* What neighbour discovery claims, and what of it VPP stores. */
+/* The claims of neighbour discovery messages, and which of them VPP stores. */
 static void
 claims (void)
 {
@@ -104,7 +104,7 @@ claims (void)
     }
 }
 
-/* accepted is how many of 2,000 claims VPP may store. The last byte of the address differs if they are of several machines. */
+/* accepted returns how many of 2,000 claims VPP may store. If they are of several machines, the last four bytes of the address differ. */
 static uint32_t
 accepted (net_t *n, uint32_t sw_if_index, const char *text, bool many, bool expected, uint32_t now)
 {
@@ -120,7 +120,7 @@ accepted (net_t *n, uint32_t sw_if_index, const char *text, bool many, bool expe
   return sum;
 }
 
-/* A flood of claims takes no places from nodes, pods, and neighbours that are expected, nor from the other family. */
+/* A flood of claims does not use up the budgets of nodes, pods and expected neighbours, nor those of the other family. */
 static void
 flood (void)
 {
@@ -148,7 +148,7 @@ flood (void)
   cv_free (n.m);
 }
 
-/* Behind extension headers and in fragments the same holds. */
+/* The same rules apply behind extension headers and in fragments. */
 static void
 hidden (void)
 {
@@ -170,7 +170,7 @@ hidden (void)
   seal (&k);
   check (offer (&n, 0, POD_A, &k) == CV_VERDICT_REASSEMBLE);
   k = build (B[0], VIP[0], CV_PROTO_UDP, 1000, 80, 0, 800);
-  k.data[7] = 100; /* a later one */
+  k.data[7] = 100; /* a later fragment */
   seal (&k);
   check (offer (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_SPOOFED);
   k = build (A[0], VIP[0], CV_PROTO_UDP, 1000, 80, 0, 800);
@@ -205,7 +205,7 @@ cluster_ip (void)
 	expect (&k, A[ip6], 4000, B[ip6], 8080);
       }
   check (n_connections (&n) == 6);
-  /* an offloaded checksum stays as it is */
+  /* an offloaded checksum is not changed */
   pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, 4001, 80, SYN, 33);
   uint8_t before[2] = { k.data[36], k.data[37] };
   n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .l4_checksum_offloaded = true };
@@ -232,8 +232,7 @@ hairpin (void)
   cv_free (n.m);
 }
 
-/* A backend outside of the cluster has a route to the node, not to its pods'
- * network. */
+/* A backend outside of the cluster has a route to the node, but not to the network of its pods. */
 static void
 backend_outside (void)
 {
@@ -253,7 +252,7 @@ backend_outside (void)
   cv_free (n.m);
 }
 
-/* One client port for two services with one backend, and for the backend directly: nothing is mixed up (letter H). */
+/* One client port for two services with the same backend, and for the backend directly: connections are not confused (letter H). */
 static void
 same_ports (void)
 {
@@ -308,7 +307,7 @@ rejected (void)
       memcpy (r.data, out, r.len);
       check (sealed (&r) && proto_of (&r) == (ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP));
       check (!strcmp (ends (&r).src, VIP[ip6]) && !memcmp (r.data + header_len (&r) + 8, k.data, 48));
-      /* no backends is the same */
+      /* a service without backends has the same result */
       check (backend (&n, 10 + ip6, B[ip6], 8080, 0, false) == CV_OK);
       sleep_ticks (&n, 3);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 80, SYN, 3);
@@ -334,7 +333,7 @@ classes (void)
       PASS (&n, POD_A, &k);
       expect (&k, A[ip6], 5000, R[ip6], 8080);
       k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5001, 30080, SYN, 0);
-      PASS (&n, HOST, &k); /* whatever the host sends is in the cluster */
+      PASS (&n, HOST, &k); /* all clients on the host are in the cluster */
       f.outside = (cv_target_t){ CV_ACTION_BALANCE, CV_TARGET_MASQ, 20 };
       frontend (&n, NODE[ip6], CV_PROTO_TCP, 30080, f);
       k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
@@ -343,7 +342,7 @@ classes (void)
       pkt_t r = answer (&k, SYN | ACK);
       PASS (&n, OVERLAY, &r);
       expect (&r, NODE[ip6], 30080, OUT[ip6], 5000);
-      /* source ranges see the client's own address */
+      /* source ranges are compared with the client's own address */
       f.ranges = 5;
       frontend (&n, NODE[ip6], CV_PROTO_TCP, 30080, f);
       k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5003, 30080, SYN, 0);
@@ -357,7 +356,7 @@ classes (void)
   cv_free (n.m);
 }
 
-/* behind_the_host: clients for which the host forwards are outside, and the answers go back to the host. */
+/* behind_the_host: clients for which the host forwards are outside the cluster, and the answers go back through the host. */
 static void
 behind_the_host (void)
 {
@@ -376,7 +375,7 @@ behind_the_host (void)
       service (&n, 20, 0);
       check (backend (&n, 20, R[ip6], 8080, 0, true) == CV_OK);
       cv_frontend_t f = balanced (20);
-      f.outside.service = 10 + ip6; /* of this node: B */
+      f.outside.service = 10 + ip6; /* the backend on this node: B */
       frontend (&n, vpp[ip6], CV_PROTO_TCP, 30080, f);
       pkt_t k = build (ip6 ? "fd30::2" : "172.30.1.2", vpp[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
       PASS (&n, HOST, &k);
@@ -395,24 +394,24 @@ behind_the_host (void)
 	  expect (&r, vpp[ip6], 30080, OUT[ip6], 5000);
 	  check (n.p.table == (uint32_t) TABLE + ip6, "%u", n.p.table);
 	}
-      /* another pod has no part in it */
+      /* another pod must not send answers of the connection */
       r = answer (&k, SYN | ACK);
       DROP (&n, POD_A, &r, CV_SPOOFED);
       r = build (A[ip6], OUT[ip6], CV_PROTO_TCP, 8080, 5000, SYN | ACK, 0);
       PASS (&n, POD_A, &r);
       check (n.p.table == CV_NO_INDEX);
-      /* the same client by the uplink is answered by routes */
+      /* the answer to the same client through the uplink is routed normally */
       k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 5001, 80, SYN, 0);
       PASS (&n, UPLINK, &k);
       r = answer (&k, SYN | ACK);
       PASS (&n, POD_B, &r);
       check (n.p.table == CV_NO_INDEX);
-      /* rejected */
+      /* a rejected packet */
       k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 81, SYN, 0);
       check (transmit (&n, HOST, &k) == CV_VERDICT_REJECT && cv_reject (&n.p, out) && n.p.table == (uint32_t) TABLE + ip6);
       k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 81, SYN, 0);
       check (transmit (&n, UPLINK, &k) == CV_VERDICT_REJECT && n.p.table == CV_NO_INDEX);
-      /* without a table it is the host */
+      /* without a table, such clients count as the host */
       e.table = 0;
       check (cv_endpoint_set (n.m, HOST, &e) == CV_OK);
       k = build (OUT[ip6], vpp[ip6], CV_PROTO_TCP, 5002, 30080, SYN, 0);
@@ -437,7 +436,7 @@ egress (void)
       pkt_t r = answer (&k, SYN | ACK);
       PASS (&n, UPLINK, &r);
       expect (&r, OUT[ip6], 443, A[ip6], 40000);
-      /* the other pod with the same port gets another one */
+      /* the other pod with the same port gets a different source port */
       pkt_t k2 = build (B[ip6], OUT[ip6], CV_PROTO_TCP, 40000, 443, SYN, 0);
       PASS (&n, POD_B, &k2);
       expect (&k2, NODE[ip6], -1, OUT[ip6], 443);
@@ -445,7 +444,7 @@ egress (void)
       r = answer (&k2, SYN | ACK);
       PASS (&n, UPLINK, &r);
       expect (&r, OUT[ip6], 443, B[ip6], 40000);
-      /* echo: both pods with one identifier */
+      /* echo: both pods with the same identifier */
       for (int pod = 0; pod < 2; pod++)
 	{
 	  const char *from = pod ? B[ip6] : A[ip6];
@@ -460,14 +459,14 @@ egress (void)
 	  t = r.data + header_len (&r);
 	  check (!strcmp (ends (&r).dst, from) && t[5] == 7);
 	}
-      /* inside of the cluster nothing is replaced */
+      /* no source NAT inside the cluster */
       k = build (A[ip6], R[ip6], CV_PROTO_TCP, 40000, 443, SYN, 0);
       PASS (&n, POD_A, &k);
       expect (&k, A[ip6], 40000, R[ip6], 443);
       k = build (A[ip6], ip6 ? "ff02::1" : "224.0.0.1", CV_PROTO_UDP, 40000, 443, 0, 0);
       PASS (&n, POD_A, &k);
       check (!strcmp (ends (&k).src, A[ip6]));
-      /* nothing from outside reaches a pod by these addresses without having been asked for */
+      /* packets from outside to these addresses do not reach a pod unless they are answers */
       k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 444, 40000, SYN, 0);
       PASS (&n, UPLINK, &k);
       expect (&k, OUT[ip6], 444, NODE[ip6], 40000);
@@ -475,7 +474,7 @@ egress (void)
   cv_free (n.m);
 }
 
-/* Flows that passed without a connection are not stored across a change, nor when a connection takes their place. */
+/* Flows that passed without a connection are not used after a change, nor after a connection has replaced them. */
 static void
 pass_cache (void)
 {
@@ -501,10 +500,10 @@ pass_cache (void)
   cv_free (n.m);
 }
 
-/* The short way is open to a flow that has passed on this interface, until the second is over, the configuration changes, or the flow gets a
- * connection; and never to packets of another form. */
+/* A flow that has passed on this interface takes the fast path until the second ends, the configuration changes, or the flow gets a
+ * connection. Packets of another form never take it. */
 static void
-short_way (void)
+fast_path (void)
 {
   net_t n = world (1000, 1);
   for (int ip6 = 0; ip6 < 2; ip6++)
@@ -576,7 +575,7 @@ backends_come_and_go (void)
   pkt_t k = build (A[0], VIP[0], CV_PROTO_UDP, 5000, 80, 0, 0);
   PASS (&n, POD_A, &k);
   check (backend (&n, 10, R[0], 8080, 0, true) == CV_OK && backend (&n, 10, B[0], 8080, 0, false) == CV_OK);
-  /* open TCP stays, UDP goes to the other one at once, a closed connection's port too */
+  /* open TCP keeps its backend, UDP moves to the other backend immediately, and so does the port of a closed connection */
   k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, ACK, 5);
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5000, B[0], 8080);
@@ -592,9 +591,9 @@ backends_come_and_go (void)
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5000, B[0], 8080);
   open_tcp (&n, 0, 5000, R[0]);
-  /* the backend that left is released when its last connection is over */
+  /* the removed backend is released when its last connection has ended */
   check (n.m->draining == CV_NO_INDEX || (sleep_ticks (&n, 30), n.m->draining == CV_NO_INDEX));
-  /* a SYN that nothing answered, to a backend that has gone */
+  /* a SYN without an answer, to a removed backend */
   k = build (A[0], VIP[0], CV_PROTO_TCP, 5005, 80, SYN, 0);
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5005, R[0], 8080);
@@ -602,7 +601,7 @@ backends_come_and_go (void)
   k = build (A[0], VIP[0], CV_PROTO_TCP, 5005, 80, SYN, 0);
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5005, B[0], 8080);
-  /* a SYN that is sent again while its answer, of a backend that has gone, is on its way: what follows goes to that backend */
+  /* a SYN that is retransmitted while the answer of a removed backend is in flight: the following packets go to that backend */
   k = build (A[0], VIP[0], CV_PROTO_TCP, 5006, 80, SYN, 0);
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5006, B[0], 8080);
@@ -620,8 +619,8 @@ backends_come_and_go (void)
   cv_free (n.m);
 }
 
-/* A service that comes after its first clients: a client without an answer gets one, with the same port too.
- * An open connection stays where it is. */
+/* A service that is added after its first clients: a client without an answer gets the service, even with the same port. An open
+ * connection is not changed. */
 static void
 service_comes (void)
 {
@@ -638,7 +637,7 @@ service_comes (void)
 	  k = build (A[ip6], vip[ip6], CV_PROTO_UDP, 5000, 80, 0, 0);
 	  PASS (&n, POD_A, &k);
 	  expect (&k, NODE[ip6], -1, vip[ip6], 80);
-	  frontend (&n, "10.96.0.78", CV_PROTO_TCP, 80, balanced (10)); /* another one */
+	  frontend (&n, "10.96.0.78", CV_PROTO_TCP, 80, balanced (10)); /* a different frontend */
 	}
       k = build (A[ip6], vip[ip6], CV_PROTO_TCP, 5001, 80, SYN, 0);
       PASS (&n, POD_A, &k);
@@ -664,7 +663,7 @@ service_comes (void)
     }
 }
 
-/* The last backend leaves some tenths of a second later, and at once when another one takes its place. */
+/* The last backend is removed after some tenths of a second, and immediately when another backend replaces it. */
 static void
 last_backend (void)
 {
@@ -684,7 +683,7 @@ last_backend (void)
 	  check (!strcmp (ends (&k).dst, round & 1 ? B[0] : R[0]));
 	}
     }
-  /* one that comes back stays */
+  /* a backend that is added again stays */
   check (backend (&n, 10, R[0], 8080, 0, false) == CV_OK && backend (&n, 10, R[0], 8080, 0, true) == CV_OK);
   sleep_ticks (&n, 10);
   pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, port++, 80, SYN, 0);
@@ -693,7 +692,7 @@ last_backend (void)
   sleep_ticks (&n, 3);
   k = build (A[0], VIP[0], CV_PROTO_TCP, port++, 80, SYN, 0);
   check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
-  /* a service that is deleted while its last backend leaves */
+  /* a service that is deleted while the removal of its last backend is pending */
   check (backend (&n, 11, B[1], 8080, 0, false) == CV_OK && cv_service_del (n.m, 11) == CV_OK);
   sleep_ticks (&n, 5);
   cv_free (n.m);
@@ -743,10 +742,10 @@ limits (void)
       DROP (&n, POD_A, &k, CV_LIMIT);
       k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 5003, 80, 0, 0);
       PASS (&n, POD_A, &k);
-      /* what is of no service goes on */
+      /* packets that do not belong to a service still pass */
       k = build (A[ip6], R[ip6], CV_PROTO_UDP, 5003, 80, 0, 0);
       PASS (&n, POD_A, &k);
-      /* the others, until the table is full */
+      /* the other pod's connections, until the table is full */
       for (uint16_t i = 0; i < 48; i++)
 	{
 	  k = build (B[ip6], OUT[ip6], CV_PROTO_UDP, (uint16_t) (40000 + i), 53, 0, 0);
@@ -780,7 +779,7 @@ ports_run_out (void)
     }
   pkt_t k = build (A[0], OUT[0], CV_PROTO_TCP, 2000, 443, SYN, 0);
   DROP (&n, POD_A, &k, CV_NO_PORT);
-  /* another destination has all ports */
+  /* for another destination all ports are free */
   k = build (A[0], "8.8.4.4", CV_PROTO_TCP, 2000, 443, SYN, 0);
   PASS (&n, POD_A, &k);
   check (cv_snat_set (n.m, 1, NULL) == CV_OK);
@@ -871,7 +870,7 @@ icmp_errors (void)
 	  uint32_t inner = ip6 ? 40 : 20, n_keep = keep ? 500 : inner + 8;
 	  pkt_t k = build (A[ip6], VIP[ip6], udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5000, 80, SYN, 40), sent = k;
 	  PASS (&n, POD_A, &k);
-	  /* the backend's side: from the backend itself, and from a router between */
+	  /* errors from the backend's side: from the backend itself, and from a router in between */
 	  for (int from_router = 0; from_router < 2; from_router++)
 	    {
 	      pkt_t e = icmp_error (from_router ? router[ip6] : B[ip6], &k, n_keep);
@@ -882,29 +881,29 @@ icmp_errors (void)
 	      if (keep)
 		check (!memcmp (e.data + inner + 8, sent.data, sent.len), "to the last byte");
 	    }
-	  /* the client's side, about an answer */
+	  /* an error from the client's side, about an answer */
 	  pkt_t r = answer (&k, SYN | ACK), at_client = r;
 	  PASS (&n, POD_B, &at_client);
 	  pkt_t e = icmp_error (A[ip6], &at_client, n_keep);
 	  PASS (&n, POD_A, &e);
 	  check (!strcmp (ends (&e).dst, B[ip6]) && !strcmp (ends (&e).src, A[ip6]));
 	  check (!memcmp (e.data + inner + 8 + (ip6 ? 8 : 12), r.data + (ip6 ? 8 : 12), (ip6 ? 32 : 8) + 4u));
-	  /* a pod that has no part in it */
+	  /* a pod that is not an end of the connection */
 	  endpoint (&n, 9, CV_ROLE_POD, 0, 0, ip6 ? "fd00::9" : "10.1.1.9", NULL);
 	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &k, n_keep);
 	  DROP (&n, 9, &e, CV_SPOOFED);
-	  /* nor about a packet as the client has sent it, or one of no connection */
+	  /* also about a packet as the client has sent it, or about a packet without connection */
 	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &sent, n_keep);
 	  DROP (&n, 9, &e, CV_SPOOFED);
 	  pkt_t other = build (A[ip6], OUT[ip6], udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5001, 80, SYN, 40);
 	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &other, n_keep);
 	  DROP (&n, 9, &e, CV_SPOOFED);
-	  /* about one of no connection that came to the pod itself */
+	  /* about a packet without connection that was sent to the pod itself */
 	  other = build (A[ip6], ip6 ? "fd00::9" : "10.1.1.9", udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5002, 80, SYN, 40);
 	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &other, n_keep);
 	  PASS (&n, 9, &e);
 	}
-  /* echo to the outside: what a router says of it comes back */
+  /* echo to the outside: a router's error about it is translated back */
   pkt_t k = build (A[0], OUT[0], CV_PROTO_ICMP, 9, 0, 8, 30), sent = k;
   PASS (&n, POD_A, &k);
   pkt_t e = icmp_error (router[0], &k, 28);
@@ -937,7 +936,7 @@ bad_configuration (void)
   cv_free (n.m);
 }
 
-/* chunks_of is what a pool has taken. */
+/* chunks_of returns the memory that a pool has allocated. */
 static size_t
 chunks_of (const cv_pool_t *p)
 {
@@ -947,7 +946,7 @@ chunks_of (const cv_pool_t *p)
   return bytes;
 }
 
-/* What a connection and a backend take: 256 and 128 bytes at most, whatever the size of the table, and in services of any size. */
+/* Memory of a connection and of a backend: at most 256 and 128 bytes, for any size of the table and of services. */
 static void
 memory (void)
 {
@@ -964,7 +963,7 @@ memory (void)
   printf ("a connection takes %zu bytes at most\n", most);
   for (uint32_t in_service = 1; in_service <= 1000; in_service *= 10)
     {
-      /* so many that chunks of pools are full */
+      /* enough backends to fill whole chunks of the pools */
       const uint32_t backends = in_service > 100 ? 20000 : 100000;
       net_t n = world (1000, 1);
       size_t members = 0, before = chunks_of (&n.m->backends) + chunks_of (&n.m->directs);
@@ -1008,7 +1007,7 @@ main (void)
   behind_the_host ();
   egress ();
   pass_cache ();
-  short_way ();
+  fast_path ();
   backends_come_and_go ();
   service_comes ();
   last_backend ();

@@ -1,8 +1,9 @@
-/* Malformed packets and random configuration. With libFuzzer: clang -fsanitize=fuzzer,address -DLIBFUZZER. Without it, a generator
- * of its own damages good packets: fuzz [rounds [seed]]. A packet that passes with a right checksum before must have one afterwards. */
+/* Malformed packets and random configuration. With libFuzzer: clang -fsanitize=fuzzer,address -DLIBFUZZER. Without it, a built-in
+ * generator damages valid packets: fuzz [rounds [seed]]. A packet that passes and had a correct checksum before must have one
+ * afterwards. */
 #include "policy.h"
 
-#define WORKERS 3 /* what one has stored, another one may change */
+#define WORKERS 3 /* one worker may change what another one has stored */
 
 static net_t fuzz_net;
 
@@ -11,7 +12,7 @@ one (const uint8_t *data, size_t size)
 {
   if (size < 4)
     return;
-  /* a copy of exact size, so that ASAN sees every byte read behind it */
+  /* a copy of exact size, so that ASAN detects each read beyond the end */
   uint32_t len = (uint32_t) size - 3;
   uint8_t *copy = malloc (len), out[1280];
   memcpy (copy, data + 3, len);
@@ -77,8 +78,8 @@ some_packet (void)
   return k;
 }
 
-/* of_conversation is a packet of one of few connections, so that these are opened, go on and end: flags and numbers are near those that the other end
- * takes. */
+/* of_conversation returns a packet of one of a few connections, so that these are opened, continue and end: flags and numbers are close
+ * to those that the other end accepts. */
 static pkt_t
 of_conversation (uint32_t *iface)
 {
@@ -98,7 +99,7 @@ of_conversation (uint32_t *iface)
   return k;
 }
 
-/* converse opens a connection in order and goes on with it, each packet by any worker. */
+/* converse opens a connection in the regular order and continues it, each packet on any worker. */
 static void
 converse (void)
 {
@@ -117,7 +118,7 @@ converse (void)
     }
 }
 
-/* change_policy defines, fills, empties and removes sets, policies and what endpoints have of them; some of it is refused. */
+/* change_policy defines, fills, empties and removes sets, policies and the policies of endpoints. Some of these requests are rejected. */
 static void
 change_policy (void)
 {
@@ -207,7 +208,7 @@ main (int argc, char **argv)
 	converse ();
       if (rnd (3))
 	{
-	  /* an unharmed packet stays right */
+	  /* an undamaged packet stays correct */
 	  pkt_t before = k;
 	  cv_verdict_t v = offer (&fuzz_net, rnd (WORKERS), iface, &k);
 	  check (sealed (&k), "wrong checksum after verdict %d, reason %d", v, fuzz_net.p.reason);
@@ -228,8 +229,8 @@ main (int argc, char **argv)
       if (rnd (100) == 0)
 	sleep_ticks (&fuzz_net, rnd (50));
     }
-  check (fuzz_net.recalled > rounds / 200, "%u packets had the short way of connections", fuzz_net.recalled);
-  printf ("%u packets had the short way of connections\n", fuzz_net.recalled);
+  check (fuzz_net.recalled > rounds / 200, "%u packets had the fast path of connections", fuzz_net.recalled);
+  printf ("%u packets had the fast path of connections\n", fuzz_net.recalled);
   for (uint32_t i = 1; i <= 5; i++)
     cv_endpoint_del (fuzz_net.m, i);
   cv_service_del (fuzz_net.m, 10);

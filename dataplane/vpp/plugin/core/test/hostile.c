@@ -1,10 +1,10 @@
-/* What a hostile pod, a hostile neighbour, or an unlucky moment between two workers might do. Each function is one doubt; main runs all. */
+/* Attacks by a hostile pod or a hostile neighbour, and races between two workers. Each function tests one scenario; main runs all. */
 #include <pthread.h>
 #include <time.h>
 #include "policy.h"
 
-/* A pod or a machine outside sends what looks like answers to a victim with policy. Each makes a connection, which counts for its sender: the
- * victim goes on opening connections of its own. */
+/* A pod or an external machine sends forged answers to a victim that has policy. Each creates a connection, which counts for its sender:
+ * the victim can still open connections. */
 static void
 forged_answers (void)
 {
@@ -29,7 +29,7 @@ forged_answers (void)
 	check (transmit (&n, POD_B, &k) == CV_VERDICT_PASS, "the victim is refused: reason %d", n.p.reason);
 	k = answer (&k, SYN | ACK);
 	check (transmit (&n, OVERLAY, &k) == CV_VERDICT_PASS, "reason %d", n.p.reason);
-	/* what they have made is judged like all else */
+	/* the connections created in this way are judged like all others */
 	check (closed (&n, POD_B) == CV_OK);
 	k = build (from, B[ip6], CV_PROTO_TCP, 443, 40000, ACK, 0);
 	check (transmit (&n, far ? UPLINK : POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "reason %d", n.p.reason);
@@ -37,7 +37,7 @@ forged_answers (void)
       }
 }
 
-/* Protocol 255 is that of the records of affinity in the table. No packet finds them. */
+/* Protocol 255 is that of the affinity records in the table. No packet matches them. */
 static void
 reserved_protocol (void)
 {
@@ -59,7 +59,7 @@ reserved_protocol (void)
   cv_free (n.m);
 }
 
-/* The sweep looks at a connection at the moment at which the worker that made it gives it up, since its endpoint has gone. */
+/* The sweep examines a connection at the moment at which the worker that created it ends it, because its endpoint was deleted. */
 static void
 given_up (void)
 {
@@ -86,7 +86,7 @@ seconds (void)
   return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
 }
 
-/* remove_all makes services of one backend each and removes them, the backends first; it returns the time of one removal. */
+/* remove_all creates services with one backend each and removes them, the backends first. It returns the time of one removal. */
 static double
 remove_all (uint32_t services)
 {
@@ -108,7 +108,7 @@ remove_all (uint32_t services)
   return took;
 }
 
-/* A namespace with many services goes at once: one removal costs the same, however many wait for the sweep. */
+/* A namespace with many services is deleted at once: one removal costs the same for any number of services that wait for the sweep. */
 static void
 many_removals (void)
 {
@@ -117,7 +117,7 @@ many_removals (void)
   printf ("a removal takes %.0f ns among 2,000 services, %.0f ns among 64,000\n", few * 1e9, many * 1e9);
 }
 
-/* A service's last backend leaves, comes back, and leaves again, between others that do the same. */
+/* The last backend of a service is removed, added again, and removed again, while other services do the same. */
 static void
 emptying (void)
 {
@@ -128,8 +128,8 @@ emptying (void)
       check (backend (&n, 20 + i, B[0], 8080, 0, true) == CV_OK && backend (&n, 20 + i, B[0], 8080, 0, false) == CV_OK);
     }
   check (backend (&n, 22, B[0], 8080, 0, true) == CV_OK); /* in the middle of the list */
-  check (backend (&n, 24, A[0], 8080, 0, true) == CV_OK); /* its head */
-  check (cv_service_del (n.m, 20) == CV_OK);		  /* its end */
+  check (backend (&n, 24, A[0], 8080, 0, true) == CV_OK); /* the head of the list */
+  check (cv_service_del (n.m, 20) == CV_OK);		  /* the end of the list */
   check (backend (&n, 22, B[0], 8080, 0, false) == CV_OK && backend (&n, 22, B[0], 8080, 0, true) == CV_OK);
   sleep_ticks (&n, 10);
   for (uint64_t i = 21; i < 25; i++)
@@ -139,10 +139,10 @@ emptying (void)
   cv_free (n.m);
 }
 
-/* ---- a set that a rule denies by is removed while a worker asks it ---- */
+/* ---- a set to which a rule that denies refers is removed while a worker evaluates it ---- */
 
 static net_t shared;
-static uint32_t state; /* 0: wait, 1: ask, 2: end */
+static uint32_t state; /* 0: wait, 1: evaluate the set, 2: end */
 static uint32_t waits;
 
 static void *
@@ -190,7 +190,8 @@ removed_set (void)
   cv_free (n.m);
 }
 
-/* ---- a client is taken out of a set while a worker judges its packet: what was allowed is not stored for the time after the change ---- */
+/* ---- a client is removed from a set while a worker judges its packet: a decision to allow must not be stored for the time after the
+ * change ---- */
 
 static void *
 send_all_the_time (void *arg)
@@ -200,7 +201,7 @@ send_all_the_time (void *arg)
   for (uint32_t s; (s = cv_load_acquire (&state)) != 2;)
     {
       pkt_t k = build (R[0], B[0], CV_PROTO_UDP, 40000, 80, 0, 0);
-      cv_verdict_t v = offer_short (&n, 0, OVERLAY, &k);
+      cv_verdict_t v = offer_fast (&n, 0, OVERLAY, &k);
       check (!s || (v == CV_VERDICT_DROP && n.p.reason == CV_POLICY), "it passed: verdict %d, reason %d", v, n.p.reason);
       cv_publish (&waits, s);
     }
@@ -223,7 +224,7 @@ changed_while_judged (void)
       for (volatile uint32_t i = 0; i < (n.now * 37 & 255); i++)
 	;
       check (member (&n, 7, R[0], false) == CV_OK);
-      cv_publish (&state, 1); /* packets that the worker takes from now on */
+      cv_publish (&state, 1); /* packets that the worker processes from now on */
       while (!cv_load_acquire (&waits))
 	;
       cv_publish (&state, 0);
@@ -237,7 +238,7 @@ changed_while_judged (void)
   cv_free (n.m);
 }
 
-/* ---- a pod floods from all workers at once: its limit holds to the connection ---- */
+/* ---- a pod floods from all workers at the same time: its limit is exact ---- */
 
 enum
 {
@@ -258,7 +259,7 @@ flood (void *arg)
       for (uint16_t k = 0; k < 2 * LIMIT; k++)
 	{
 	  pkt_t p = build (A[0], VIP[0], CV_PROTO_TCP, (uint16_t) (10000 + worker * 1000 + k), 80, SYN, 0);
-	  offer_short (&n, worker, POD_A, &p);
+	  offer_fast (&n, worker, POD_A, &p);
 	}
       pthread_barrier_wait (&together);
       if (worker == 0)

@@ -1,4 +1,4 @@
-/* Packets for the tests of the core: built with right checksums, and checked from scratch afterwards. */
+/* Packets for the tests of the core: built with correct checksums, which are computed again for the check afterwards. */
 #ifndef CONTIV_TEST_PACKETS_H
 #define CONTIV_TEST_PACKETS_H
 
@@ -87,7 +87,7 @@ proto_of (const pkt_t *k)
   return k->data[0] >> 4 == 6 ? k->data[6] : k->data[9];
 }
 
-/* l4_sum is the one's complement sum of the transport with its pseudo header: 0xffff if the checksum is right. */
+/* l4_sum returns the one's complement sum of the transport with its pseudo header: 0xffff if the checksum is correct. */
 static inline uint32_t
 l4_sum (const pkt_t *k)
 {
@@ -165,10 +165,11 @@ sealed (const pkt_t *k)
   return !memcmp (c.data, k->data, k->len);
 }
 
-#define BEHIND_ALL 78 /* sequence number behind the SYN, the payload and the FIN of packets that build makes; and what they acknowledge */
+#define BEHIND_ALL 78 /* sequence number after the SYN, the payload and the FIN of the packets that build creates; also their acknowledgement
+                       * number */
 
-/* build makes a packet. For ICMP, sport is the identifier and flags the type. Numbers of TCP are those of a conversation in order: its receiver takes
- * any packet, in any order. */
+/* build creates a packet. For ICMP, sport is the identifier and flags the type. The TCP numbers are those of a regular conversation: the
+ * receiver accepts all such packets, in any order. */
 static inline pkt_t
 build (const char *src, const char *dst, uint8_t proto, uint16_t sport, uint16_t dport, uint8_t flags, uint32_t payload)
 {
@@ -249,7 +250,7 @@ ends (const pkt_t *k)
   return e;
 }
 
-/* answer turns a packet around: what the other end sends back. */
+/* answer returns the packet that the other end sends back. */
 static inline pkt_t
 answer (const pkt_t *k, uint8_t flags)
 {
@@ -257,7 +258,7 @@ answer (const pkt_t *k, uint8_t flags)
   return build (e.dst, e.src, proto_of (k), e.dport, e.sport, flags, 10);
 }
 
-/* icmp_error is what a router, or the end itself, says of a packet. */
+/* icmp_error returns an ICMP error about a packet, sent by a router or by an end. */
 static inline pkt_t
 icmp_error (const char *from, const pkt_t *about, uint32_t keep)
 {
@@ -277,11 +278,11 @@ typedef struct
 {
   cv_main_t *m;
   uint32_t now;
-  cv_packet_t p; /* of the last packet */
-  uint32_t recalled; /* packets with a connection that had the short way */
+  cv_packet_t p; /* the last packet */
+  uint32_t recalled; /* packets with a connection that took the fast path */
 } net_t;
 
-/* recalled: the packet would pass by the short way. */
+/* recalled reports whether the packet would take the fast path. */
 static inline bool
 recalled (net_t *n, uint32_t worker, uint32_t sw_if_index, const pkt_t *k)
 {
@@ -290,7 +291,7 @@ recalled (net_t *n, uint32_t worker, uint32_t sw_if_index, const pkt_t *k)
   return cv_recall (n->m, worker, &b, k->len > 0, n->now).passed;
 }
 
-/* connection_of finds the connection of a packet of TCP or UDP without options and extension headers; NULL: none. */
+/* connection_of finds the connection of a TCP or UDP packet without options and extension headers; NULL: none. */
 static inline cv_connection_t *
 connection_of (const net_t *n, const uint8_t *ip, uint32_t len)
 {
@@ -308,7 +309,7 @@ connection_of (const net_t *n, const uint8_t *ip, uint32_t len)
   return i == CV_NO_INDEX ? NULL : &table->connections[i];
 }
 
-/* go_long takes a packet the long way. */
+/* go_long sends a packet through the full path. */
 static inline void
 go_long (net_t *n, uint32_t worker, cv_packet_t *p)
 {
@@ -317,7 +318,8 @@ go_long (net_t *n, uint32_t worker, cv_packet_t *p)
   cv_decide (n->m, worker, p, n->now);
 }
 
-/* go takes a packet the long way, and checks that the short one, if it is open, does the same to the packet and to its connection. */
+/* go sends a packet through the full path, and checks that the fast path, if it accepts the packet, does the same to the packet and to
+ * its connection. */
 static inline void
 go (net_t *n, uint32_t worker, cv_packet_t *p)
 {
@@ -326,7 +328,7 @@ go (net_t *n, uint32_t worker, cv_packet_t *p)
       go_long (n, worker, p);
       return;
     }
-  uint8_t *copy = malloc (p->len); /* of exact size, so that ASAN sees every byte read behind it */
+  uint8_t *copy = malloc (p->len); /* of exact size, so that ASAN detects each read beyond the end */
   memcpy (copy, p->ip, p->len);
   cv_connection_t *c = connection_of (n, p->ip, p->len), before, after;
   if (c)
@@ -344,11 +346,11 @@ go (net_t *n, uint32_t worker, cv_packet_t *p)
     {
       check (p->verdict == CV_VERDICT_PASS && p->reason == (r.translated ? CV_TRANSLATED : CV_PASSED) && p->table == CV_NO_INDEX, "verdict %d, reason %d", p->verdict, p->reason);
       n->recalled += !p->no_connection;
-      check (!memcmp (copy, p->ip, p->len), "the short way makes another packet");
-      check (!c || p->no_connection || !memcmp (&after, c, sizeof (after)), "the short way does something else to the connection");
+      check (!memcmp (copy, p->ip, p->len), "the fast path makes another packet");
+      check (!c || p->no_connection || !memcmp (&after, c, sizeof (after)), "the fast path does something else to the connection");
     }
   else
-    check (!c || !memcmp (&after, &before, sizeof (after)), "the short way does something to a connection of a packet that does not pass");
+    check (!c || !memcmp (&after, &before, sizeof (after)), "the fast path does something to a connection of a packet that does not pass");
   free (copy);
 }
 
@@ -361,9 +363,10 @@ offer (net_t *n, uint32_t worker, uint32_t sw_if_index, pkt_t *k)
   return n->p.verdict;
 }
 
-/* offer_short is offer as a node does it: what passes by the short way does not take the long one. p has the verdict only. */
+/* offer_fast processes a packet like the node: a packet that the fast path accepts does not take the full path. p contains only the
+ * verdict. */
 static inline cv_verdict_t
-offer_short (net_t *n, uint32_t worker, uint32_t sw_if_index, pkt_t *k)
+offer_fast (net_t *n, uint32_t worker, uint32_t sw_if_index, pkt_t *k)
 {
   cv_brief_t brief = { k->data, k->len, sw_if_index, false };
   n->p = (cv_packet_t){ .ip = k->data, .len = k->len, .sw_if_index = sw_if_index, .connection = CV_NO_INDEX };
@@ -373,7 +376,7 @@ offer_short (net_t *n, uint32_t worker, uint32_t sw_if_index, pkt_t *k)
   return n->p.verdict;
 }
 
-/* transmit is offer for a packet that has to come out with right checksums, whatever becomes of it. */
+/* transmit is offer for a packet whose checksums must be correct afterwards, for any verdict. */
 static inline cv_verdict_t
 transmit (net_t *n, uint32_t sw_if_index, pkt_t *k)
 {

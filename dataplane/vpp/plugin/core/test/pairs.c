@@ -1,10 +1,10 @@
-/* Tests of pairs of addresses between which all TCP and UDP passes (pairs.h). Each flow is sent once, so that it passes by its pair or not at all. */
+/* Tests of pairs of addresses between which all TCP and UDP passes (pairs.h). Each flow is sent once, so only its pair can let it pass. */
 #include <pthread.h>
 #include <time.h>
 #include "policy.h"
 
-#define PASS(n, iface, k) check (offer_short (n, 0, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
-#define DROP(n, iface, k, why) check (offer_short (n, 0, iface, k) == CV_VERDICT_DROP && (n)->p.reason == (why), "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
+#define PASS(n, iface, k) check (offer_fast (n, 0, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
+#define DROP(n, iface, k, why) check (offer_fast (n, 0, iface, k) == CV_VERDICT_DROP && (n)->p.reason == (why), "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
 
 static const char *const C[] = { "10.1.1.4", "fd00::4" };
 
@@ -21,7 +21,7 @@ flow (const char *from, const char *to, uint8_t proto, uint16_t dport)
   return build (from, to, proto, (uint16_t) (1024 + next_port++ % 30000), dport, CV_TCP_SYN, 9);
 }
 
-/* stored: a flow of two ends that was never seen passes by the short way. */
+/* stored reports whether a new flow between two ends takes the fast path. */
 static bool
 stored (net_t *n, uint32_t worker, uint32_t iface, const char *from, const char *to)
 {
@@ -37,7 +37,7 @@ stored (net_t *n, uint32_t worker, uint32_t iface, const char *from, const char 
   return all;
 }
 
-/* store sends a flow of two ends, which stores them if they can be stored. */
+/* store sends a flow between two ends, which stores the pair if that is possible, and reports whether the pair is stored. */
 static bool
 store (net_t *n, uint32_t iface, const char *from, const char *to)
 {
@@ -83,7 +83,7 @@ which_pairs (int ip6)
   cv_free (n.m);
 }
 
-/* Ports by which UDP is dropped, whatever its addresses. */
+/* UDP ports whose packets are dropped for any addresses. */
 static void
 ports (int ip6)
 {
@@ -115,7 +115,7 @@ ports (int ip6)
   cv_free (n.m);
 }
 
-/* What comes to an address that a pair passes to: a service, a backend, another class, a tunnel port. */
+/* Changes for addresses of a stored pair: a service, a backend, another class, a tunnel port. */
 static void
 changes (int ip6)
 {
@@ -162,7 +162,7 @@ changes (int ip6)
   cv_free (n.m);
 }
 
-/* A policy of either end, in either direction, counts for the next packet, and no pair is stored while there is one. */
+/* A policy of either end, in either direction, takes effect at the next packet, and no pair is stored as long as the policy exists. */
 static void
 policies (int ip6)
 {
@@ -175,16 +175,16 @@ policies (int ip6)
       bool egress = i & 1;
       check (store (&n, POD_A, A[ip6], C[ip6]) && store (&n, POD_C, C[ip6], A[ip6]) && store (&n, POD_B, B[ip6], R[ip6]));
       check (police (&n, pod, egress ? 0 : 1, egress ? 2 : 0) == CV_OK);
-      bool forth = egress == (pod == POD_A); /* it denies what A begins */
+      bool forth = egress == (pod == POD_A); /* whether the policy denies connections that A opens */
       pkt_t k = flow (A[ip6], C[ip6], CV_PROTO_TCP, 5001), back = flow (C[ip6], A[ip6], CV_PROTO_TCP, 5001);
-      check (offer_short (&n, 0, POD_A, &k) == (forth ? CV_VERDICT_DROP : CV_VERDICT_PASS), "case %d", i);
-      check (offer_short (&n, 0, POD_C, &back) == (forth ? CV_VERDICT_PASS : CV_VERDICT_DROP), "case %d", i);
+      check (offer_fast (&n, 0, POD_A, &k) == (forth ? CV_VERDICT_DROP : CV_VERDICT_PASS), "case %d", i);
+      check (offer_fast (&n, 0, POD_C, &back) == (forth ? CV_VERDICT_PASS : CV_VERDICT_DROP), "case %d", i);
       check (!stored (&n, 0, POD_A, A[ip6], C[ip6]) && !stored (&n, 0, POD_C, C[ip6], A[ip6]));
-      /* a segment in the middle of a connection that is older than the policy */
+      /* a segment of a connection that is older than the policy */
       for (int j = 0; j < 4; j++)
 	{
 	  k = build (j & 1 ? A[ip6] : C[ip6], j & 1 ? C[ip6] : A[ip6], CV_PROTO_TCP, j & 2 ? 40000 : 80, j & 2 ? 80 : 40000, CV_TCP_ACK, 9);
-	  offer_short (&n, 0, j & 1 ? POD_A : POD_C, &k);
+	  offer_fast (&n, 0, j & 1 ? POD_A : POD_C, &k);
 	  check (!stored (&n, 0, POD_A, A[ip6], C[ip6]) && !stored (&n, 0, POD_C, C[ip6], A[ip6]), "case %d, segment %d", i, j);
 	}
       check (store (&n, POD_B, B[ip6], R[ip6]), "policy of others");
@@ -193,17 +193,17 @@ policies (int ip6)
       k = flow (A[ip6], R[ip6], CV_PROTO_UDP, 5001);
       PASS (&n, POD_A, &k);
       check (store (&n, POD_A, A[ip6], R[ip6]), "a policy that allows everything");
-      /* another interface has the sender's address for a moment, and a policy */
+      /* another interface has the sender's address for a moment, with a policy */
       endpoint (&n, 9, CV_ROLE_POD, 0, 0, A[0], A[1]);
       check (police (&n, 9, egress ? 0 : 1, egress ? 2 : 0) == CV_OK);
       k = flow (A[ip6], R[ip6], CV_PROTO_UDP, 5001);
-      offer_short (&n, 0, POD_A, &k);
+      offer_fast (&n, 0, POD_A, &k);
       check (!stored (&n, 0, POD_A, A[ip6], R[ip6]), "the sender's address has a policy");
       endpoint (&n, 9, CV_ROLE_POD, 0, 0, C[0], C[1]);
       check (police (&n, 9, egress ? 0 : 1, egress ? 2 : 0) == CV_OK);
-      cv_endpoint_policy_set (n.m, POD_C, NULL); /* it may have none */
-      k = build (B[ip6], C[ip6], CV_PROTO_TCP, 80, 40000, CV_TCP_ACK, 9); /* an answer to C, in the middle of a connection */
-      offer_short (&n, 0, POD_B, &k);
+      cv_endpoint_policy_set (n.m, POD_C, NULL); /* it may have no policy */
+      k = build (B[ip6], C[ip6], CV_PROTO_TCP, 80, 40000, CV_TCP_ACK, 9); /* an answer to C, in midstream */
+      offer_fast (&n, 0, POD_B, &k);
       check (!stored (&n, 0, POD_B, B[ip6], C[ip6]), "the receiver's address has a policy");
       check (cv_endpoint_del (n.m, 9) == CV_OK);
       check (cv_endpoint_policy_set (n.m, pod, NULL) == CV_OK || pod == POD_C);
@@ -214,7 +214,7 @@ policies (int ip6)
     }
 }
 
-/* A connection takes the pairs of both its keys out of what all workers have stored, from both places, and keeps them out until it has ended. */
+/* A connection removes the pairs of both its keys from the caches of all workers, from both places, and blocks them until it has ended. */
 static void
 connections (int ip6)
 {
@@ -225,19 +225,19 @@ connections (int ip6)
 	{
 	  pkt_t k = flow (B[ip6], C[ip6], CV_PROTO_UDP, 5001);
 	  n.m->workers[w].pairs_stored = worker; /* either place of the set */
-	  check (offer_short (&n, w, POD_B, &k) == CV_VERDICT_PASS && stored (&n, w, POD_B, B[ip6], C[ip6]));
+	  check (offer_fast (&n, w, POD_B, &k) == CV_VERDICT_PASS && stored (&n, w, POD_B, B[ip6], C[ip6]));
 	}
       pkt_t k = build (C[ip6], VIP[ip6], CV_PROTO_UDP, 6000, 80, 0, 9);
-      check (offer_short (&n, worker, POD_C, &k) == CV_VERDICT_PASS);
+      check (offer_fast (&n, worker, POD_C, &k) == CV_VERDICT_PASS);
       expect (&k, C[ip6], 6000, B[ip6], 8080);
       for (uint32_t w = 0; w < 3; w++)
 	{
 	  check (!stored (&n, w, POD_B, B[ip6], C[ip6]), "worker %u", w);
 	  pkt_t back = build (B[ip6], C[ip6], CV_PROTO_UDP, 8080, 6000, 0, 9);
-	  check (offer_short (&n, w, POD_B, &back) == CV_VERDICT_PASS);
+	  check (offer_fast (&n, w, POD_B, &back) == CV_VERDICT_PASS);
 	  expect (&back, VIP[ip6], 80, C[ip6], 6000);
 	  k = flow (B[ip6], C[ip6], CV_PROTO_UDP, 5001);
-	  check (offer_short (&n, w, POD_B, &k) == CV_VERDICT_PASS && !stored (&n, w, POD_B, B[ip6], C[ip6]), "stored beside a connection");
+	  check (offer_fast (&n, w, POD_B, &k) == CV_VERDICT_PASS && !stored (&n, w, POD_B, B[ip6], C[ip6]), "stored beside a connection");
 	}
       cv_tuple_t t = { .src = addr (C[ip6]), .dst = addr (VIP[ip6]), .sport = htons (6000), .dport = htons (80), .proto = CV_PROTO_UDP, .ip6 = (uint8_t) ip6 };
       check (cv_connection_del (n.m, &t) == CV_OK && store (&n, POD_B, B[ip6], C[ip6]));
@@ -247,7 +247,7 @@ connections (int ip6)
     }
 }
 
-/* What is refused, and what ends by itself, leaves no count; nor do services that have gone. */
+/* Rejected connections, expired connections and deleted services leave no count behind. */
 static void
 counts (int ip6)
 {
@@ -256,7 +256,7 @@ counts (int ip6)
   for (uint16_t i = 0; i < 6; i++)
     {
       pkt_t k = build (C[ip6], VIP[ip6], CV_PROTO_UDP, (uint16_t) (6000 + i), 80, 0, 9);
-      check ((offer_short (&n, 0, POD_C, &k) == CV_VERDICT_PASS) == (i < 3));
+      check ((offer_fast (&n, 0, POD_C, &k) == CV_VERDICT_PASS) == (i < 3));
     }
   cv_frontend_t sticky = balanced (10 + (uint64_t) ip6);
   sticky.affinity_group = 7, sticky.affinity_timeout = 1;
@@ -282,13 +282,13 @@ counts (int ip6)
   cv_free (n.m);
 }
 
-/* ---- two workers at once ---- */
+/* ---- two workers at the same time ---- */
 
 static net_t both;
-static uint32_t at_port; /* of the connection of the moment; 0: none */
+static uint32_t at_port; /* client port of the current connection; 0: none */
 static bool stop;
 
-/* answers sends what stores the pair, and what the backend answers, which has to be translated. */
+/* answers sends packets that store the pair, and the backend's answers, which must be translated. */
 static void *
 answers (void *arg)
 {
@@ -297,19 +297,19 @@ answers (void *arg)
   while (!__atomic_load_n (&stop, __ATOMIC_RELAXED))
     {
       pkt_t k = build (B[0], C[0], CV_PROTO_UDP, 7, (uint16_t) (1 + ++*translated % 1000), 0, 9);
-      check (offer_short (&n, 0, POD_B, &k) == CV_VERDICT_PASS, "reason %d", n.p.reason);
+      check (offer_fast (&n, 0, POD_B, &k) == CV_VERDICT_PASS, "reason %d", n.p.reason);
       uint32_t port = __atomic_load_n (&at_port, __ATOMIC_SEQ_CST);
       if (!port)
 	continue;
       k = build (B[0], C[0], CV_PROTO_UDP, 8080, (uint16_t) port, 0, 9);
-      check (offer_short (&n, 0, POD_B, &k) == CV_VERDICT_PASS, "reason %d", n.p.reason);
+      check (offer_fast (&n, 0, POD_B, &k) == CV_VERDICT_PASS, "reason %d", n.p.reason);
       bool plain = !strcmp (ends (&k).src, B[0]);
       check (!plain || __atomic_load_n (&at_port, __ATOMIC_SEQ_CST) != port, "an answer passed without translation");
     }
   return NULL;
 }
 
-/* No answer passes by its pair once the packet that it answers has been sent. */
+/* No answer passes by its pair after the packet that it answers has been sent. */
 static void
 race (time_t seconds)
 {
@@ -324,9 +324,9 @@ race (time_t seconds)
       pkt_t k = build (C[0], VIP[0], CV_PROTO_UDP, port, 80, 0, 9);
       if (n_opened % 10 == 0)
 	cv_sweep (n.m, n.now);
-      if (offer_short (&n, 1, POD_C, &k) != CV_VERDICT_PASS)
+      if (offer_fast (&n, 1, POD_C, &k) != CV_VERDICT_PASS)
 	{
-	  check (n.p.reason == CV_FULL, "reason %d", n.p.reason); /* the other thread waits for a processor, in a frame: no place is given back */
+	  check (n.p.reason == CV_FULL, "reason %d", n.p.reason); /* the other thread waits for a processor, inside a frame: no slot is released */
 	  continue;
 	}
       __atomic_store_n (&at_port, port, __ATOMIC_SEQ_CST);

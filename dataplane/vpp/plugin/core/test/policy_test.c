@@ -1,11 +1,11 @@
-/* Tests of network policy: each function is one story; main runs all. */
+/* Tests of network policy: each function tests one scenario; main runs all. */
 #include "policy.h"
 
 #define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
 #define DENY(n, iface, k)                                                                                                        \
   check (transmit (n, iface, k) == CV_VERDICT_DROP && (n)->p.reason == CV_POLICY, "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
 
-static const char *const OWN[] = { "172.30.1.2", "fd30::2" }; /* of the node's own stack */
+static const char *const OWN[] = { "172.30.1.2", "fd30::2" }; /* addresses of the node's own stack */
 
 static net_t
 policed_world (void)
@@ -26,7 +26,7 @@ connect_both_ways (net_t *n, uint32_t from, const char *src, uint32_t to, const 
   PASS (n, from, &k);
 }
 
-/* Ingress of B: only A, only TCP 80. Egress of A is free. */
+/* Ingress of B: only from A, only TCP 80. Egress of A is not restricted. */
 static void
 ingress (void)
 {
@@ -47,18 +47,18 @@ ingress (void)
       DENY (&n, OVERLAY, &k);
       k = build (OUT[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
       DENY (&n, UPLINK, &k);
-      /* what B starts is free, and has its answers */
+      /* connections that B opens are not restricted, and get their answers */
       connect_both_ways (&n, POD_B, B[ip6], POD_A, A[ip6], CV_PROTO_UDP, 5000, 53);
       connect_both_ways (&n, POD_B, B[ip6], OVERLAY, R[ip6], CV_PROTO_TCP, 5000, 53);
-      /* the node itself, but not what the node forwards */
+      /* traffic of the node itself is allowed, but not traffic that the node forwards */
       connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, 6000, 9000);
       connect_both_ways (&n, POD_B, B[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 6000, 9000);
       k = build (OUT[ip6], B[ip6], CV_PROTO_TCP, 6000, 80, SYN, 0);
       DENY (&n, HOST, &k);
-      /* its address from somewhere else is not the node */
+      /* packets with the node's address from another interface are not from the node */
       k = build (OWN[ip6], B[ip6], CV_PROTO_TCP, 6001, 80, SYN, 0);
       DENY (&n, UPLINK, &k);
-      /* itself, by its service: 8080 is not allowed to others */
+      /* B to itself through its service: port 8080 is not allowed to others */
       k = build (B[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
       PASS (&n, POD_B, &k);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
@@ -68,7 +68,7 @@ ingress (void)
   cv_free (n.m);
 }
 
-/* A service's port is judged as the backend's, on both sides; the client is known before any source NAT. */
+/* For a service, policy applies to the backend's port, on both sides; the client is identified by its address before source NAT. */
 static void
 services (void)
 {
@@ -95,14 +95,14 @@ services (void)
       DENY (&n, POD_A, &k);
       k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40000, 80, 0, 4);
       DENY (&n, POD_A, &k);
-      cv_addr_t chosen = addr (B[ip6]); /* what the trace shows */
+      cv_addr_t chosen = addr (B[ip6]); /* the address that the trace shows */
       check (cv_addr_equal (&n.p.tuple.dst, &chosen) && n.p.tuple.dport == htons (8080));
       expect (&k, A[ip6], 40000, VIP[ip6], 80);
       k = build (A[ip6], OUT[ip6], CV_PROTO_TCP, 40000, 443, SYN, 4);
       DENY (&n, POD_A, &k);
       k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
       DENY (&n, UPLINK, &k);
-      /* cut when the port's number is another one */
+      /* denied after the port in the set has been removed */
       check (port_member (&n, 101, B[ip6], CV_PROTO_TCP, 8080, false) == CV_OK);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
       DENY (&n, POD_A, &k);
@@ -112,12 +112,12 @@ services (void)
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
       PASS (&n, POD_A, &k);
     }
-  /* no connection is left on a backend that policy refused */
+  /* no connection is counted for a backend that policy denied */
   sleep_ticks (&n, 20);
   cv_free (n.m);
 }
 
-/* A change cuts what is open, in both directions, and what its ends go on sending stays cut. */
+/* A change cuts open connections in both directions, and they stay cut while their ends continue to send. */
 static void
 cut (void)
 {
@@ -143,7 +143,7 @@ cut (void)
       PASS (&n, POD_A, &k);
       pkt_t back = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, ACK, 9);
       PASS (&n, POD_B, &back);
-      /* a policy with other rules, and an endpoint that is closed */
+      /* a policy with other rules, and an endpoint that denies everything */
       cv_rule_t other = allow (100, 0, CV_PROTO_TCP, 81);
       check (policy (&n, 1, CV_INGRESS, &other, 1) == CV_OK);
       k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
@@ -158,9 +158,9 @@ cut (void)
   cv_free (n.m);
 }
 
-/* A connection of UDP that policy allows has the short way within a second, in both directions, and loses it with each change. */
+/* A UDP connection that policy allows takes the fast path within a second, in both directions, and loses it with each change. */
 static void
-short_way (void)
+fast_path (void)
 {
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
@@ -182,7 +182,7 @@ short_way (void)
       check (member (&n, 100, A[ip6], false) == CV_OK);
       check (!recalled (&n, 0, POD_A, &k) && !recalled (&n, 0, POD_B, &back));
       DENY (&n, POD_A, &k);
-      check (!recalled (&n, 0, POD_A, &k), "what is denied has no short way");
+      check (!recalled (&n, 0, POD_A, &k), "what is denied has no fast path");
       check (member (&n, 100, A[ip6], true) == CV_OK);
       PASS (&n, POD_A, &k);
       check (policy (&n, 1, CV_INGRESS, &other, 1) == CV_OK);
@@ -194,7 +194,7 @@ short_way (void)
       DENY (&n, POD_A, &k);
       cv_free (n.m);
     }
-  /* while packets come, an hour is not idle */
+  /* a connection with packets for an hour is not idle */
   net_t n = policed_world ();
   set_of (&n, 100, CV_SET_NETWORKS);
   cv_rule_t r = allow (0, 0, CV_PROTO_UDP, 53);
@@ -215,7 +215,7 @@ short_way (void)
   cv_free (n.m);
 }
 
-/* Connections that are older than the first policy of their ends: what is allowed goes on, whichever end sends first. */
+/* Connections that are older than the first policy of their ends: allowed connections continue, whichever end sends first. */
 static void
 first_policy (void)
 {
@@ -240,7 +240,7 @@ first_policy (void)
       PASS (&n, POD_B, &k);
       k = build (R[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 0);
       PASS (&n, OVERLAY, &k);
-      /* not allowed: neither end revives it */
+      /* not allowed: neither end can revive the connection */
       k = build (B[ip6], A[ip6], CV_PROTO_TCP, 81, 40001, ACK, 0);
       DENY (&n, POD_B, &k);
       k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40001, 81, ACK, 0);
@@ -249,20 +249,20 @@ first_policy (void)
       DENY (&n, OVERLAY, &k);
       k = build (B[ip6], R[ip6], CV_PROTO_TCP, 40009, 80, ACK, 0);
       DENY (&n, POD_B, &k);
-      /* nothing but an answer follows from an answer: B may open nothing */
+      /* a forged answer enables nothing but answers: B cannot open a connection */
       k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, SYN, 0);
       DENY (&n, POD_B, &k);
       k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40077, SYN, 0);
       DENY (&n, POD_B, &k);
       k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 0);
       PASS (&n, POD_A, &k);
-      /* ports that say nothing: both directions would have to be allowed */
+      /* ports that do not show the direction: both directions would have to be allowed */
       k = build (A[ip6], B[ip6], CV_PROTO_TCP, 2000, 80, ACK, 0);
       DENY (&n, POD_A, &k);
-      /* UDP has no such packets */
+      /* UDP has no packets in midstream */
       k = build (B[ip6], A[ip6], CV_PROTO_UDP, 80, 40000, 0, 0);
       DENY (&n, POD_B, &k);
-      /* the far client's connection is judged again like others */
+      /* the connection of the remote client is judged again like others */
       check (member (&n, 100, R[ip6], false) == CV_OK);
       k = build (B[ip6], R[ip6], CV_PROTO_TCP, 80, 40000, ACK, 0);
       DENY (&n, POD_B, &k);
@@ -288,7 +288,7 @@ icmp (void)
       PASS (&n, POD_B, &k);
       k = build (A[ip6], B[ip6], proto, 9, 0, tell, 8);
       DENY (&n, POD_A, &k);
-      /* B may ask A with A's number; when B may not, it cannot hide behind A's question */
+      /* B may send an echo request to A with A's identifier; if B is not allowed to, it cannot use the connection of A's request */
       k = build (B[ip6], A[ip6], proto, 7, 0, ask, 8);
       PASS (&n, POD_B, &k);
       k = build (A[ip6], B[ip6], proto, 7, 0, tell, 8);
@@ -299,7 +299,7 @@ icmp (void)
       k = build (B[ip6], A[ip6], proto, 7, 0, tell, 8);
       PASS (&n, POD_B, &k);
       check (police (&n, POD_B, 1, 0) == CV_OK);
-      /* errors go with the connection they are about */
+      /* errors pass with the connection to which they belong */
       pkt_t u = build (A[ip6], B[ip6], CV_PROTO_UDP, 4000, 53, 0, 8);
       PASS (&n, POD_A, &u);
       pkt_t e = icmp_error (B[ip6], &u, 64);
@@ -311,7 +311,7 @@ icmp (void)
       pkt_t none = build (B[ip6], A[ip6], CV_PROTO_UDP, 4002, 99, 0, 8);
       e = icmp_error (A[ip6], &none, 64);
       DENY (&n, POD_A, &e);
-      /* about a connection of others, to B */
+      /* about a connection of other ends, sent to B */
       pkt_t far = build (R[ip6], A[ip6], CV_PROTO_UDP, 4003, 99, 0, 8);
       PASS (&n, OVERLAY, &far);
       e = icmp_error (A[ip6], &far, 64);
@@ -323,13 +323,13 @@ icmp (void)
       e = icmp_error (B[ip6], &u, 64);
       DENY (&n, POD_B, &e);
       check (member (&n, 100, A[ip6], true) == CV_OK);
-      /* other messages have no connection */
+      /* other messages do not belong to a connection */
       k = build (A[ip6], B[ip6], proto, 0, 0, ip6 ? 200 : 13, 8);
       DENY (&n, POD_A, &k);
       k = build (A[ip6], R[ip6], proto, 0, 0, ip6 ? 200 : 13, 8);
       PASS (&n, POD_A, &k);
     }
-  /* neighbour discovery of a pod that may do nothing */
+  /* neighbour discovery of a pod that may send nothing */
   check (closed (&n, POD_A) == CV_OK);
   pkt_t k = build (A[1], "fe80::1", CV_PROTO_ICMP6, 0, 0, 135, 16);
   PASS (&n, POD_A, &k);
@@ -340,7 +340,7 @@ icmp (void)
   cv_free (n.m);
 }
 
-/* A pod that policy lets do everything pays nothing: its flows have no connections. */
+/* A pod whose policy allows everything has no extra cost: its flows have no connections. */
 static void
 open_pods (void)
 {
@@ -360,7 +360,7 @@ open_pods (void)
   cv_free (n.m);
 }
 
-/* The answer of a pod with egress to a machine outside keeps its source. */
+/* The answer of a pod with egress NAT to an external machine keeps its source. */
 static void
 from_outside (void)
 {
@@ -380,7 +380,7 @@ from_outside (void)
   cv_free (n.m);
 }
 
-/* Later fragments are judged by the ports of their first one. */
+/* Later fragments are judged by the ports of their first fragment. */
 static void
 fragments (void)
 {
@@ -399,7 +399,7 @@ fragments (void)
       cv_decide (n.m, 0, &n.p, n.now);
       check (n.p.verdict == (ports == 1 ? CV_VERDICT_PASS : CV_VERDICT_DROP), "ports %d: %d", ports, n.p.reason);
     }
-  /* a tunnel port is no way in */
+  /* a tunnel port does not bypass policy */
   pkt_t k = build (R[0], B[0], CV_PROTO_UDP, 1000, 4789, 0, 50);
   DENY (&n, UPLINK, &k);
   k = build (R[0], NODE[0], CV_PROTO_UDP, 1000, 4789, 0, 50);
@@ -407,7 +407,8 @@ fragments (void)
   cv_free (n.m);
 }
 
-/* as_first makes a packet of TCP the first fragment of a packet, with so many bytes of its payload; what else there is follows as padding. */
+/* as_first turns a TCP packet into the first fragment of a packet, with the given number of bytes of its payload; the rest of the packet
+ * follows as padding. */
 static void
 as_first (pkt_t *k, uint32_t bytes)
 {
@@ -424,7 +425,8 @@ as_first (pkt_t *k, uint32_t bytes)
   k->len += 8;
 }
 
-/* A server that may open nothing hides a SYN: the first fragment has no flags, and those of an answer are in the padding behind it. */
+/* A server that may not open connections hides a SYN: the first fragment has no TCP flags, and the flags of an answer are in the padding
+ * after it. */
 static void
 hidden_flags (void)
 {
@@ -449,7 +451,7 @@ hidden_flags (void)
     }
 }
 
-/* What is not known of a set opens nothing. */
+/* The unknown content of a set allows nothing. */
 static void
 unknown_sets (void)
 {
@@ -475,15 +477,15 @@ unknown_sets (void)
       check (member (&n, 5, a, true) == (i < 4 ? CV_OK : CV_NO_MEMORY));
       check (member (&n, 6, a, true) == (i < 3 ? CV_OK : CV_NO_MEMORY));
     }
-  DENY (&n, OVERLAY, &other); /* 6 has more than it can hold */
+  DENY (&n, OVERLAY, &other); /* 6 was given more members than the maximum */
   check (cv_set_del (n.m, 6) == CV_OK);
   set_of (&n, 6, CV_SET_NETWORKS);
   check (member (&n, 6, R[0], true) == CV_OK);
   PASS (&n, OVERLAY, &other);
-  DENY (&n, OVERLAY, &seven); /* 5 has more than it can hold */
+  DENY (&n, OVERLAY, &seven); /* 5 was given more members than the maximum */
   check (cv_set_del (n.m, 5) == CV_OK);
   set_of (&n, 5, CV_SET_PORTS);
-  DENY (&n, OVERLAY, &seven); /* of another kind */
+  DENY (&n, OVERLAY, &seven); /* a set of another kind */
   check (cv_set_del (n.m, 5) == CV_OK && cv_set_del (n.m, 5) == CV_NOT_FOUND);
   rules[0].action = CV_RULE_PASS;
   check (policy (&n, 1, CV_INGRESS, rules, 2) == CV_OK);
@@ -491,7 +493,7 @@ unknown_sets (void)
   cv_free (n.m);
 }
 
-/* A policy that is deleted stays with its endpoints, until they get another one or it is set again. */
+/* A deleted policy stays in effect for its endpoints, until they get another policy or the policy is set again. */
 static void
 deleted_policy (void)
 {
@@ -522,7 +524,7 @@ tiers (void)
   {
     cv_tier_item_t items[6];
     uint32_t n;
-    bool p80, p81, udp; /* what passes */
+    bool p80, p81, udp; /* protocols and ports that pass */
   } cases[] = {
     { { { 1, 0 }, { 0, CV_RULE_PASS } }, 2, true, false, true },
     { { { 1, 0 }, { 0, CV_RULE_DENY } }, 2, true, false, false },
@@ -546,7 +548,8 @@ tiers (void)
   cv_free (n.m);
 }
 
-/* A solicitation of the node, which no policy holds for, lets nothing else through: no other type of ICMP, and no echo without an identifier. */
+/* A neighbour solicitation for the node, to which no policy applies, does not let other packets pass: no other ICMP type, and no echo
+ * without an identifier. */
 static void
 solicitation_of_the_node (void)
 {
@@ -567,7 +570,7 @@ solicitation_of_the_node (void)
   cv_free (n.m);
 }
 
-/* What a pod sends to its own node is asked of policies that hold for it; the node reaches the pod, and has its answers. */
+/* Traffic from a pod to its own node is subject to the policies that apply to it; the node can reach the pod, and gets its answers. */
 static void
 own_node (void)
 {
@@ -582,7 +585,7 @@ own_node (void)
     {
       uint8_t icmp = ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP;
       check (cv_endpoint_policy_set (n.m, POD_B, NULL) == (ip6 ? CV_OK : CV_NOT_FOUND));
-      /* open before: the node's own goes on, the pod's is cut */
+      /* connections that were open before: that of the node continues, that of the pod is cut */
       connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 9000);
       connect_both_ways (&n, POD_B, B[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 40000, 22);
       check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_OK);
@@ -592,7 +595,7 @@ own_node (void)
       DENY (&n, POD_B, &k);
       k = build (OWN[ip6], B[ip6], CV_PROTO_TCP, 22, 40000, ACK, 5);
       DENY (&n, HOST, &k);
-      /* new ones */
+      /* new connections */
       connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, 41000, 9000);
       connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_UDP, 41000, 53);
       connect_both_ways (&n, POD_B, B[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 41001, 443);
@@ -603,13 +606,13 @@ own_node (void)
 	  k = build (B[ip6], OWN[ip6], denied[i], 41002, 22, denied[i] == icmp ? echo : SYN, 16);
 	  DENY (&n, POD_B, &k);
 	}
-      /* not by the connection that the node has opened */
+      /* not through the connection that the node has opened */
       k = build (B[ip6], OWN[ip6], CV_PROTO_TCP, 9000, 41000, SYN, 0);
       DENY (&n, POD_B, &k);
       /* another pod of the node is not restricted */
       connect_both_ways (&n, POD_A, A[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 41001, 22);
     }
-  /* neighbour discovery is no policy's matter */
+  /* policy does not apply to neighbour discovery */
   cv_flow_t f = { .src = addr (B[1]), .dst = addr (OWN[1]), .proto = CV_PROTO_ICMP6, .ip6 = true };
   for (int type = 0; type < 256; type++)
     {
@@ -646,7 +649,7 @@ check_endpoint (void *ctx, uint32_t i, const cv_endpoint_policy_t *p, const uint
   check (denied[0] == *(uint64_t *) ctx && !denied[1]);
 }
 
-/* What was denied is counted, and the newest of it can be seen. */
+/* Denied flows are counted, and the most recent ones are listed. */
 static void
 denied_flows (void)
 {
@@ -667,7 +670,7 @@ denied_flows (void)
   check (seen == CV_DENIED_FLOWS);
   cv_policy_walk (n.m, count_matched, want);
   cv_endpoint_policy_walk (n.m, check_endpoint, &all);
-  /* rules that stay go on counting */
+  /* unchanged rules keep their counters */
   check (policy (&n, 1, CV_INGRESS, rules, 2) == CV_OK);
   cv_policy_walk (n.m, count_matched, want);
   cv_free (n.m);
@@ -709,14 +712,14 @@ refusals (void)
     }
   cv_tier_item_t node[] = { { 7, CV_RULE_PASS }, { 0, CV_RULE_DENY } };
   cv_endpoint_policy_t in = { .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 2, 0 }, .items = { node, NULL } };
-  check (cv_endpoint_policy_set (n.m, POD_B, &in) == CV_INVALID); /* the node always reaches its pods */
+  check (cv_endpoint_policy_set (n.m, POD_B, &in) == CV_INVALID); /* the node can always reach its pods */
   cv_endpoint_policy_t p = { .otherwise = { CV_RULE_PASS, CV_RULE_ALLOW } };
   check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_INVALID);
   check (cv_policy_del (n.m, 7) == CV_OK && cv_endpoint_del (n.m, POD_B) == CV_OK && cv_policy_del (n.m, 7) == CV_NOT_FOUND);
   cv_free (n.m);
 }
 
-/* A large set: what a member takes, and that it finds what it has. */
+/* A large set: the memory of a member, and that lookups find exactly its members. */
 static void
 large_set (void)
 {
@@ -739,7 +742,7 @@ large_set (void)
       e.prefix.addr.u32[0] = htonl (0x0a000000 + i);
       check (cv_set_contains (n.m, cv_set_get (n.m, 1, false), &e.prefix.addr, false) == (i < 300000 && i % 3));
     }
-  /* one comes and one goes, time and again: the table does not grow */
+  /* adding and removing members repeatedly does not grow the table */
   uint32_t mask = n.m->member_slots->mask;
   for (uint32_t i = 0; i < 300000; i++)
     {
@@ -833,7 +836,7 @@ any_change (net_t *n)
     }
 }
 
-/* weigh adds up what rules have counted, each with another weight. */
+/* weigh returns the sum of the counters of rules, each with a different weight. */
 static void
 weigh (void *sum, uint64_t id, const cv_policy_t *p, const uint64_t *matched[2])
 {
@@ -850,7 +853,7 @@ weight (net_t *n)
   return sum;
 }
 
-/* What is decided and counted is what would be if nothing had been decided before, on whatever flows and after whatever changes. */
+/* Decisions and counters are the same as without cached decisions, for random flows and random changes. */
 static void
 decided_before (void)
 {
@@ -872,7 +875,7 @@ decided_before (void)
       uint32_t src = any (5);
       cv_flow_t f = { .ip6 = any (2) };
       f.src = addr (ends[src][f.ip6]);
-      if (src == 3 && !f.ip6) /* so many that they share places */
+      if (src == 3 && !f.ip6) /* so many sources that they share places */
 	f.src.u32[0] = htonl (0x08080000 + any (1024));
       f.dst = addr (ends[any (3) ? 1 : any (5)][f.ip6]);
       f.proto = protocols[f.ip6][any (3)];
@@ -912,7 +915,7 @@ main (void)
   ingress ();
   services ();
   cut ();
-  short_way ();
+  fast_path ();
   first_policy ();
   icmp ();
   open_pods ();

@@ -1,5 +1,5 @@
-/* Workers and the control plane at once: race [seconds]. Each client's connections keep their backend and their ports, however much
- * changes; in the end nothing is left, nothing is counted wrongly. */
+/* Workers and the control plane run at the same time: race [seconds]. The connections of each client keep their backend and
+ * their ports during all changes. At the end, no object is left and all counters are correct. */
 #include <pthread.h>
 #include <time.h>
 #include "policy.h"
@@ -29,7 +29,7 @@ rnd (thread_t *t, uint32_t n)
   return (uint32_t) (t->rng >> 20) % n;
 }
 
-/* conversation opens a connection, exchanges packets and closes it. The backend may change at its first packet only. */
+/* conversation opens a connection, exchanges packets and closes it. The backend may change only at the first packet. */
 static void
 conversation (thread_t *t)
 {
@@ -39,7 +39,7 @@ conversation (thread_t *t)
   n.now = cv_load (&race_net.now);
   pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, CV_TCP_SYN, 0), r;
   t->sent++;
-  if (offer_short (&n, t->worker, POD_A, &k) != CV_VERDICT_PASS)
+  if (offer_fast (&n, t->worker, POD_A, &k) != CV_VERDICT_PASS)
     {
       t->lost++;
       return;
@@ -52,15 +52,15 @@ conversation (thread_t *t)
     {
       uint8_t flags = i < 4 ? CV_TCP_ACK : CV_TCP_ACK | CV_TCP_FIN;
       r = build (first.dst, first.src, CV_PROTO_TCP, first.dport, first.sport, i ? flags : CV_TCP_SYN | CV_TCP_ACK, 9);
-      check (offer_short (&n, t->worker, at, &r) == CV_VERDICT_PASS && sealed (&r), "reason %d", n.p.reason);
+      check (offer_fast (&n, t->worker, at, &r) == CV_VERDICT_PASS && sealed (&r), "reason %d", n.p.reason);
       expect (&r, VIP[ip6], 80, A[ip6], port);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, flags, 9);
-      check (offer_short (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS && sealed (&k), "reason %d", n.p.reason);
+      check (offer_fast (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS && sealed (&k), "reason %d", n.p.reason);
       expect (&k, first.src, first.sport, first.dst, first.dport);
     }
-  /* and one shared flow on which all workers meet */
+  /* and one shared flow that all workers use */
   k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, (uint16_t) (20000 + rnd (t, 8)), 80, 0, 3);
-  if (offer_short (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS)
+  if (offer_fast (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS)
     check (sealed (&k));
 }
 
@@ -75,7 +75,7 @@ work (void *arg)
   return NULL;
 }
 
-/* churn_policy changes what does not concern the conversations: they stay allowed all the time. */
+/* churn_policy changes policy that does not affect the conversations: they stay allowed all the time. */
 static void
 churn_policy (thread_t *t)
 {
@@ -97,7 +97,7 @@ churn_policy (thread_t *t)
   cv_endpoint_policy_t p = { .name = "x", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 3 + 2 * rnd (t, 2), 3 }, .items = { items, items } };
   uint32_t i = rnd (t, 2) ? POD_A : POD_B;
   check (cv_endpoint_policy_set (race_net.m, i, rnd (t, 4) ? &p : NULL) != CV_INVALID);
-  /* a policy that goes right after its last endpoint was given another one */
+  /* a policy that is deleted directly after its last endpoint got another policy */
   check (cv_policy_set (race_net.m, 4, &both) == CV_OK);
   cv_tier_item_t going[] = { { .policy = 4 }, { .action = CV_RULE_DENY } };
   cv_endpoint_policy_t of_going = { .name = "y", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 2, 2 }, .items = { going, going } };
@@ -127,7 +127,7 @@ churn (thread_t *t)
       endpoint (&race_net, 9, CV_ROLE_POD, 0, 0, "10.1.1.9", NULL);
       cv_endpoint_del (race_net.m, 9);
     }
-  /* ten times as fast as real time: a worker that loses the processor for seconds still finds its connections */
+  /* at most ten times as fast as real time: a worker that loses the processor for seconds still finds its connections */
   if (rnd (t, 50) == 0)
     cv_store (&race_net.now, race_net.now + 1);
   cv_sweep (race_net.m, race_net.now);

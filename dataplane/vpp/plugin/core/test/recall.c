@@ -1,11 +1,11 @@
-/* Tests of the short way of packets that have a connection. That it does what the long way does is checked with every packet of all tests: go in
- * packets.h. */
+/* Tests of the fast path for packets that have a connection. All tests check with every packet that it has the same effect as the full
+ * path: go in packets.h. */
 #include "policy.h"
 
-/* What the node does with a packet. */
-#define PASS(n, iface, k) check (offer_short (n, 0, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
-#define SHORT(n, iface, k) check (recalled (n, 0, iface, k), "it takes the long way")
-#define LONG(n, iface, k) check (!recalled (n, 0, iface, k), "it takes the short way")
+/* Processing of a packet like in the node. */
+#define PASS(n, iface, k) check (offer_fast (n, 0, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
+#define FAST(n, iface, k) check (recalled (n, 0, iface, k), "it takes the full path")
+#define FULL(n, iface, k) check (!recalled (n, 0, iface, k), "it takes the fast path")
 
 enum
 {
@@ -13,11 +13,11 @@ enum
   SERVER_AT = 4294967290u,
 };
 
-/* A connection of a client to port 80, and by what interfaces its ends send. */
+/* A connection of a client to port 80, and the interfaces from which its ends send. */
 typedef struct
 {
   uint32_t iface[2];
-  const char *src, *dst, *answers; /* answers: the address that sends back */
+  const char *src, *dst, *answers; /* answers: the address that answers */
   uint16_t port, dport, answers_port;
 } conn_t;
 
@@ -43,12 +43,12 @@ from (net_t *n, const conn_t *c, bool back, uint8_t flags, uint32_t seq, uint32_
   check (sealed (&k), "wrong checksum");
 }
 
-/* open_short opens a connection, and sends what opens the short way to both directions. */
+/* open_short opens a connection, and sends the packets that enable the fast path for both directions. */
 static void
 open_short (net_t *n, const conn_t *c)
 {
   from (n, c, false, SYN, CLIENT_AT - 1, 0);
-  from (n, c, true, SYN | ACK, SERVER_AT - 1, CLIENT_AT + 9); /* the SYN has data */
+  from (n, c, true, SYN | ACK, SERVER_AT - 1, CLIENT_AT + 9); /* the SYN contains data */
   from (n, c, false, ACK, CLIENT_AT, SERVER_AT + 9);
   from (n, c, true, ACK, SERVER_AT, CLIENT_AT + 9);
 }
@@ -62,7 +62,7 @@ connection (const net_t *n, const conn_t *c)
   return found;
 }
 
-/* with_policy is a world in which B takes TCP to ports 80 and 8080 from A. */
+/* with_policy returns a node in which B accepts TCP to ports 80 and 8080 from A. */
 static net_t
 with_policy (void)
 {
@@ -84,7 +84,7 @@ served (int ip6, uint16_t port)
   return (conn_t){ { POD_A, POD_B }, A[ip6], VIP[ip6], B[ip6], port, 80, 8080 };
 }
 
-/* Packets that open or end nothing have the short way, from the interface of their sender, for the rest of the second. */
+/* Packets that neither open nor end a connection take the fast path, from the interface of their sender, for the rest of the second. */
 static void
 which_packets (void)
 {
@@ -95,17 +95,17 @@ which_packets (void)
       conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
       from (&n, &c, false, SYN, CLIENT_AT - 1, 0);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT), back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT);
-      LONG (&n, POD_A, &k);
+      FULL (&n, POD_A, &k);
       from (&n, &c, true, SYN | ACK, SERVER_AT - 1, CLIENT_AT);
-      LONG (&n, POD_B, &back);
+      FULL (&n, POD_B, &back);
       from (&n, &c, false, ACK, CLIENT_AT, SERVER_AT);
-      SHORT (&n, POD_A, &k);
-      LONG (&n, POD_B, &back);
+      FAST (&n, POD_A, &k);
+      FULL (&n, POD_B, &back);
       from (&n, &c, true, ACK, SERVER_AT, CLIENT_AT);
-      SHORT (&n, POD_B, &back);
-      LONG (&n, POD_B, &k);
-      LONG (&n, OVERLAY, &k);
-      LONG (&n, POD_A, &back);
+      FAST (&n, POD_B, &back);
+      FULL (&n, POD_B, &k);
+      FULL (&n, OVERLAY, &k);
+      FULL (&n, POD_A, &back);
       check (!recalled (&n, 1, POD_A, &k), "another worker has not seen it");
       cv_quiesce (n.m, 1);
       for (uint8_t flags = 0; flags < 64; flags++)
@@ -114,12 +114,13 @@ which_packets (void)
 	  check (recalled (&n, 0, POD_A, &other) == ((flags & (SYN | FIN | RST | ACK)) == ACK), "flags %x", flags);
 	}
       n.now += CV_TICKS_PER_SECOND;
-      LONG (&n, POD_A, &k);
+      FULL (&n, POD_A, &k);
       cv_free (n.m);
     }
 }
 
-/* A packet on the short way shows that the connection is not idle, and what it acknowledges counts, if it can have been sent. */
+/* A packet on the fast path refreshes the idle timer of the connection, and its acknowledgement is accepted if the acknowledged data can
+ * have been sent. */
 static void
 bookkeeping (void)
 {
@@ -131,19 +132,19 @@ bookkeeping (void)
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 5000), too_far = segment (&c, false, ACK, CLIENT_AT + 77777, SERVER_AT + 5000 + 65536);
       n.now += 3;
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       check (connection (&n, &c)->last_seen == n.now, "the connection is idle");
       PASS (&n, POD_A, &k);
-      SHORT (&n, POD_A, &too_far);
+      FAST (&n, POD_A, &too_far);
       PASS (&n, POD_A, &too_far);
-      /* a reset where the client has not acknowledged is none; one where it has ends the connection */
+      /* a reset outside the window that the client has acknowledged is ignored; one inside ends the connection */
       from (&n, &c, true, RST, SERVER_AT + 9, 0);
       check (connection (&n, &c)->state == CV_STATE_OPEN);
       from (&n, &c, true, RST, SERVER_AT + 5000 + 65536, 0);
       check (connection (&n, &c)->state == CV_STATE_OPEN, "state %d", connection (&n, &c)->state);
       from (&n, &c, true, RST, SERVER_AT + 5000 + 65535, 0);
       check (connection (&n, &c)->state == CV_STATE_CLOSING, "state %d", connection (&n, &c)->state);
-      from (&n, &c, true, ACK, SERVER_AT + 5000, CLIENT_AT + 9); /* it goes on, and the client confirms it: the reset was forged */
+      from (&n, &c, true, ACK, SERVER_AT + 5000, CLIENT_AT + 9); /* the sender continues, and the client confirms this: the reset was forged */
       from (&n, &c, false, ACK, CLIENT_AT + 9, SERVER_AT + 5000);
       check (connection (&n, &c)->state == CV_STATE_OPEN, "state %d", connection (&n, &c)->state);
       from (&n, &c, true, RST, SERVER_AT + 5000, 0);
@@ -152,7 +153,7 @@ bookkeeping (void)
     }
 }
 
-/* From the first FIN on all packets of both directions take the long way; when both ends are closed, a SYN begins again. */
+/* After the first FIN all packets of both directions take the full path; when both ends are closed, a SYN starts a new connection. */
 static void
 closing (void)
 {
@@ -163,31 +164,31 @@ closing (void)
       conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT + 9, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9);
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       from (&n, &c, false, FIN | ACK, CLIENT_AT + 9, SERVER_AT + 9);
-      LONG (&n, POD_A, &k);
-      LONG (&n, POD_B, &back);
+      FULL (&n, POD_A, &k);
+      FULL (&n, POD_B, &back);
       from (&n, &c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9 + 9 + 1);
       check (connection (&n, &c)->state == CV_STATE_CLOSING);
       from (&n, &c, true, FIN | ACK, SERVER_AT + 9, CLIENT_AT + 9 + 9 + 1);
       from (&n, &c, false, ACK, CLIENT_AT + 9 + 9 + 1, SERVER_AT + 9 + 9 + 1);
       check (connection (&n, &c)->state == CV_STATE_CLOSED);
-      LONG (&n, POD_A, &k);
-      LONG (&n, POD_B, &back);
+      FULL (&n, POD_A, &k);
+      FULL (&n, POD_B, &back);
       open_short (&n, &c);
-      SHORT (&n, POD_A, &k);
-      SHORT (&n, POD_B, &back);
+      FAST (&n, POD_A, &k);
+      FAST (&n, POD_B, &back);
       check (connection (&n, &c)->state == CV_STATE_OPEN);
-      /* a reset, too */
+      /* the same after a reset */
       from (&n, &c, false, RST, CLIENT_AT + 9, 0);
-      LONG (&n, POD_A, &k);
-      LONG (&n, POD_B, &back);
+      FULL (&n, POD_A, &k);
+      FULL (&n, POD_B, &back);
       check (connection (&n, &c)->state == CV_STATE_CLOSED);
       cv_free (n.m);
     }
 }
 
-/* A change of policy or configuration counts with the next packet. */
+/* A change of policy or configuration takes effect at the next packet. */
 static void
 changes (void)
 {
@@ -199,16 +200,16 @@ changes (void)
       pkt_t k = segment (&c, false, ACK, CLIENT_AT + 9, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9);
       for (int round = 0; round < 2; round++)
 	{
-	  SHORT (&n, POD_A, &k);
-	  SHORT (&n, POD_B, &back);
+	  FAST (&n, POD_A, &k);
+	  FAST (&n, POD_B, &back);
 	  if (round)
 	    check (closed (&n, POD_A) == CV_OK);
 	  else
 	    check (member (&n, 100, A[ip6], false) == CV_OK);
 	  for (int again = 0; again < 2; again++)
 	    {
-	      check (offer_short (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
-	      check (offer_short (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	      check (offer_fast (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	      check (offer_fast (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
 	    }
 	  if (round)
 	    check (cv_endpoint_policy_set (n.m, POD_A, NULL) == CV_OK);
@@ -217,20 +218,20 @@ changes (void)
 	  PASS (&n, POD_A, &k);
 	  PASS (&n, POD_B, &back);
 	}
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       check (cv_set_del (n.m, 100) == CV_OK);
-      LONG (&n, POD_A, &k);
-      check (offer_short (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+      FULL (&n, POD_A, &k);
+      check (offer_fast (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
       set_of_a (&n);
       PASS (&n, POD_A, &k);
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       check (cv_endpoint_del (n.m, POD_A) == CV_OK);
-      LONG (&n, POD_A, &k);
+      FULL (&n, POD_A, &k);
       cv_free (n.m);
     }
 }
 
-/* A flow whose connection has ended never follows the connection that has its place now. */
+/* A flow whose connection has ended never follows the new connection that reuses its slot. */
 static void
 same_place (void)
 {
@@ -240,22 +241,22 @@ same_place (void)
       conn_t c = policed (ip6, 40000), next = policed (ip6, 40001);
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9), of_next = segment (&next, false, ACK, CLIENT_AT, SERVER_AT + 9);
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       cv_connection_t *place = connection (&n, &c);
       cv_tuple_t t = place->key[0];
       check (cv_connection_del (n.m, &t) == CV_OK);
-      LONG (&n, POD_A, &k);
+      FULL (&n, POD_A, &k);
       for (int i = 0; i < 4; i++, cv_quiesce (n.m, 0))
-	cv_sweep (n.m, n.now); /* in the same second */
+	cv_sweep (n.m, n.now); /* within the same second */
       open_short (&n, &next);
       check (connection (&n, &next) == place, "the place is not used again");
-      SHORT (&n, POD_A, &of_next);
-      LONG (&n, POD_A, &k);
+      FAST (&n, POD_A, &of_next);
+      FULL (&n, POD_A, &k);
       cv_free (n.m);
     }
 }
 
-/* Serial numbers of two workers never meet, and none is 0, also when one of them has gone round. */
+/* Serials of two workers are never equal, and none is 0, even after one of them has wrapped around. */
 static void
 serials (void)
 {
@@ -275,7 +276,7 @@ serials (void)
   cv_free (n.m);
 }
 
-/* UDP that source NAT alone changes has no backend, and is translated on the short way, too. */
+/* UDP that only source NAT translates has no backend, and is also translated on the fast path. */
 static void
 source_nat (void)
 {
@@ -293,12 +294,12 @@ source_nat (void)
 	  check (sealed (&k) && sealed (&back));
 	}
       pkt_t k = build (A[ip6], OUT[ip6], CV_PROTO_UDP, 40000, 53, 0, 9);
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       cv_free (n.m);
     }
 }
 
-/* Three flows for which a worker has two places: each goes to its own connection, and the one that is displaced takes the long way. */
+/* Three flows that share a set with two places: each follows its own connection, and the displaced flow takes the full path. */
 static void
 one_set (void)
 {
@@ -341,7 +342,7 @@ one_set (void)
     }
 }
 
-/* A new connection takes its answers' flow out of what all workers have stored, from both places. */
+/* A new connection removes the flow of its answers from the caches of all workers, from both places. */
 static void
 other_workers (void)
 {
@@ -351,7 +352,7 @@ other_workers (void)
 	net_t n = world (1000, 3);
 	endpoint (&n, POD_A, CV_ROLE_POD, 0, 0, A[0], A[1]);
 	pkt_t direct = build (B[0], A[0], CV_PROTO_UDP, 8080, 6000, 0, 9), k = direct;
-	check (offer_short (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
+	check (offer_fast (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
 	cv_tuple_t t = { .src = addr (B[0]), .dst = addr (A[0]), .sport = htons (8080), .proto = CV_PROTO_UDP };
 	t.dport = htons (6000);
 	uint64_t set = cv_hash (n.m, &t) % CV_PASS_SETS;
@@ -362,22 +363,22 @@ other_workers (void)
 	    if (cv_hash (n.m, &t) % CV_PASS_SETS != set)
 	      continue;
 	    k = build (B[0], A[0], CV_PROTO_UDP, sport, dport, 0, 9);
-	    check (offer_short (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
+	    check (offer_fast (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
 	    stored++;
 	  }
 	check (recalled (&n, worker, POD_B, &direct));
 	cv_quiesce (n.m, worker);
 	k = build (A[0], VIP[0], CV_PROTO_UDP, 6000, 80, 0, 9);
-	check (offer_short (&n, 2, POD_A, &k) == CV_VERDICT_PASS);
+	check (offer_fast (&n, 2, POD_A, &k) == CV_VERDICT_PASS);
 	expect (&k, A[0], 6000, B[0], 8080);
 	k = direct;
-	check (offer_short (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
+	check (offer_fast (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
 	expect (&k, VIP[0], 80, A[0], 6000);
 	cv_free (n.m);
       }
 }
 
-/* A worker that looks for known flows only is in a frame: no place that it may follow is used again meanwhile. */
+/* A worker that only looks up known flows is in a frame: no slot that it may access is reused in the meantime. */
 static void
 in_frame (void)
 {
@@ -392,16 +393,17 @@ in_frame (void)
   for (int i = 0; i < 4; i++)
     cv_sweep (n.m, n.now);
   k = segment (&next, false, SYN, CLIENT_AT, 0);
-  check (offer_short (&n, 1, POD_A, &k) == CV_VERDICT_PASS && connection (&n, &next) != place, "the place is used while a worker follows it");
+  check (offer_fast (&n, 1, POD_A, &k) == CV_VERDICT_PASS && connection (&n, &next) != place, "the place is used while a worker follows it");
   cv_quiesce (n.m, 0);
   for (int i = 0; i < 4; i++)
     cv_sweep (n.m, n.now);
   k = segment (&third, false, SYN, CLIENT_AT, 0);
-  check (offer_short (&n, 1, POD_A, &k) == CV_VERDICT_PASS && connection (&n, &third) == place, "the place is not used again");
+  check (offer_fast (&n, 1, POD_A, &k) == CV_VERDICT_PASS && connection (&n, &third) == place, "the place is not used again");
   cv_free (n.m);
 }
 
-/* What is judged packet by packet has no short way: an echo and a chunk INIT against the direction of their connection, in the second of an answer. */
+/* Packets that are judged one by one do not take the fast path: an echo request and an SCTP INIT chunk against the direction of their
+ * connection, in the second of an answer. */
 static void
 against_the_direction (void)
 {
@@ -418,19 +420,19 @@ against_the_direction (void)
 	  k = build (B[ip6], A[ip6], icmp, 7, 7, reply, 9);
 	  PASS (&n, POD_B, &k);
 	  k = build (B[ip6], A[ip6], icmp, 7, 7, request, 9);
-	  check (offer_short (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	  check (offer_fast (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
 	  k = build (A[ip6], B[ip6], CV_PROTO_SCTP, 5000, 80, i ? 0 : 1, 0);
 	  PASS (&n, POD_A, &k);
 	  k = build (B[ip6], A[ip6], CV_PROTO_SCTP, 80, 5000, i ? 0 : 2, 0);
 	  PASS (&n, POD_B, &k);
 	  k = build (B[ip6], A[ip6], CV_PROTO_SCTP, 80, 5000, 1, 0);
-	  check (offer_short (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	  check (offer_fast (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
 	}
       cv_free (n.m);
     }
 }
 
-/* A packet that says another version than the others of its batch is left to the long way. */
+/* A packet with another IP version than the others of its batch takes the full path. */
 static void
 other_version (void)
 {
@@ -447,7 +449,7 @@ other_version (void)
     }
 }
 
-/* What a flow that passes depends on: networks, the addresses of source NAT, and tunnel ports. */
+/* Configuration on which a passed flow depends: networks, the addresses of source NAT, and tunnel ports. */
 static void
 configuration (void)
 {
@@ -460,7 +462,7 @@ configuration (void)
       p.addr = cv_masked (&p.addr, len);
       check (cv_network_set (n.m, &p, CV_CLASS_NODE) == CV_OK);
       PASS (&n, POD_A, &k);
-      SHORT (&n, POD_A, &flow);
+      FAST (&n, POD_A, &flow);
       check (cv_network_set (n.m, &p, CV_CLASS_OUTSIDE) == CV_OK);
       k = flow;
       PASS (&n, POD_A, &k);
@@ -470,21 +472,21 @@ configuration (void)
   check (cv_snat_set (n.m, 1, &s) == CV_OK);
   pkt_t flow = build (A[1], OUT[1], CV_PROTO_UDP, 40001, 9999, 0, 9), k = flow;
   PASS (&n, POD_A, &k);
-  SHORT (&n, POD_A, &flow);
+  FAST (&n, POD_A, &flow);
   s.ip6 = addr (NODE[1]);
   check (cv_snat_set (n.m, 1, &s) == CV_OK);
   PASS (&n, POD_A, &k);
   expect (&k, NODE[1], 40001, OUT[1], 9999);
   flow = k = build (A[0], R[0], CV_PROTO_UDP, 40002, 9999, 0, 9);
   PASS (&n, POD_A, &k);
-  SHORT (&n, POD_A, &flow);
+  FAST (&n, POD_A, &flow);
   cv_config_t c = { .tunnel_ports = { 4789, 9999 } };
   check (cv_config_set (n.m, &c) == CV_OK);
-  check (offer_short (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_TUNNEL, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+  check (offer_fast (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_TUNNEL, "verdict %d, reason %d", n.p.verdict, n.p.reason);
   cv_free (n.m);
 }
 
-/* The checksum of UDP: none stays none, and one that becomes 0 is written as 0xffff. */
+/* The checksum of UDP: a missing checksum stays missing, and a result of 0 is written as 0xffff. */
 static void
 checksums_of_udp (void)
 {
@@ -510,7 +512,7 @@ checksums_of_udp (void)
     }
 }
 
-/* Services: what comes out is what comes out of the long way, until the backend leaves. */
+/* Services: the fast path produces the same packets as the full path, until the backend is removed. */
 static void
 services (void)
 {
@@ -523,49 +525,49 @@ services (void)
       check (counted (&n, CV_TRANSLATED) == before + 4);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT + 9);
       pkt_t udp = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40001, 80, 0, 9), u = udp;
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       PASS (&n, POD_A, &k);
       check (counted (&n, CV_TRANSLATED) == before + 6, "%lu", (unsigned long) counted (&n, CV_TRANSLATED));
       expect (&k, A[ip6], 40000, B[ip6], 8080);
-      SHORT (&n, POD_B, &back);
+      FAST (&n, POD_B, &back);
       PASS (&n, POD_B, &back);
       expect (&back, VIP[ip6], 80, A[ip6], 40000);
       check (sealed (&k) && sealed (&back));
       for (int i = 0; i < 2; i++, u = udp)
 	{
-	  LONG (&n, POD_A, &udp);
+	  FULL (&n, POD_A, &udp);
 	  PASS (&n, POD_A, &u);
 	}
-      SHORT (&n, POD_A, &udp);
+      FAST (&n, POD_A, &udp);
       PASS (&n, POD_A, &u);
       expect (&u, A[ip6], 40001, B[ip6], 8080);
       pkt_t answered = answer (&u, 0);
-      LONG (&n, POD_B, &answered);
+      FULL (&n, POD_B, &answered);
       u = answered;
       PASS (&n, POD_B, &u);
-      SHORT (&n, POD_B, &answered);
+      FAST (&n, POD_B, &answered);
       PASS (&n, POD_B, &answered);
       expect (&answered, VIP[ip6], 80, A[ip6], 40001);
-      /* a checksum that the device computes is left alone */
+      /* a checksum that the device computes is not changed */
       pkt_t plain = udp;
       cv_brief_t b = { udp.data, udp.len, POD_A, true };
       check (cv_recall (n.m, 0, &b, 1, n.now).translated == 1 && !memcmp (udp.data + header_len (&udp) + 6, plain.data + header_len (&udp) + 6, 2));
       cv_quiesce (n.m, 0);
-      /* another backend: a client of UDP goes there, one of TCP stays */
+      /* another backend: a UDP client moves to it, a TCP client keeps the old one */
       check (backend (&n, 10 + ip6, R[ip6], 8080, 0, true) == CV_OK && backend (&n, 10 + ip6, B[ip6], 8080, 0, false) == CV_OK);
       u = plain;
       PASS (&n, POD_A, &u);
       expect (&u, A[ip6], 40001, R[ip6], 8080);
       from (&n, &c, false, ACK, CLIENT_AT, SERVER_AT + 9);
       k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9);
-      SHORT (&n, POD_A, &k);
+      FAST (&n, POD_A, &k);
       PASS (&n, POD_A, &k);
       expect (&k, A[ip6], 40000, B[ip6], 8080);
       cv_free (n.m);
     }
 }
 
-/* What goes back behind a HOST needs the table that leads there. */
+/* Answers to a client behind a HOST need the routing table that leads to the client. */
 static void
 behind_a_host (void)
 {
@@ -577,7 +579,7 @@ behind_a_host (void)
       conn_t c = { { HOST, POD_B }, OUT[ip6], VIP[ip6], B[ip6], 40000, 80, 8080 };
       open_short (&n, &c);
       pkt_t back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT + 9);
-      LONG (&n, POD_B, &back);
+      FULL (&n, POD_B, &back);
       PASS (&n, POD_B, &back);
       check (n.p.table == 70u + (uint32_t) ip6);
     }

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// host is nft with our tables, by family.
+// host is a fake nft with our tables, by family.
 type host struct {
 	mu     sync.Mutex
 	tables map[string]string
@@ -27,7 +27,7 @@ type host struct {
 	fail   error
 }
 
-// with looks at the tables, or changes them, when no other goroutine does.
+// with runs f while no other goroutine uses the tables.
 func (h *host) with(f func()) {
 	synctest.Wait()
 	h.mu.Lock()
@@ -66,7 +66,7 @@ func nodePorts(ports ...uint32) *linux_nodeports.NodePorts {
 	return v
 }
 
-// agent is a scheduler with the kind alone.
+// agent is a scheduler with only this kind.
 type agent struct {
 	t      *testing.T
 	tables *Tables
@@ -75,7 +75,7 @@ type agent struct {
 
 func newAgent(t *testing.T, nft NFT) *agent { return newAgentWith(t, nft, nil) }
 
-// newAgentWith is one whose host has no nft, if there is iptables.
+// newAgentWith returns an agent; if iptables is set, its host has no nft.
 func newAgentWith(t *testing.T, nft NFT, iptables IPTables) *agent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -114,7 +114,7 @@ func (a *agent) must(err error) {
 	}
 }
 
-// TestTables: a table is written when something is new, and only then; a new agent finds it; a resync repairs it and removes it.
+// TestTables tests that a table is written only when it changes, that a new agent finds it, and that a resync repairs and removes it.
 func TestTables(t *testing.T) {
 	h := &host{tables: map[string]string{}}
 	a := newAgent(t, h.run)
@@ -155,7 +155,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestInvalid: what could be read as a part of the script does not reach nft.
+// TestInvalid tests that values that would change the meaning of the script do not reach nft.
 func TestInvalid(t *testing.T) {
 	for field, change := range map[string]func(v *linux_nodeports.NodePorts){
 		"to":        func(v *linux_nodeports.NodePorts) { v.To = "172.30.1.1; flush ruleset" },
@@ -171,7 +171,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestWatch: what another program does to a table is reported, once for each time that the table is looked at, and nothing else is.
+// TestWatch tests that a change of a table by another program is reported once per check of the table, and that nothing else is reported.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{tables: map[string]string{}}

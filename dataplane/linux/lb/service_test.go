@@ -1,4 +1,4 @@
-package balance
+package lb
 
 import (
 	"net/netip"
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseErrors: what makes no sense is an error that says what, and never a panic.
+// TestParseErrors: invalid parts cause an error that names them, and never a panic.
 func TestParseErrors(t *testing.T) {
 	for want, change := range map[string]func(s *proto.BalancedServiceUpdate, p *proto.BalancedPort){
 		"protocol 1":          func(_ *proto.BalancedServiceUpdate, p *proto.BalancedPort) { p.Protocol = 1 },

@@ -10,19 +10,19 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// balancer is a load balancer as it is wanted: to one port of one address, or of the node itself (no address).
+// balancer is a desired load balancer: for one port of one address, or of the node itself (no address).
 type balancer struct {
 	VIP      netip.Addr // invalid: a node port
 	IPv6     bool
 	Protocol uint32
 	Port     uint16
-	Target   uint16 // the backends' port: HNS has one for all of them
+	Target   uint16 // the backends' port: HNS has one port for all of them
 	Backends []netip.Addr
-	Local    bool // backends of this node only, which see the clients' addresses
+	Local    bool // only backends of this node, which receive the clients' addresses
 	Sticky   bool // a client stays with its backend
 }
 
-// id is what no two load balancers of a node share.
+// id returns the identity of a load balancer, which is unique on a node.
 func (b balancer) id() string {
 	at := "node"
 	if b.VIP.IsValid() {
@@ -31,7 +31,7 @@ func (b balancer) id() string {
 	return fmt.Sprintf("%s/%v/%d/%d", at, b.IPv6, b.Protocol, b.Port)
 }
 
-// String is for messages.
+// String describes the load balancer in messages.
 func (b balancer) String() string {
 	at, protocol := "each address of the node", "TCP"
 	if b.VIP.IsValid() {
@@ -43,8 +43,8 @@ func (b balancer) String() string {
 	return fmt.Sprintf("%s port %d of %s", protocol, b.Port, at)
 }
 
-// balancers works out the load balancers of a service. What HNS cannot express is left out: nothing is served then, rather than more than
-// was asked for. The renderer has informed users (plugins/service/renderer/hnssvc).
+// balancers computes the load balancers of a service. It omits what HNS cannot express: that part of the service is then not served, instead
+// of being served more widely than requested. The renderer has informed users (plugins/service/renderer/hnssvc).
 func balancers(s *proto.BalancedServiceUpdate, own []netip.Addr) []balancer {
 	var out []balancer
 	seen := map[string]bool{}
@@ -91,7 +91,7 @@ func balancerOf(p *proto.BalancedPort, f *proto.BalancedFrontend, own []netip.Ad
 	}
 	for i, port := range group.GetPorts() {
 		if i > 0 && port != group.GetPorts()[0] {
-			return b, false // HNS has one port for all
+			return b, false // HNS has one port for all backends
 		}
 		b.Target = uint16(port)
 	}
@@ -99,7 +99,7 @@ func balancerOf(p *proto.BalancedPort, f *proto.BalancedFrontend, own []netip.Ad
 	return b, len(b.Backends) > 0 && b.Target != 0
 }
 
-// spec is the load balancer in HNS's words. A backend without an ID in HNS is left out.
+// spec converts the load balancer to HNS. It omits a backend without an ID in HNS.
 func (b balancer) spec(ids map[netip.Addr]string, features hcn.Features, source string) (hcn.LoadBalancer, bool) {
 	lb := hcn.LoadBalancer{SchemaVersion: hcn.V2, SourceVIP: source}
 	m := hcn.LBPortMapping{Protocol: b.Protocol, InternalPort: b.Target, ExternalPort: b.Port}
@@ -108,7 +108,7 @@ func (b balancer) spec(ids map[netip.Addr]string, features hcn.Features, source 
 	}
 	if b.VIP.IsValid() {
 		lb.FrontendVIPs = []string{b.VIP.String()}
-		if !b.Local { // the node's own connections, too; local ones keep the client's address
+		if !b.Local { // also connections from the node itself; a local one keeps the client's address
 			m.Flags |= hcn.LBPortLocalRoutedVIP
 		}
 	}
@@ -131,7 +131,7 @@ func (b balancer) spec(ids map[netip.Addr]string, features hcn.Features, source 
 	return lb, len(lb.HostComputeEndpoints) > 0
 }
 
-// lbID names a load balancer of HNS as balancer.id does.
+// lbID returns the identity of a load balancer of HNS, in the form of balancer.id.
 func lbID(lb hcn.LoadBalancer) string {
 	at := "node"
 	if len(lb.FrontendVIPs) > 0 {
@@ -141,7 +141,7 @@ func lbID(lb hcn.LoadBalancer) string {
 	return fmt.Sprintf("%s/%v/%d/%d", at, lb.Flags&hcn.LBFlagIPv6 != 0, m.Protocol, m.ExternalPort)
 }
 
-// sameLB compares what HNS has with what is wanted.
+// sameLB reports whether a load balancer in HNS is as desired.
 func sameLB(a, b hcn.LoadBalancer) bool {
 	norm := func(list []string) []string {
 		out := make([]string, len(list))

@@ -41,7 +41,7 @@ func TestVethPodInTheKernel(t *testing.T) {
 	if out := w.ip(ns, "-6", "addr", "show", "scope", "global"); strings.Contains(out, "tentative") {
 		t.Errorf("an address is tentative:\n%s", out)
 	}
-	// The link-local address is the kernel's, which needs a moment to say that nothing looks for others that have it.
+	// The link-local address is the kernel's, which needs a moment for duplicate address detection.
 	w.eventually("addresses that are not tentative", func() bool {
 		return !strings.Contains(w.ip(ns, "-6", "addr"), "tentative")
 	})
@@ -65,7 +65,7 @@ func TestVethPodInTheKernel(t *testing.T) {
 	}
 }
 
-// TestHostEndsAreClosed: a pod configures nothing of the node by its link, and does not reach the node past VPP.
+// TestHostEndsAreClosed tests that a pod configures nothing on the node through its link, and does not reach the node past VPP.
 func TestHostEndsAreClosed(t *testing.T) {
 	w := newWorld(t)
 	check := func(dev string, want map[string]string) {
@@ -88,7 +88,7 @@ func TestHostEndsAreClosed(t *testing.T) {
 		t.Errorf("the end that VPP reads has an address of the host: %s", out)
 	}
 	w.remove(pod, host)
-	for _, end := range []*linux_interfaces.Interface{pod, host} { // the Linux dataplane's
+	for _, end := range []*linux_interfaces.Interface{pod, host} { // those of the Linux dataplane
 		end.GetVeth().TxChecksumOffloading = linux_interfaces.VethLink_CHKSM_OFFLOAD_DEFAULT
 	}
 	w.put(pod, host)
@@ -133,7 +133,7 @@ func TestLinkUpdates(t *testing.T) {
 	values := w.podValues(ns)
 	w.put(values...)
 	pod := proto.Clone(values[1]).(*linux_interfaces.Interface)
-	// ip may print an error before it, when a namespace that another test has removed is still in its list of names.
+	// ip may print an error before that line, if a namespace that another test has removed is still in its list of names.
 	before := regexp.MustCompile(`(?m)^\d+:`).FindString(w.ip(ns, "-o", "link", "show", "eth0"))
 
 	pod.Mtu, pod.PhysAddress = 1400, "02:fe:00:00:00:08"
@@ -146,7 +146,7 @@ func TestLinkUpdates(t *testing.T) {
 	values[1] = pod
 	w.quiet(values...)
 
-	// A new address: the kernel drops routes and neighbours with the old one, but they stay.
+	// A new address: the kernel drops routes and neighbours with the old one, but they must stay.
 	pod = proto.Clone(pod).(*linux_interfaces.Interface)
 	pod.IpAddresses = []string{"10.1.1.3/32", "fd00:1::3/128"}
 	w.put(pod)
@@ -156,7 +156,7 @@ func TestLinkUpdates(t *testing.T) {
 	values[1] = pod
 	w.quiet(values...)
 
-	// Down and up again: what the kernel forgets is put back.
+	// Down and up again: routes and addresses that the kernel drops are restored.
 	down := proto.Clone(pod).(*linux_interfaces.Interface)
 	down.Enabled = false
 	if _, err := w.commit(0, kvs(t, []proto.Message{down})); err != nil {
@@ -167,7 +167,7 @@ func TestLinkUpdates(t *testing.T) {
 	w.quiet(values...)
 	w.shows(ns, "-6 route", "default via fd00:1::1 dev eth0")
 
-	// Another name is another device.
+	// A change of the name requires another device.
 	renamed := proto.Clone(pod).(*linux_interfaces.Interface)
 	renamed.HostIfName = "net1"
 	w.put(renamed)
@@ -213,7 +213,7 @@ func TestNamespaceReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
-	if _, err := entered.Read(make([]byte, 1)); err != nil { // before that, the process is in the namespace of the test
+	if _, err := entered.Read(make([]byte, 1)); err != nil { // before that, the process is still in the namespace of the test
 		t.Fatal(err)
 	}
 	end := func(name, peer string, typ linux_namespace.NetNamespace_ReferenceType, ref string) *linux_interfaces.Interface {
@@ -273,7 +273,7 @@ func TestTap(t *testing.T) {
 	w.put(tap, values[2])
 	w.quiet(values...)
 
-	// VPP dies and its TAP with it; the new VPP makes another.
+	// VPP dies and its TAP disappears; the new VPP creates another one.
 	w.ip(ns, "link", "del", "eth0")
 	w.run("ip", "tuntap", "add", dev, "mode", "tap")
 	if _, err := w.commit(3, nil); err != nil {
@@ -283,7 +283,7 @@ func TestTap(t *testing.T) {
 	w.remove(values...)
 	w.quiet()
 
-	// A name that is not a TAP's, as the host's own eth0.
+	// A name that does not belong to a TAP, such as the host's own eth0.
 	w.taps["vpp-tap"] = w.dev("x")
 	w.run("ip", "link", "add", w.taps["vpp-tap"], "type", "bridge")
 	if f := w.putFails(vpp, tap).Failed[0]; !errors.Is(f.Err, errNoLink) {
@@ -375,7 +375,7 @@ func TestForeignLinksStay(t *testing.T) {
 	w.shows(ns, "-o addr", "10.7.0.1/24")
 }
 
-// loopbackPut puts the namespace's lo, so that dumps look into it.
+// loopbackPut adds the namespace's lo, so that dumps read the namespace.
 func (w *world) loopbackPut(ns string) []proto.Message {
 	lo := w.loopback(ns)
 	w.put(lo)
@@ -386,13 +386,13 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")
 	pod, host := w.pair(ns)
-	pod.PhysAddress = "01:00:00:00:00:01" // multicast: the kernel refuses it
+	pod.PhysAddress = "01:00:00:00:00:01" // multicast: the kernel rejects it
 	if f := w.putFails(pod, host).Failed[0]; retriable(f.Err) {
 		t.Errorf("retriable: %v", f)
 	}
 	w.remove(pod, host)
 
-	// Alone, and out of a spare end.
+	// Only one end, and from a spare end.
 	w.put(host)
 	w.putFails(pod)
 	w.remove(pod)
@@ -422,7 +422,7 @@ func TestHalfMadePairIsCleanedUp(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")
 	pod, host := w.pair(ns)
-	// What a crash between making and tagging leaves.
+	// The leftovers of a crash between creating and tagging.
 	h := w.dev("h")
 	w.run("ip", "link", "add", h, "group", itoa(groupNew), "type", "veth", "peer", "name", "eth0", "group", itoa(groupNew), "netns", strings.TrimPrefix(ns, "/var/run/netns/"))
 	w.put(pod, host)
@@ -435,7 +435,7 @@ func TestHalfMadePairIsCleanedUp(t *testing.T) {
 	}
 }
 
-// pool hands out one pair.
+// pool provides one pair.
 type pool struct{ pod, host string }
 
 func (p *pool) TakeVeth() (podEnd, hostEnd string, ok bool) {

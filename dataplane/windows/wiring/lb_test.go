@@ -31,7 +31,7 @@ func frontend(addr string, port uint32, source proto.BalancedFrontend_Source, ch
 	return f
 }
 
-// balanced are the load balancers that HNS gets for a service with local pod 10.1.1.11 (fd00:1::11) and one on another node, in words.
+// balanced describes the load balancers that HNS gets for a service with local pod 10.1.1.11 (fd00:1::11) and one pod on another node.
 func balanced(t *testing.T, features hcn.Features, s *proto.BalancedServiceUpdate) string {
 	t.Helper()
 	host := hnsmem.New()
@@ -78,7 +78,7 @@ func balanced(t *testing.T, features hcn.Features, s *proto.BalancedServiceUpdat
 	return strings.Join(lines, "\n")
 }
 
-// TestLoadBalancers: what HNS gets for each kind of service.
+// TestLoadBalancers: HNS gets the right load balancers for each kind of service.
 func TestLoadBalancers(t *testing.T) {
 	newest, err := hnsmem.New().V2().Features()
 	if err != nil {
@@ -169,7 +169,7 @@ func (g garbler) ListEndpoints() ([]hcn.Endpoint, error) {
 	return list, err
 }
 
-// wrongBackend is an HNS that shows objects that were never made.
+// wrongBackend is an HNS that lists objects that were never made.
 type wrongBackend struct{ hnsmem.V2 }
 
 func (l wrongBackend) ListNetworks() ([]hcn.Network, error) {

@@ -1,4 +1,4 @@
-package balance
+package lb
 
 import (
 	"encoding/binary"
@@ -12,10 +12,10 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// Service is what a service needs of the dataplane.
+// Service describes a service for the dataplane.
 type Service struct {
 	Name     string        // namespace/name
-	Affinity time.Duration // 0: each connection is for itself
+	Affinity time.Duration // 0: connections are balanced independently
 	Ports    []Port
 }
 
@@ -27,36 +27,36 @@ type Port struct {
 	Frontends []Frontend
 }
 
-// Key is what clients send to.
+// Key is the destination that clients use.
 type Key struct {
 	Addr  netip.Addr
 	Proto uint8
 	Port  uint16
 }
 
-// Frontend is a key and what becomes of packets to it.
+// Frontend is a key, with the handling of packets to it.
 type Frontend struct {
 	Key
-	Cluster         bool // it is a cluster IP: nothing else is at the address
+	Cluster         bool // it is a cluster IP: the address is used for nothing else
 	Inside, Outside *Group
 	Masquerade      Masquerade
-	// Sources are the nets that clients must be in, if it is Restricted to any.
+	// Sources are the prefixes that clients must belong to if Restricted is set.
 	Restricted bool
 	Sources    []netip.Prefix
 }
 
-// Masquerade says whose connections come from the node's address, as backends see it. Connections of a pod with itself do so
-// always.
+// Masquerade determines which connections are translated to the node's address, as seen by backends. Connections of a pod to itself always
+// are.
 type Masquerade uint32
 
 // The kinds.
 const (
 	Always  Masquerade = iota + 1
-	NotPods            // of all but pods
+	NotPods            // of all senders except pods
 	OwnOnly            // of the node itself
 )
 
-// Verdict is what becomes of packets to a group.
+// Verdict is the handling of packets to a group.
 type Verdict = proto.BalancedGroup_Verdict
 
 // The verdicts.
@@ -66,17 +66,17 @@ const (
 	Reject  = proto.BalancedGroup_REJECT
 )
 
-// Group is a list of backends. Groups are immutable and keep the message's memory, some 6 bytes for a backend of IPv4.
+// Group is a list of backends. Groups are immutable and use the message's memory, about 6 bytes per IPv4 backend.
 type Group struct {
-	ID      uint64 // unique, short of a collision of 64 bits, and the same in each process
+	ID      uint64 // unique unless 64 bits of a hash collide, and the same in each process
 	Verdict Verdict
 	own     []netip.Addr
 	addrs   []byte
 	ports   []uint32
-	size    int // of an address
+	size    int // of an address, in bytes
 }
 
-// Len is the number of backends.
+// Len returns the number of backends.
 func (g *Group) Len() int {
 	if g.size == 0 {
 		return 0
@@ -84,13 +84,13 @@ func (g *Group) Len() int {
 	return len(g.addrs) / g.size
 }
 
-// AddrSize is how many bytes an address has.
+// AddrSize returns the size of an address in bytes.
 func (g *Group) AddrSize() int { return g.size }
 
-// AddrBytes is the address of a backend, not to be changed.
+// AddrBytes returns the address of a backend. The caller must not change it.
 func (g *Group) AddrBytes(i int) []byte { return g.addrs[i*g.size : (i+1)*g.size] }
 
-// Port is the port of a backend.
+// Port returns the port of a backend.
 func (g *Group) Port(i int) uint16 {
 	if len(g.ports) == 1 {
 		return uint16(g.ports[0])
@@ -98,22 +98,22 @@ func (g *Group) Port(i int) uint16 {
 	return uint16(g.ports[i])
 }
 
-// At is a backend.
+// At returns a backend.
 func (g *Group) At(i int) netip.AddrPort {
 	a, _ := netip.AddrFromSlice(g.AddrBytes(i))
 	return netip.AddrPortFrom(a, g.Port(i))
 }
 
-// Own are the backends that are pods of this node.
+// Own returns the backends that are pods of this node.
 func (g *Group) Own() []netip.Addr { return g.own }
 
-// Same reports whether the backend at i is the same in both groups, where both have one.
+// Same reports whether both groups have a backend at i, and it is the same.
 func (g *Group) Same(o *Group, i int) bool {
 	return g.size == o.size && i < g.Len() && i < o.Len() && g.Port(i) == o.Port(i) &&
 		string(g.AddrBytes(i)) == string(o.AddrBytes(i))
 }
 
-// Name is how a message's service is called.
+// Name returns the name of a message's service.
 func Name(m interface {
 	GetNamespace() string
 	GetName() string
@@ -121,10 +121,10 @@ func Name(m interface {
 	return m.GetNamespace() + "/" + m.GetName()
 }
 
-// maxAffinity is a day, as in Kubernetes' API; a little more than that does not hurt, what is absurd does.
+// maxAffinity limits the session affinity. Kubernetes' API allows a day; somewhat more does no harm.
 const maxAffinity = 30 * 24 * time.Hour
 
-// Parse reads a message. The error says which part makes no sense; then nothing of the service can be served.
+// Parse converts and validates a message. The error names the invalid part; then the service is not served at all.
 func Parse(m *proto.BalancedServiceUpdate) (*Service, error) {
 	s := &Service{Name: Name(m), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second}
 	if s.Affinity > maxAffinity {
@@ -244,7 +244,7 @@ func addrSize(f table.Family) int {
 }
 
 func idOf(name string) uint64 {
-	h := fnv.New128a() // of 64 bits, FNV is too regular for names that differ in their end
+	h := fnv.New128a() // FNV with 64 bits is too regular for names that differ only at the end
 	h.Write([]byte(name))
 	sum := h.Sum(nil)
 	return binary.BigEndian.Uint64(sum) ^ binary.BigEndian.Uint64(sum[8:])

@@ -11,10 +11,10 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// Ranks: what is referred to comes before what refers to it; pods' links come up (scheduler.RankPodLink) when the driver has all
-// that concerns them.
+// The ranks order objects before the objects that refer to them. The links of pods come up (scheduler.RankPodLink) after the driver has
+// received everything that concerns the pods.
 //
-// All of policy is one wave, so that the driver applies it at once; orderOf sorts it. An endpoint comes in a later one, behind its own
+// All policy values are in one wave, so that the driver applies them together; orderOf sorts them. An endpoint is in a later wave than its own
 // policy.
 const (
 	rankPolicy = scheduler.RankTable
@@ -24,7 +24,7 @@ const (
 	rankUp     = scheduler.RankPodRoute + 1
 )
 
-// upKind is the name of the derived kind.
+// upDescriptor is the name of the derived kind.
 const upKind = "driver-workload-up"
 
 // upKey is the key of the item workload-up of an endpoint.
@@ -32,7 +32,7 @@ func upKey(id *proto.WorkloadEndpointID) string {
 	return nb.DriverWorkloadUpState + strings.TrimPrefix(nb.DriverWorkloadKey(id), nb.DriverWorkloadPrefix)
 }
 
-// kind is a kind of messages; remove makes the message that takes one back.
+// descriptor describes a kind of messages; remove returns the message that removes a value.
 type kind struct {
 	name, prefix string
 	rank         int
@@ -72,22 +72,22 @@ func kinds() []kind {
 	}
 }
 
-// Register adds the kinds of the driver's messages to a scheduler, of which f is a backend.
+// Register adds the kinds of the driver's messages to a scheduler that has f as a backend.
 func Register(s *scheduler.Scheduler, f *Feed) error {
 	for _, k := range kinds() {
 		if f.cfg.NoServices && k.prefix == nb.DriverServicePrefix {
 			continue
 		}
-		if err := scheduler.Register(s, f.kind(k)); err != nil {
+		if err := scheduler.Register(s, f.descriptor(k)); err != nil {
 			return fmt.Errorf("register %s: %w", k.name, err)
 		}
 	}
-	workload := f.kind(kind{"driver-workload", nb.DriverWorkloadPrefix, rankPod, func(m pb.Message) any {
+	workload := f.descriptor(kind{"driver-workload", nb.DriverWorkloadPrefix, rankPod, func(m pb.Message) any {
 		return &proto.WorkloadEndpointRemove{Id: m.(*proto.WorkloadEndpointUpdate).GetId()}
 	}})
 	dump := workload.Dump
 	workload.Dump = func(op *scheduler.DumpOp, emit func(key string, m pb.Message)) {
-		// A caller that dumps wants to know the truth, which is the kernel's: the driver looks, and repairs.
+		// A dump must report the state of the kernel: the driver compares it with its own state and repairs differences.
 		if f.synced.Load() {
 			if err := f.refresh(op.Context()); err != nil {
 				op.Done(fmt.Errorf("compare with the kernel: %w", err))
@@ -106,13 +106,13 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 	if err := scheduler.Register(s, workload); err != nil {
 		return fmt.Errorf("register endpoints: %w", err)
 	}
-	if err := scheduler.Register(s, f.upKind()); err != nil {
+	if err := scheduler.Register(s, f.upDescriptor()); err != nil {
 		return fmt.Errorf("register the state of endpoints: %w", err)
 	}
 	return nil
 }
 
-// orderOf is the place of a kind among those of its wave.
+// orderOf returns the position of a kind among the kinds of its wave.
 func orderOf(prefix string) int {
 	switch prefix {
 	case nb.DriverIPSetPrefix:
@@ -125,11 +125,11 @@ func orderOf(prefix string) int {
 	return 3
 }
 
-func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
+func (f *Feed) descriptor(k kind) scheduler.Descriptor[pb.Message] {
 	tell := func(op *scheduler.Op, key string, m pb.Message) {
 		f.ops = append(f.ops, queued{op: op, key: key, msg: m, out: m, order: orderOf(k.prefix)})
 	}
-	return scheduler.Kind[pb.Message]{
+	return scheduler.Descriptor[pb.Message]{
 		Name: k.name, Prefix: k.prefix, Rank: k.rank,
 		Equal:  func(_ string, desired, applied pb.Message) bool { return pb.Equal(desired, applied) },
 		Create: tell,
@@ -137,7 +137,7 @@ func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
 		Delete: func(op *scheduler.Op, key string, m pb.Message) {
 			out := k.remove(m)
 			if out == nil {
-				op.Done(nil) // InSync cannot be taken back
+				op.Done(nil) // InSync cannot be withdrawn
 				return
 			}
 			f.ops = append(f.ops, queued{op: op, key: key, out: out, order: -orderOf(k.prefix)})
@@ -153,9 +153,9 @@ func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
 	}
 }
 
-// upKind is there when the endpoint is up.
-func (f *Feed) upKind() scheduler.Kind[*proto.WorkloadEndpointID] {
-	return scheduler.Kind[*proto.WorkloadEndpointID]{
+// upDescriptor returns the kind of the item that is present when the endpoint is up.
+func (f *Feed) upDescriptor() scheduler.Descriptor[*proto.WorkloadEndpointID] {
+	return scheduler.Descriptor[*proto.WorkloadEndpointID]{
 		Name: upKind, Rank: rankUp, ImpliedByParent: true,
 		Equal: func(string, *proto.WorkloadEndpointID, *proto.WorkloadEndpointID) bool { return true },
 		Deps: func(_ string, id *proto.WorkloadEndpointID, add func(dep string)) {

@@ -19,21 +19,21 @@ import (
 const (
 	// nftTimeout bounds one run of nft.
 	nftTimeout = 10 * time.Second
-	// lookEvery is how often Watch looks at the tables.
+	// lookEvery is the period at which Watch reads the tables.
 	lookEvery = 30 * time.Second
 )
 
-// Tables are the nftables tables of both families.
+// Tables manages the nftables tables of both families.
 type Tables struct {
 	log      *slog.Logger
 	nft      NFT
-	iptables IPTables // nil: nft does all
+	iptables IPTables // nil: nft is used for everything
 
 	mu   sync.Mutex
-	seen map[table]string // what nft lists without errors; guarded by mu
+	seen map[table]string // what nft listed when the table was correct; guarded by mu
 }
 
-// table is one of them.
+// table identifies one table.
 type table struct {
 	family linux_nodeports.Family
 	name   string
@@ -41,28 +41,28 @@ type table struct {
 
 func (t table) String() string { return familyName(t.family) + " " + t.name }
 
-// NFT runs nft with a script as its input, and returns what it prints.
+// NFT runs nft with a script as its input, and returns its output.
 type NFT func(ctx context.Context, script string, args ...string) (string, error)
 
-// New is the tables of the process's network namespace. With iptables, which Choose returns for a host without nft, that has what the host
-// forwards.
+// New returns the Tables of the process's network namespace. iptables, which Choose returns for a host without nft, is then used for forwarded
+// connections.
 func New(nft NFT, iptables IPTables, log *slog.Logger) *Tables {
 	return &Tables{log: log.With("component", "hostports"), nft: nft, iptables: iptables, seen: map[table]string{}}
 }
 
-// ByIPTables reports whether the host has no nft.
+// ByIPTables reports whether the host has no nft, so that iptables is used.
 func (t *Tables) ByIPTables() bool { return t.iptables != nil }
 
 // Register adds the kinds.
 func (t *Tables) Register(s *scheduler.Scheduler) error {
 	return errors.Join(
-		scheduler.Register(s, kindOf(t, content[*linux_nodeports.NodePorts]{
+		scheduler.Register(s, descriptorOf(t, content[*linux_nodeports.NodePorts]{
 			kind: "linux-node-ports", prefix: nb.NodePortsPrefix, table: portsTable, validate: validatePorts, script: portsScript,
 			empty: func(f linux_nodeports.Family) *linux_nodeports.NodePorts {
 				return &linux_nodeports.NodePorts{Family: f}
 			},
 		})),
-		scheduler.Register(s, kindOf(t, content[*linux_nodeports.Forwarded]{
+		scheduler.Register(s, descriptorOf(t, content[*linux_nodeports.Forwarded]{
 			kind: "linux-forwarded", prefix: nb.ForwardedPrefix, table: forwardedTable, validate: validateForwarded, script: forwardedScript,
 			empty: func(f linux_nodeports.Family) *linux_nodeports.Forwarded {
 				return &linux_nodeports.Forwarded{Family: f}
@@ -72,22 +72,22 @@ func (t *Tables) Register(s *scheduler.Scheduler) error {
 	)
 }
 
-// value is what becomes a table: there is one for each family.
+// value is a value that is rendered as a table: there is one for each family.
 type value interface {
 	proto.Message
 	GetFamily() linux_nodeports.Family
 }
 
-// content is what a kind makes of its values.
+// content defines how a kind renders its values.
 type content[V value] struct {
 	kind, prefix, table string
 	validate            func(V) error
 	script              func(V) (script, mark string)
 	empty               func(linux_nodeports.Family) V
-	other               func(V) func(context.Context) error // nil, or what writes a value without nft
+	other               func(V) func(context.Context) error // nil, or returns a function that writes a value without nft
 }
 
-// otherForwarded implements content.
+// otherForwarded implements content.other.
 func (t *Tables) otherForwarded(f *linux_nodeports.Forwarded) func(context.Context) error {
 	if t.iptables == nil || f.Self == "" {
 		return nil
@@ -95,7 +95,7 @@ func (t *Tables) otherForwarded(f *linux_nodeports.Forwarded) func(context.Conte
 	return func(ctx context.Context) error { return t.writeRules(ctx, f) }
 }
 
-func kindOf[V value](t *Tables, c content[V]) scheduler.Kind[V] {
+func descriptorOf[V value](t *Tables, c content[V]) scheduler.Descriptor[V] {
 	write := func(op *scheduler.Op, v V) {
 		script, _ := c.script(v)
 		write := func(ctx context.Context) error {
@@ -109,7 +109,7 @@ func kindOf[V value](t *Tables, c content[V]) scheduler.Kind[V] {
 		}
 		op.Done(t.write(table{v.GetFamily(), c.table}, write))
 	}
-	return scheduler.Kind[V]{
+	return scheduler.Descriptor[V]{
 		Name: c.kind, Prefix: c.prefix, Rank: scheduler.RankPodRoute,
 		Validate: func(_ string, v V) error { return c.validate(v) },
 		Equal:    func(_ string, desired, applied V) bool { return proto.Equal(desired, applied) },
@@ -117,7 +117,7 @@ func kindOf[V value](t *Tables, c content[V]) scheduler.Kind[V] {
 		Update:   func(op *scheduler.Op, _ string, _, v V) { write(op, v) },
 		Delete:   func(op *scheduler.Op, _ string, v V) { op.Done(t.remove(table{v.GetFamily(), c.table})) },
 		Dump:     func(op *scheduler.DumpOp, emit func(string, V)) { op.Done(dump(t, c, op, emit)) },
-		// nft may be busy, or come later.
+		// nft may be busy, or be installed later.
 		Retriable: func(error) bool { return true },
 	}
 }
@@ -149,7 +149,7 @@ func (t *Tables) remove(at table) error {
 	return nil
 }
 
-// dump emits what is there: a desired value if its mark is, and what no desired value is as an empty one.
+// dump emits the tables that exist: as the desired value if the table has its mark, otherwise as an empty value.
 func dump[V value](t *Tables, c content[V], op *scheduler.DumpOp, emit func(string, V)) error {
 	desired := map[linux_nodeports.Family]V{}
 	op.EachDesired(func(_ string, v any) {
@@ -181,7 +181,7 @@ func dump[V value](t *Tables, c content[V], op *scheduler.DumpOp, emit func(stri
 	return nil
 }
 
-// holds reports whether a table is the one with a mark. A table that an agent before this one wrote is known by its mark alone.
+// holds reports whether a table contains mark and is unchanged. A table that a previous agent wrote is recognized by its mark alone.
 func (t *Tables) holds(at table, mark, has string) bool {
 	if !strings.Contains(has, mark) {
 		return false
