@@ -13,14 +13,14 @@ import (
 )
 
 // inComments are words that comments must not have, besides the banned words of style.md: machines are not persons.
-var inComments = regexp.MustCompile(`(?i)\b(?:whom|whosoever|learns|learnt|knows)\b`)
+var inComments = regexp.MustCompile(`(?i)\b(?:who|whom|whosoever|learns|learnt|knows)\b`)
 
 // commentsNotClean are folders whose comments still have such words. The list may only become shorter: a folder without such words must
 // be removed from it. Today it is empty.
 var commentsNotClean = []string{}
 
-// wellFormed is a standard term that contains a banned word.
-var wellFormed = regexp.MustCompile(`\bwell[- ]formed\b`)
+// wellFormed matches standard terms that contain a banned word.
+var wellFormed = regexp.MustCompile(`\bwell[- ]formed\b|\bwho-has\b`)
 
 // cComment matches a comment of C, or one that begins with `//`.
 var cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)

@@ -229,7 +229,7 @@ func (w *world) credentials() {
 	}
 }
 
-const theToken = "a-token-that-nobody-guesses"
+const theToken = "a-token-that-is-not-guessed"
 
 // netctl runs the command on the first node, as its root user.
 func (w *world) netctl(args ...string) (out string, ok bool) {

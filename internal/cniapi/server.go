@@ -192,7 +192,7 @@ func asError(err error) *Error {
 func checkPeer(conn *net.UnixConn) error {
 	uid, known, err := peerUID(conn)
 	if err != nil {
-		return fmt.Errorf("find out who is calling: %w", err)
+		return fmt.Errorf("read the credentials of the caller: %w", err)
 	}
 	return allowUID(uid, known, os.Geteuid())
 }

@@ -116,7 +116,7 @@ func (s *Server) openTokens() error {
 		*t.into = token
 	}
 	if s.token != nil && s.readToken.is(s.token.current()) {
-		return fmt.Errorf("%s and %s have the same token: make another one for those who may only look", flagToken, flagReadToken)
+		return fmt.Errorf("%s and %s have the same token: make a different token for read-only users", flagToken, flagReadToken)
 	}
 	return nil
 }

@@ -96,8 +96,8 @@ type NAT struct {
 func NewNAT(source NATSource, packets Source, every time.Duration, handlers rest.HTTPHandlers, log *slog.Logger) *NAT {
 	n := &NAT{
 		source: source, packets: packets, log: log, gap: max(every, natGap), now: time.Now,
-		sessions: prometheus.NewDesc("contiv_nat_sessions", "NAT sessions by the pod behind NAT: the backend of a service, or who "+
-			"sends to the outside; without a pod: on other nodes.", []string{"namespace", "pod"}, nil),
+		sessions: prometheus.NewDesc("contiv_nat_sessions", "NAT sessions by the pod behind NAT: the backend of a service, or the "+
+			"sender of packets to the outside; without a pod: on other nodes.", []string{"namespace", "pod"}, nil),
 		sampled: prometheus.NewDesc("contiv_nat_sessions_sampled_timestamp_seconds", "When NAT sessions were last counted by pod "+
 			"with success.", nil, nil),
 		took: prometheus.NewDesc("contiv_nat_sessions_sample_seconds", "How long that took.", nil, nil),

@@ -40,7 +40,7 @@ func TestBulkThroughServices(t *testing.T) {
 	}
 }
 
-// bulkLoad is a number of streams through services. Clients of different services have different backends: letter H of the matrix.
+// bulkLoad is a number of streams through services. Clients of different services have different backends.
 type bulkLoad struct {
 	*world
 	traffic *traffic.Traffic

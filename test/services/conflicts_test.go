@@ -106,8 +106,8 @@ func (w *world) holds(svc *corev1.Service, expect ...string) {
 	}
 }
 
-// meetsNow is like meets, except for faults H and I of VPP (plugins/service/README.md): they may cause the loss of a packet if the client
-// used the same port for another service with the same backend. Then the request is repeated.
+// meetsNow is like meets, but repeats a lost request with NAT44: a client that used the same port for another service with the same backend
+// may still have a session there.
 func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err error) {
 	if w.mode != vpp {
 		e.limit = answered

@@ -128,7 +128,7 @@ func (c *carrying) outcome(at *fakeSite, o stack.Outcome, answer whoami.Answer) 
 func (c *carrying) onUplink(next netip.Addr, l letter) error {
 	mac, ok := c.net.resolve(fakeUplink, next)
 	if !ok {
-		c.tell("dropped: nobody has %s", next)
+		c.tell("dropped: no node has %s", next)
 		return nil
 	}
 	l.EthSrc, l.EthDst = outMAC(), mac
@@ -146,7 +146,7 @@ func (c *carrying) onWire(l letter) error {
 			return c.intoVPP(n, fakeUplinkTag, l)
 		}
 	}
-	c.tell("dropped: nobody has MAC %s", l.EthDst)
+	c.tell("dropped: no interface has MAC %s", l.EthDst)
 	return nil
 }
 

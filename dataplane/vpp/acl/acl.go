@@ -266,7 +266,7 @@ func (k *descriptors) Unguarded(ifName string) error {
 type openError struct{ what, why string }
 
 func (e *openError) Error() string {
-	return e.what + " is not served before it is closed to those who may not use it: " + e.why + " (see its own error)"
+	return e.what + " is not served before it is closed to clients that may not use it: " + e.why + " (see its own error)"
 }
 
 // Retriable returns true: the ACL's own retry puts it in place.

@@ -287,7 +287,7 @@ func contivTunnels(ps *packetScript) {
 	ps.backend(true, 3, end2(at4(uplinkPort), 8472), 0)
 	ps.front("10.96.0.1:80", 17, to(3), to(3))
 	ps.l4(podA, vppfake.ProtoUDP, end2(at4(podA), 1000), "10.96.0.1:80")
-	ps.note("a frontend at such a port is nobody's")
+	ps.note("no client reaches a frontend at such a port")
 	ps.front(end2(at4(uplinkPort), 8472), 17, to(1), to(1))
 	ps.l4(hostPort, vppfake.ProtoUDP, end2(at4(hostPort), 1000), end2(at4(uplinkPort), 8472))
 	ps.note("IPv6 extension headers, IPv4 options")

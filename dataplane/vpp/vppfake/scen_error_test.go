@@ -45,7 +45,7 @@ func errorRoutes(ps *packetScript) {
 		ps.udp(1, "10.1.0.2", 1000, dst, 80)
 		ps.tcp(1, "10.1.0.2", 1000, dst, 80)
 	}
-	ps.note("from another address of the interface; nobody knows the way back")
+	ps.note("from another address of the interface; no machine has a route back")
 	ps.udp(1, "10.7.0.2", 1000, "10.51.0.1", 80)
 	ps.udp(1, "10.9.0.2", 1000, "10.51.0.1", 80)
 	for _, dst := range []string{"fd00:50::1", "fd00:51::1"} {
@@ -88,7 +88,7 @@ func errorNAT(ps *packetScript) {
 	for port := range uint16(2) {
 		ps.portUnreachable(2, "10.1.1.3", transport(vppfake.ProtoUDP, 1, 0, "10.1.1.2", 1002, "10.1.1.3", 8080+port))
 	}
-	ps.note("somebody outside rejects: the pod is told")
+	ps.note("a machine outside rejects: the pod receives the error")
 	ps.udp(1, "10.1.1.2", 2000, "192.168.16.9", 53)
 	ps.portUnreachable(4, "192.168.16.9", transport(vppfake.ProtoUDP, 4, 3, "192.168.16.1", 2000, "192.168.16.9", 53))
 	ps.note("about nothing that is known")

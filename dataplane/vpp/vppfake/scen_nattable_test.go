@@ -51,7 +51,7 @@ func natTable(s *script) {
 	table(false, "")
 	table(true, "theirs")
 	in1(false)
-	look("locked anew: it stays, under the name it had")
+	look("locked again: it stays, under the name it had")
 	s.note("a mapping that is deleted as if it were an identity lets go of one backend only")
 	in1(true)
 	s.do(&nat44_ed.Nat44AddDelIdentityMapping{

@@ -122,7 +122,7 @@ func (w *walk) flood(b *bridge, in *iface, p Packet, shg uint8, feature uint32) 
 		w.bridgeOut(b, m, p, shg)
 	}
 	if copies == 0 {
-		w.drop("bridge %d: nobody to flood to", b.id)
+		w.drop("bridge %d: no other port to flood to", b.id)
 	}
 }
 

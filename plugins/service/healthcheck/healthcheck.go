@@ -170,7 +170,7 @@ func (e *endpoint) failed(err error) {
 	defer e.mu.Unlock()
 	if err != nil && e.err == nil {
 		e.cfg.Log.Error("the health check port of a service cannot be served, so that its load balancer will avoid this node; "+
-			"find out who uses the port", "service", e.id, "port", e.port, "error", err)
+			"find the program that uses the port", "service", e.id, "port", e.port, "error", err)
 	}
 	e.err = err
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # up.sh [NODES]: a cluster of NODES (0 to 9, default 2) nodes; 0 is a control plane alone.
-# Knobs (environment): DUAL=1, CNI_CONF=bridge|none, PROXY=1|0, PROXY_MODE=nftables|iptables, DNS=1|0, API_ARGS.
+# Options (environment): DUAL=1, CNI_CONF=bridge|none, PROXY=1|0, PROXY_MODE=nftables|iptables, DNS=1|0, API_ARGS.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 set -euo pipefail

@@ -103,8 +103,8 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 	}
 	why := "; contiv-netctl check and dump say what is programmed"
 	if len(s.SourceRanges) > 0 {
-		why = "; it has loadBalancerSourceRanges: the host's own stack looks who may use it (nft list table ip6 contiv-places), " +
-			"and with externalTrafficPolicy Local no client is served (plugins/service/README.md, D)"
+		why = "; it has loadBalancerSourceRanges, which may not contain the source of the packet: a packet from the host has the host's " +
+			"address on its link to VPP"
 	}
 	return Verdict{Lost: from.Node, Text: fmt.Sprintf("%s did not translate the packet, though service %s has %d endpoints for "+
 		"it%s%s%s", from.Node, s.Service, len(s.Backends), seen, why, told)}, true

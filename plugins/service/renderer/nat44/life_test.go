@@ -131,8 +131,8 @@ func onlyFrom(ranges ...string) func(*corev1.Service) {
 	}
 }
 
-// TestSourceRangesSurviveRestarts: who may use an address is kept to when the agent or VPP is restarted, when pods come and go, and when it
-// changes.
+// TestSourceRangesSurviveRestarts: source ranges hold when the agent or VPP is restarted, when pods come and go, and when they
+// change.
 func TestSourceRangesSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, "")
@@ -178,7 +178,7 @@ func TestSourceRangesSurviveRestarts(t *testing.T) {
 	w.each("a new VPP", func(network string) { w.reaches(other, network, at, a, b) })
 	shut("a new VPP", client, late, outside)
 	w.service("lb", "10.96.0.10", onlyFrom(), a, b)
-	w.each("everybody", func(network string) {
+	w.each("all clients", func(network string) {
 		for _, from := range []*server{client, late, outside} {
 			w.reaches(from, network, at, a, b)
 		}

@@ -335,7 +335,7 @@ func TestDrops(t *testing.T) {
 	w.asResynced()
 	w.set(withRanges(withExternal(svc("none", "10.96.0.2"), "203.0.113.2"), "198.51.100.0/24"))
 	if got, _ := w.acl(); len(got) != 5 {
-		t.Errorf("nobody serves it: %s", got)
+		t.Errorf("no backend serves it: %s", got)
 	}
 	w.remove("s")
 	w.wantACL()

@@ -184,7 +184,7 @@ test_random (uint32_t rounds, uint64_t seed)
 	  frag_result_t result = frags_find (f, &p, buffer, now, &out[0]);
 	  if (result == FRAG_KNOWN)
 	    {
-	      check (model[ip6][id].known && has_ports (&p, model[ip6][id].ports), "ports of nobody");
+	      check (model[ip6][id].known && has_ports (&p, model[ip6][id].ports), "ports without a first fragment");
 	      check (now - model[ip6][id].seen <= FRAG_LIFETIME, "ports of another packet");
 	      known++;
 	    }
