@@ -28,6 +28,12 @@ type proof[C any] = drivertest.Proof[C]
 // synced starts a bench's driver and waits for the first apply. It returns false if there is none.
 func synced(t *testing.T, b *bench, msgs ...any) bool {
 	t.Helper()
+	return syncedWithin(t, b, 20*time.Second, msgs...)
+}
+
+// syncedWithin is like synced with another time limit.
+func syncedWithin(t *testing.T, b *bench, limit time.Duration, msgs ...any) bool {
+	t.Helper()
 	r := b.start()
 	r.send(append(msgs, &proto.InSync{})...)
 	done := make(chan error, 1)
@@ -37,7 +43,7 @@ func synced(t *testing.T, b *bench, msgs ...any) bool {
 	select {
 	case err := <-done:
 		return err == nil
-	case <-time.After(time.Second):
+	case <-time.After(limit):
 		return false
 	}
 }
@@ -153,7 +159,7 @@ func loopProofs() map[string]proof[Config] {
 				b := quickBench(t, c, newHost(t, hcn.L2Bridge))
 				b.d.Start()
 				time.Sleep(20 * time.Millisecond)
-				return !synced(t, b)
+				return !syncedWithin(t, b, time.Second)
 			}},
 	}
 }
