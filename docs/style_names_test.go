@@ -16,7 +16,7 @@ import (
 var inNames = []string{
 	"who", "whom", "whose", "whoever", "nobody", "nobodys", "somebody", "anybody", "everybody", "everyone", "anew", "afresh", "patience", "patient",
 	"hinder", "acquaint", "remedy", "remedies", "stranger", "strangers", "teller", "tellers", "toy", "toys", "trash", "mover", "vandal", "vandalise",
-	"squatter", "liar", "newcomer", "newcomers", "foretold",
+	"told", "tell", "tells", "squatter", "liar", "newcomer", "newcomers", "foretold",
 }
 
 // wordBoundary matches the boundaries between the words of a name: in camelCase, and at underscores.

@@ -23,13 +23,13 @@ const (
 // conditionReporter keeps a condition of the node up to date. The result of its check may change at any time: with each start of VPP, or when
 // an operator changes the uplink.
 type conditionReporter struct {
-	good    kube.NodeCondition                              // reported while checked returns nil
-	bad     string                                          // the reason while checked returns an error
-	checked func() error                                    // returns nil if all is as it should be
-	known   func() bool                                     // reports whether checked has a valid result
-	set     func(context.Context, kube.NodeCondition) error // writes to the API server
-	log     *slog.Logger
-	told    *kube.NodeCondition // the condition that was written last
+	good     kube.NodeCondition                              // reported while checked returns nil
+	bad      string                                          // the reason while checked returns an error
+	checked  func() error                                    // returns nil if all is as it should be
+	known    func() bool                                     // reports whether checked has a valid result
+	set      func(context.Context, kube.NodeCondition) error // writes to the API server
+	log      *slog.Logger
+	reported *kube.NodeCondition // the condition that was written last
 }
 
 // conditionReporters returns the reporters; none without an API server.
@@ -93,7 +93,7 @@ func (t *conditionReporter) step(ctx context.Context) error {
 	if err := t.checked(); err != nil {
 		want.Status, want.Reason, want.Message = false, t.bad, err.Error()
 	}
-	if t.told != nil && *t.told == want {
+	if t.reported != nil && *t.reported == want {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, conditionTimeout)
@@ -101,6 +101,6 @@ func (t *conditionReporter) step(ctx context.Context) error {
 	if err := t.set(ctx, want); err != nil {
 		return err
 	}
-	t.told = &want
+	t.reported = &want
 	return nil
 }

@@ -34,7 +34,7 @@ type uplinks struct {
 
 	mu        sync.Mutex
 	wanted    uplink.Wanted // guarded by mu: its field Before changes
-	told      string        // guarded by mu; the last result that was logged, for comparison
+	reported  string        // guarded by mu; the last result that was logged, for comparison
 	callbacks []func()      // guarded by mu
 }
 
@@ -78,9 +78,9 @@ func (u *uplinks) Find() (string, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	found, err := u.choose(nics)
-	if answer := answerOf(found, err); answer != u.told {
-		u.told = answer
-		u.tell(found, err)
+	if answer := answerOf(found, err); answer != u.reported {
+		u.reported = answer
+		u.report(found, err)
 	}
 	return found, err
 }
@@ -98,8 +98,8 @@ func answerOf(name string, err error) string {
 	return name
 }
 
-// tell logs a changed result, and stores the NIC for the next agent. The caller holds mu.
-func (u *uplinks) tell(found string, err error) {
+// report logs a changed result, and stores the NIC for the next agent. The caller holds mu.
+func (u *uplinks) report(found string, err error) {
 	if err != nil {
 		u.log.Warn("this node has no uplink: it reaches no other node, and new pods wait", "error", err)
 		return
@@ -126,7 +126,7 @@ func (u *uplinks) run(ctx context.Context) error {
 	return u.monitor.WatchNICs(ctx, func(nics []uplink.NIC) {
 		u.mu.Lock()
 		name, err := u.choose(nics)
-		changed, callbacks := u.told != "" && answerOf(name, err) != u.told, u.callbacks
+		changed, callbacks := u.reported != "" && answerOf(name, err) != u.reported, u.callbacks
 		u.mu.Unlock()
 		if !changed {
 			return

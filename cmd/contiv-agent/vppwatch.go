@@ -45,12 +45,12 @@ func (p *vppPath) Alive(ctx context.Context) error { return vpp.Ping(ctx, p.m.co
 func (p *vppPath) Sessions() pathwatch.Sessions {
 	if c := p.connections; c != nil {
 		return pathwatch.Sessions{
-			Used: max(c.IPv4, c.IPv6), Limit: c.Max, TellsRefused: true, Refused: c.TableRefused, Keeps: true,
+			Used: max(c.IPv4, c.IPv6), Limit: c.Max, CountsRefused: true, Refused: c.TableRefused, Keeps: true,
 			ListCommand: "vppctl show contiv endpoints",
 		}
 	}
 	used, limit := p.m.natUsed.Counts()
-	return pathwatch.Sessions{Used: uint64(used), Limit: uint64(limit), TellsRefused: true, Refused: p.refused}
+	return pathwatch.Sessions{Used: uint64(used), Limit: uint64(limit), CountsRefused: true, Refused: p.refused}
 }
 
 // Refusing implements pathwatch.Limits. It queries VPP only when the count in VPP's statistics has changed.

@@ -221,7 +221,7 @@ func (a *agent) Start() error {
 	}
 	if a.path != nil {
 		a.jobs.Go("data path watch", a.path.Run)
-		a.jobs.Go("data path conditions", a.path.Tell)
+		a.jobs.Go("data path conditions", a.path.Report)
 	}
 	for name, r := range a.conditionReporters(a.kube.writer()) {
 		a.jobs.Go(name, r.Run)

@@ -33,7 +33,7 @@ type cniOptions struct {
 	interval  time.Duration // between checks, after all is installed
 
 	put         bool      // the plugins have been installed once
-	told        string    // the last fault that was logged
+	reported    string    // the last fault that was logged
 	conditionAt time.Time // when the condition was last written to the API server
 }
 
@@ -167,10 +167,10 @@ func (o *cniOptions) log1(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != o.told {
+	if text != "" && text != o.reported {
 		o.log.Info("waiting", "for", text)
 	}
-	o.told = text
+	o.reported = text
 }
 
 // agentReady queries the agent's readiness.

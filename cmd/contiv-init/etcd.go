@@ -216,7 +216,7 @@ type wanted struct {
 func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([]kube.Endpoint, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	told, answered := "", time.Now()
+	reported, answered := "", time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -238,10 +238,10 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 		if w.away > 0 && time.Since(answered) >= w.away {
 			return nil, err
 		}
-		if why != told {
+		if why != reported {
 			c.log.Info("waiting", "for", why)
 		}
-		told = why
+		reported = why
 		timer.Reset(askAgain)
 	}
 }

@@ -75,7 +75,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	preflight.PrintPassed(cmd.OutOrStdout(), o.wants, found)
 	if o.report {
 		// A failure to write to the API server must not stop the node from serving pods.
-		if err := tell(cmd.Context(), o.common, found); err != nil {
+		if err := report(cmd.Context(), o.common, found); err != nil {
 			o.log.Warn("the result cannot be reported to the API server", "error", err)
 		}
 	}
@@ -94,7 +94,7 @@ func (o *preflightOptions) anyPolicy(ctx context.Context) bool {
 	defer cancel()
 	client, err := o.client()
 	if err != nil {
-		return false // tell logs it
+		return false // report logs it
 	}
 	any, err := client.AnyPolicy(ctx)
 	if err != nil {

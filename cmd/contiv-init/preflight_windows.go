@@ -49,7 +49,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	preflight.Print(cmd.OutOrStdout(), found)
 	if o.report {
 		// A failure to write to the API server must not stop the node from serving pods.
-		if err := tell(cmd.Context(), o.common, found); err != nil {
+		if err := report(cmd.Context(), o.common, found); err != nil {
 			o.log.Warn("the result cannot be reported to the API server", "error", err)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 // reportTimeout bounds the requests to the API server.
 const reportTimeout = 15 * time.Second
 
-// tell writes the Event and the condition. A node that passes gets no Event, because nothing has changed.
-func tell(ctx context.Context, c *common, found []preflight.Finding) error {
+// report writes the Event and the condition. A node that passes gets no Event, because nothing has changed.
+func report(ctx context.Context, c *common, found []preflight.Finding) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	client, err := c.client()

@@ -11,8 +11,8 @@ import (
 type Rig interface {
 	// Step sends messages to the driver and lets it apply. An error of the driver as a whole fails the test.
 	Step(msgs ...any)
-	// Tell sends messages to the driver, which does not apply.
-	Tell(msgs ...any)
+	// Report sends messages to the driver, which does not apply.
+	Report(msgs ...any)
 	// Allowed reports whether a workload may receive (inbound) or send a packet.
 	Allowed(workload string, inbound bool, p Packet) bool
 	// Status returns the last reported status of the workload; "" if none was reported.
@@ -52,7 +52,7 @@ func (s Suite) web(t *testing.T, list ...*proto.Rule) Rig {
 	rig := s.New(t)
 	rig.Step(Open())
 	for _, set := range UsualSets() {
-		rig.Tell(set)
+		rig.Report(set)
 	}
 	rig.Step(Policy("t", "p", list...), Web(Tiers(Ingress("t", "p"))))
 	return rig

@@ -178,7 +178,7 @@ func (s Suite) run(t *testing.T, m Model, p plan, random *rand.Rand) {
 		}
 		switch {
 		case p.squash:
-			rig.Tell(msgs...)
+			rig.Report(msgs...)
 		case p.split:
 			for _, msg := range msgs {
 				rig.Step(msg)

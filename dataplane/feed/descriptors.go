@@ -126,14 +126,14 @@ func orderOf(prefix string) int {
 }
 
 func (f *Feed) descriptor(k kind) scheduler.Descriptor[pb.Message] {
-	tell := func(op *scheduler.Op, key string, m pb.Message) {
+	report := func(op *scheduler.Op, key string, m pb.Message) {
 		f.ops = append(f.ops, queued{op: op, key: key, msg: m, out: m, order: orderOf(k.prefix)})
 	}
 	return scheduler.Descriptor[pb.Message]{
 		Name: k.name, Prefix: k.prefix, Rank: k.rank,
 		Equal:  func(_ string, desired, applied pb.Message) bool { return pb.Equal(desired, applied) },
-		Create: tell,
-		Update: func(op *scheduler.Op, key string, _, desired pb.Message) { tell(op, key, desired) },
+		Create: report,
+		Update: func(op *scheduler.Op, key string, _, desired pb.Message) { report(op, key, desired) },
 		Delete: func(op *scheduler.Op, key string, m pb.Message) {
 			out := k.remove(m)
 			if out == nil {
@@ -143,7 +143,7 @@ func (f *Feed) descriptor(k kind) scheduler.Descriptor[pb.Message] {
 			f.ops = append(f.ops, queued{op: op, key: key, out: out, order: -orderOf(k.prefix)})
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(key string, m pb.Message)) {
-			for key, m := range f.told {
+			for key, m := range f.reported {
 				if strings.HasPrefix(key, k.prefix) {
 					emit(key, m)
 				}
@@ -168,7 +168,7 @@ func (f *Feed) upDescriptor() scheduler.Descriptor[*proto.WorkloadEndpointID] {
 		},
 		Delete: func(op *scheduler.Op, _ string, _ *proto.WorkloadEndpointID) { op.Done(nil) },
 		Dump: func(op *scheduler.DumpOp, emit func(key string, id *proto.WorkloadEndpointID)) {
-			for key, m := range f.told {
+			for key, m := range f.reported {
 				if ep, ok := m.(*proto.WorkloadEndpointUpdate); ok && strings.HasPrefix(key, nb.DriverWorkloadPrefix) {
 					status, _ := f.statusOf(upKey(ep.GetId()))
 					if up, _ := f.up(ep.GetId(), status); up {

@@ -57,11 +57,11 @@ type Config struct {
 
 // Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, except for Run.
 type Feed struct {
-	cfg    Config
-	told   map[string]pb.Message // messages that the driver has received and that have not been removed
-	synced atomic.Bool           // InSync was sent
-	ops    []queued
-	ups    []waiting
+	cfg      Config
+	reported map[string]pb.Message // messages that the driver has received and that have not been removed
+	synced   atomic.Bool           // InSync was sent
+	ops      []queued
+	ups      []waiting
 
 	mu      sync.Mutex
 	status  map[string]string // guarded by mu; status of endpoints by the key of workload-up
@@ -98,7 +98,7 @@ func New(cfg Config) *Feed {
 	if cfg.UpTimeout <= 0 {
 		cfg.UpTimeout = 5 * time.Second
 	}
-	return &Feed{cfg: cfg, told: map[string]pb.Message{}, status: map[string]string{}, changed: make(chan struct{})}
+	return &Feed{cfg: cfg, reported: map[string]pb.Message{}, status: map[string]string{}, changed: make(chan struct{})}
 }
 
 // Run receives the driver's status messages until the driver is stopped. It is a job.
@@ -196,7 +196,7 @@ func (f *Feed) hand(ops []queued) (failed error, sent bool) {
 	if failed = f.sendAll(outs); failed != nil {
 		failed = fmt.Errorf("send the driver %s and %d more: %w", ops[0].key, len(ops)-1, failed)
 		for i := range ops {
-			delete(f.told, ops[i].key)
+			delete(f.reported, ops[i].key)
 			ops[i].op.Done(failed)
 			ops[i].op = nil
 		}
@@ -223,9 +223,9 @@ func (f *Feed) sendAll(msgs []any) error {
 // note records the message that the driver receives.
 func (f *Feed) note(q queued) {
 	if q.msg == nil {
-		delete(f.told, q.key)
+		delete(f.reported, q.key)
 	} else {
-		f.told[q.key] = q.msg
+		f.reported[q.key] = q.msg
 	}
 }
 
@@ -235,13 +235,13 @@ func (f *Feed) message(group []queued) any {
 	case *proto.IPSetMember:
 		return delta(group)
 	case *proto.WorkloadPolicy:
-		ep, known := f.told[workloadKey(m.GetId())].(*proto.WorkloadEndpointUpdate)
+		ep, known := f.reported[workloadKey(m.GetId())].(*proto.WorkloadEndpointUpdate)
 		if !known || group[0].msg == nil {
 			return nil // the endpoint will be sent with its policy, or there is no endpoint
 		}
 		return withPolicy(ep, m)
 	case *proto.WorkloadEndpointUpdate:
-		policy, _ := f.told[nb.DriverWorkloadPolicyKey(m.GetId())].(*proto.WorkloadPolicy)
+		policy, _ := f.reported[nb.DriverWorkloadPolicyKey(m.GetId())].(*proto.WorkloadPolicy)
 		return withPolicy(m, policy)
 	}
 	return group[0].out

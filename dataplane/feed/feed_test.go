@@ -23,13 +23,13 @@ import (
 
 // fakeDriver records the messages that it receives.
 type fakeDriver struct {
-	mu      sync.Mutex
-	told    []string // one word per message, "flush" for a flush
-	last    any      // the last message
-	ids     map[string]*proto.WorkloadEndpointID
-	linkUp  map[string]bool
-	synced  bool
-	flushes error // the result of a flush
+	mu       sync.Mutex
+	reported []string // one word per message, "flush" for a flush
+	last     any      // the last message
+	ids      map[string]*proto.WorkloadEndpointID
+	linkUp   map[string]bool
+	synced   bool
+	flushes  error // the result of a flush
 
 	batches   int   // number of calls of SendMessages
 	refuses   error // the error that SendMessages returns
@@ -55,7 +55,7 @@ func (d *fakeDriver) SendMessage(msg any) error {
 	case *proto.InSync:
 		d.synced = true
 	}
-	d.told = append(d.told, name)
+	d.reported = append(d.reported, name)
 	d.last = msg
 	d.reportLocked()
 	return nil
@@ -92,7 +92,7 @@ func (d *fakeDriver) RecvMessage() (any, error) {
 func (d *fakeDriver) Flush(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.told = append(d.told, "flush")
+	d.reported = append(d.reported, "flush")
 	return d.flushes
 }
 
@@ -109,9 +109,9 @@ func (d *fakeDriver) Expedite() (release func()) { return func() {} }
 func (d *fakeDriver) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	told := d.told
-	d.told = nil
-	return told
+	reported := d.reported
+	d.reported = nil
+	return reported
 }
 
 // rig is a scheduler with a driver behind a feed, and links that come up immediately.
@@ -150,7 +150,7 @@ func newRigWith(t *testing.T, driver *fakeDriver, upTimeout time.Duration, chang
 			driver.mu.Lock()
 			defer driver.mu.Unlock()
 			driver.linkUp[strings.TrimPrefix(key, linkPrefix)] = true
-			driver.told = append(driver.told, key)
+			driver.reported = append(driver.reported, key)
 			driver.reportLocked()
 			op.Done(nil)
 		},
@@ -284,7 +284,7 @@ func TestEndpointThatStaysDown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the endpoint is \"not reported\" after 200ms") {
 		t.Errorf("error %v", err)
 	}
-	if _, left := r.feed.told[nb.DriverWorkloadKey(endpoint("a").GetId())]; left || len(r.driver.ids) > 0 {
+	if _, left := r.feed.reported[nb.DriverWorkloadKey(endpoint("a").GetId())]; left || len(r.driver.ids) > 0 {
 		t.Error("the driver still has the endpoint")
 	}
 }

@@ -120,7 +120,7 @@ func TestBatchThatCannotBeSent(t *testing.T) {
 		t.Errorf("the event ends with %v", err)
 	}
 	for _, kv := range kvs {
-		if r.feed.told[kv.Key] != nil {
+		if r.feed.reported[kv.Key] != nil {
 			t.Errorf("%s counts as sent", kv.Key)
 		}
 	}

@@ -185,19 +185,19 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		var told []string
-		go func() { _ = tables.Watch(ctx, func(why string) { told = append(told, why) }) }()
+		var reported []string
+		go func() { _ = tables.Watch(ctx, func(why string) { reported = append(reported, why) }) }()
 		time.Sleep(3*lookEvery + time.Second)
 		h.with(func() {
-			if len(told) > 0 {
-				t.Errorf("told for nothing: %q", told)
+			if len(reported) > 0 {
+				t.Errorf("told for nothing: %q", reported)
 			}
 			delete(h.tables, "ip contiv-nodeports")
 		})
 		time.Sleep(lookEvery)
 		h.with(func() {
-			if len(told) != 1 || !strings.Contains(told[0], "ip contiv-nodeports") {
-				t.Errorf("told %q", told)
+			if len(reported) != 1 || !strings.Contains(reported[0], "ip contiv-nodeports") {
+				t.Errorf("told %q", reported)
 			}
 		})
 		cancel()

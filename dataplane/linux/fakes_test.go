@@ -205,8 +205,8 @@ func (b *bench) note(key, msg any) {
 	}
 }
 
-// tell passes messages to the managers, as the first phase does.
-func (b *bench) tell(msgs ...any) {
+// report passes messages to the managers, as the first phase does.
+func (b *bench) report(msgs ...any) {
 	for _, msg := range msgs {
 		for _, m := range b.managers() {
 			m.OnUpdate(msg)
@@ -224,7 +224,7 @@ func (b *bench) managers() []Manager {
 
 // step sends messages and applies, and returns the result.
 func (b *bench) step(msgs ...any) error {
-	b.tell(msgs...)
+	b.report(msgs...)
 	b.errs = nil
 	for _, m := range b.managers() {
 		if err := m.CompleteDeferredWork(); err != nil {

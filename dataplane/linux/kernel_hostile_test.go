@@ -199,7 +199,7 @@ func TestKernelProcessesStayOutOfTheTunnel(t *testing.T) {
 			t.Parallel()
 			nodes, pods := twoNodes(t)
 			for i := range nodes {
-				tell(t, startNode(t, nodes[i], i, backend), nodeMessages(i)...)
+				report(t, startNode(t, nodes[i], i, backend), nodeMessages(i)...)
 			}
 			eventually(t, "a pod of the other node answers", func() bool {
 				return pods[0].Do(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", "10.65.1.2").Run() }) == nil

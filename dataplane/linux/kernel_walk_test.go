@@ -302,8 +302,8 @@ func startNode(t *testing.T, ns *nsdo.Namespace, i int, backend string) *Interna
 	return d
 }
 
-// tell sends messages and waits until they are applied.
-func tell(t *testing.T, d *InternalDataplane, msgs ...any) {
+// report sends messages and waits until they are applied.
+func report(t *testing.T, d *InternalDataplane, msgs ...any) {
 	t.Helper()
 	for _, msg := range msgs {
 		if err := d.SendMessage(msg); err != nil {
@@ -320,20 +320,20 @@ func tell(t *testing.T, d *InternalDataplane, msgs ...any) {
 func TestKernelRoutesAreLeft(t *testing.T) {
 	nodes, _ := twoNodes(t)
 	d := startNode(t, nodes[0], 0, rules.BackendNFT)
-	tell(t, d, nodeMessages(0)...)
+	report(t, d, nodeMessages(0)...)
 	eventually(t, "the way to the other node", func() bool {
 		routes := runIn(t, nodes[0], "ip", "route") + runIn(t, nodes[0], "ip", "-6", "route")
 		neighs := runIn(t, nodes[0], "ip", "neigh", "show", "dev", "contiv-vxlan", "nud", "permanent")
 		return strings.Count(routes, "dev contiv-vxlan proto 202") == 2 && strings.Count(neighs, "PERMANENT") == 2
 	})
-	told := monitor(t, nodes[0])
+	reported := monitor(t, nodes[0])
 	if err := d.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	d = startNode(t, nodes[0], 0, rules.BackendNFT)
-	tell(t, d, nodeMessages(0)...)
+	report(t, d, nodeMessages(0)...)
 	time.Sleep(500 * time.Millisecond) // the refresh of routes runs twice
-	for _, line := range told() {
+	for _, line := range reported() {
 		if strings.Contains(line, "proto 202") || strings.Contains(line, "contiv-vxlan") && strings.Contains(line, "PERMANENT") {
 			t.Errorf("written: %s", line)
 		}
@@ -398,7 +398,7 @@ func TestKernelNodeToNode(t *testing.T) {
 			var drivers [2]*InternalDataplane
 			for i := range nodes {
 				drivers[i] = startNode(t, nodes[i], i, backend)
-				tell(t, drivers[i], nodeMessages(i)...)
+				report(t, drivers[i], nodeMessages(i)...)
 			}
 			ping := func(what, dst string) {
 				t.Helper()
@@ -418,7 +418,7 @@ func TestKernelNodeToNode(t *testing.T) {
 				t.Error("an address of this node that no pod has answers")
 			}
 			for i := range drivers {
-				tell(t, drivers[i], remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i),
+				report(t, drivers[i], remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i),
 					proto.IPPoolType_VXLAN, sameSubnet))
 			}
 			ping("directly", "10.65.1.2")

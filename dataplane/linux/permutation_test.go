@@ -104,18 +104,18 @@ type suiteRig struct {
 	links bool
 }
 
-func (r suiteRig) Tell(msgs ...any) {
+func (r suiteRig) Report(msgs ...any) {
 	for _, msg := range msgs {
-		r.bench.tell(msg)
+		r.bench.report(msg)
 		if ep, is := msg.(*proto.WorkloadEndpointUpdate); is && r.links {
-			r.bench.tell(ifUp(ep.GetEndpoint().GetName(), 1))
+			r.bench.report(ifUp(ep.GetEndpoint().GetName(), 1))
 		}
 	}
 }
 
 func (r suiteRig) Step(msgs ...any) {
 	r.t.Helper()
-	r.Tell(msgs...)
+	r.Report(msgs...)
 	r.must()
 }
 

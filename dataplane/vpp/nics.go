@@ -50,7 +50,7 @@ type NICs struct {
 	boot      string // State.BootID of the VPP process whose NICs are in names; "": none yet
 	names     []string
 	callbacks []func()
-	told      []string // last result of Names
+	reported  []string // last result of Names
 	asked     bool
 	wake      chan struct{}
 }
@@ -102,7 +102,7 @@ func (n *NICs) Names() ([]string, error) {
 	names, err := n.look()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.asked, n.told = true, names
+	n.asked, n.reported = true, names
 	return slices.Clone(names), err
 }
 
@@ -131,7 +131,7 @@ func (n *NICs) changed() []func() {
 	names, err := n.look()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err != nil || !n.asked || slices.Equal(names, n.told) {
+	if err != nil || !n.asked || slices.Equal(names, n.reported) {
 		return nil
 	}
 	return slices.Clone(n.callbacks)

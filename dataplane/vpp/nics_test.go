@@ -51,7 +51,7 @@ func TestNICs(t *testing.T) {
 		t.Error("told of a change that there was not")
 	}
 	n.mu.Lock()
-	n.boot, n.told, n.names = "", nil, nil // as if VPP had been disconnected
+	n.boot, n.reported, n.names = "", nil, nil // as if VPP had been disconnected
 	n.mu.Unlock()
 	for _, call := range n.changed() {
 		call()
@@ -107,13 +107,13 @@ func TestNICsAreRemembered(t *testing.T) {
 	second.conn = away.conn
 	names(second, "Gig0", "Gig1")
 	second.conn = connected
-	told := 0
-	second.Watch(func() { told++ })
+	reported := 0
+	second.Watch(func() { reported++ })
 	for _, call := range second.changed() {
 		call()
 	}
-	if names(second, "Gig2"); told != 1 {
-		t.Errorf("told %d times of other NICs", told)
+	if names(second, "Gig2"); reported != 1 {
+		t.Errorf("told %d times of other NICs", reported)
 	}
 	a.stop()
 	away.Remember(store, slog.New(slog.DiscardHandler))

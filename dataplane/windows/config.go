@@ -82,7 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Hostname == "" {
 		name, err := os.Hostname()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("Hostname is not set, and the machine does not tell its own: %w", err))
+			errs = append(errs, fmt.Errorf("Hostname is not set, and the name of the machine cannot be read: %w", err))
 		}
 		c.Hostname = name
 	}

@@ -171,7 +171,7 @@ func (d *WindowsDataplane) loopConfig() driver.Config {
 const hurriedRetry = 250 * time.Millisecond
 
 // hostsKnown reports whether the node's own addresses are known. Without them, probes of its pods would fail after the first write.
-func (d *WindowsDataplane) hostsKnown() bool { return d.hosts.told.Load() }
+func (d *WindowsDataplane) hostsKnown() bool { return d.hosts.reported.Load() }
 
 // resync requests a full comparison with HNS.
 func (d *WindowsDataplane) resync() {

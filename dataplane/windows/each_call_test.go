@@ -49,8 +49,8 @@ func TestEachCallOfTheDriver(t *testing.T) {
 					pods := b.pods
 					b = newBenchOn(t, Config{VXLANEnabled: true}, b.host)
 					b.pods = pods
-					b.tell(start...)
-					b.tell(change...)
+					b.report(start...)
+					b.report(change...)
 				}
 				for tries := 0; b.step() != nil; tries++ { // like the loop after RetryInterval
 					if tries > 3 {

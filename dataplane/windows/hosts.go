@@ -36,7 +36,7 @@ type hostWatch struct {
 	clock    driver.Clock
 	log      *slog.Logger
 	updates  chan any
-	told     atomic.Bool // the loop has received addresses at least once
+	reported atomic.Bool // the loop has received addresses at least once
 }
 
 func (w *hostWatch) run(ctx context.Context) error {
@@ -51,14 +51,14 @@ func (w *hostWatch) run(ctx context.Context) error {
 		addrs = slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return !a.IsGlobalUnicast() })
 		slices.SortFunc(addrs, netip.Addr.Compare)
 		addrs = slices.Compact(addrs)
-		if err == nil && (!w.told.Load() || !slices.Equal(addrs, last)) {
+		if err == nil && (!w.reported.Load() || !slices.Equal(addrs, last)) {
 			select {
 			case w.updates <- &hostAddresses{addrs}:
 			case <-ctx.Done():
 				return nil
 			}
 			last = addrs
-			w.told.Store(true)
+			w.reported.Store(true)
 		}
 		select {
 		case <-timer.C():

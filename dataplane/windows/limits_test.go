@@ -18,7 +18,7 @@ func TestNodeWithIPv6(t *testing.T) {
 		host := newHost(t, hcn.L2Bridge)
 		host.SetFeatures(hns.Features{AddressLists: true, PortRanges: true, RuleIDs: true}, hcn.Features{})
 		b := newBenchOn(t, Config{NodeExempt: exempt}, host)
-		b.tell(&hostAddresses{[]netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}})
+		b.report(&hostAddresses{[]netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}})
 		four := endpoint("a", 1, withTiers(ingress("p")), func(ep *proto.WorkloadEndpoint) { ep.Ipv6Nets = nil })
 		four.Endpoint.Tiers[0].EgressPolicies = []string{"p"}
 		if err := b.step(openProfile(), policy("p", tcpPort("allow", 80)), four); err != nil {

@@ -73,7 +73,7 @@ func newBenchOn(t testing.TB, config Config, host *hnsmem.Host) *bench {
 	}
 	b := &bench{t: t, d: d, host: host, pods: map[string]string{}, status: map[any]string{}}
 	d.statuses.queue = b.note
-	b.tell(&hostAddresses{[]netip.Addr{netip.MustParseAddr("192.0.2.1")}})
+	b.report(&hostAddresses{[]netip.Addr{netip.MustParseAddr("192.0.2.1")}})
 	return b
 }
 
@@ -98,8 +98,8 @@ func (b *bench) managers() []Manager {
 	return list
 }
 
-// tell passes messages to the managers, like the first phase. A workload has its endpoint in HNS before it is announced.
-func (b *bench) tell(msgs ...any) {
+// report passes messages to the managers, like the first phase. A workload has its endpoint in HNS before it is announced.
+func (b *bench) report(msgs ...any) {
 	b.t.Helper()
 	for _, msg := range msgs {
 		b.runtime(msg)
@@ -141,7 +141,7 @@ func (b *bench) runtime(msg any) {
 // step sends and applies, and returns all errors, including those of single objects.
 func (b *bench) step(msgs ...any) error {
 	b.t.Helper()
-	b.tell(msgs...)
+	b.report(msgs...)
 	var errs []error
 	for _, m := range b.managers() {
 		errs = append(errs, m.CompleteDeferredWork())

@@ -47,7 +47,7 @@ type suiteRig struct {
 	written int
 }
 
-func (r *suiteRig) Tell(msgs ...any) { r.tell(msgs...) }
+func (r *suiteRig) Report(msgs ...any) { r.report(msgs...) }
 
 func (r *suiteRig) Step(msgs ...any) {
 	r.t.Helper()

@@ -60,8 +60,8 @@ func (r registry) digest(ctx context.Context, ref reference) (string, error) {
 		return "", fmt.Errorf("%s: status %d: %.200s", address, resp.status, resp.body)
 	}
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(resp.body))
-	if told := resp.header.Get("Docker-Content-Digest"); told != "" && told != digest {
-		return "", fmt.Errorf("%s: the registry says %s, but what it sends is %s", address, told, digest)
+	if announced := resp.header.Get("Docker-Content-Digest"); announced != "" && announced != digest {
+		return "", fmt.Errorf("%s: the registry says %s, but what it sends is %s", address, announced, digest)
 	}
 	return digest, nil
 }

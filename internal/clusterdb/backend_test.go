@@ -27,7 +27,7 @@ func TestDamagedEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, told := os.Getpagesize(), 0
+	page, reported := os.Getpagesize(), 0
 	for from := 0; from < len(good); from += page {
 		if isZero(good[from : from+page]) {
 			continue // the page was never used
@@ -37,14 +37,14 @@ func TestDamagedEtcd(t *testing.T) {
 			bad[i] = 0xa5
 		}
 		if damaged(t, path, bad) {
-			told++
+			reported++
 		}
 	}
 	if !damaged(t, path, good[:5*page]) {
 		t.Error("a file that has lost its end was taken for a good one")
 	}
-	if told < 3 {
-		t.Errorf("damage was found %d times only", told)
+	if reported < 3 {
+		t.Errorf("damage was found %d times only", reported)
 	}
 	if damaged(t, path, good) {
 		t.Error("the undamaged file was refused")

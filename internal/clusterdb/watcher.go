@@ -270,7 +270,7 @@ func (w *Watcher) apply(ctx context.Context, events []*clientv3.Event) error {
 	if w.state.gates.change(kvs) {
 		return fmt.Errorf("the state is complete again: %w", errGoOn)
 	}
-	told := !w.reportGap()
+	reported := !w.reportGap()
 	changed := map[string][]byte{}
 	var pushErr error
 	for _, kv := range kvs {
@@ -278,7 +278,7 @@ func (w *Watcher) apply(ctx context.Context, events []*clientv3.Event) error {
 			continue
 		}
 		changed[kv.key] = kv.value
-		if !told {
+		if !reported {
 			continue // the next snapshot contains the change
 		}
 		change := w.state.apply(kv)

@@ -32,10 +32,10 @@ type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu     sync.Mutex
-	pair   *tls.Certificate // guarded by mu
-	stamps [2]stamp         // guarded by mu: of the files that pair comes from
-	told   complaint        // last logged error; guarded by mu
+	mu       sync.Mutex
+	pair     *tls.Certificate // guarded by mu
+	stamps   [2]stamp         // guarded by mu: of the files that pair comes from
+	reported complaint        // last logged error; guarded by mu
 }
 
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
@@ -74,7 +74,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			c.log.Info("certificate of the REST API replaced", "file", c.certFile)
 		}
 	}
-	if c.told.isNew(err) {
+	if c.reported.isNew(err) {
 		c.log.Warn("new certificate of the REST API cannot be used; the old one stays", "file", c.certFile, "error", err)
 	}
 	return c.pair, nil
@@ -85,10 +85,10 @@ type tokenFile struct {
 	path string
 	log  *slog.Logger
 
-	mu    sync.Mutex
-	token string    // guarded by mu
-	stamp stamp     // guarded by mu
-	told  complaint // last logged error; guarded by mu
+	mu       sync.Mutex
+	token    string    // guarded by mu
+	stamp    stamp     // guarded by mu
+	reported complaint // last logged error; guarded by mu
 }
 
 func openToken(path string, log *slog.Logger) (*tokenFile, error) {
@@ -127,7 +127,7 @@ func (t *tokenFile) current() string {
 			t.token, t.stamp = token, at
 		}
 	}
-	if t.told.isNew(err) {
+	if t.reported.isNew(err) {
 		t.log.Warn("new token of the REST API cannot be used; the old one stays", "error", err)
 	}
 	return t.token

@@ -19,15 +19,15 @@ type mirror struct {
 	saved bool          // there is a local copy
 	wake  chan struct{} // has a token when next may return a new event
 
-	mu      sync.Mutex
-	kinds   map[string]*mirrored     // by keyword; guarded by mu
-	told    bool                     // a snapshot has been taken; guarded by mu
-	base    map[string]proto.Message // content of a local snapshot, until it can be compared; guarded by mu
-	order   []string                 // keys of prev in the order of their first change, and gaps; guarded by mu
-	prev    map[string]proto.Message // by key of each difference: the value that the loop has received (nil: none); guarded by mu
-	resync  bool                     // a snapshot is due; guarded by mu
-	unsaved map[string]bool          // keys that differ from the local copy; guarded by mu
-	counts  counts                   // guarded by mu
+	mu       sync.Mutex
+	kinds    map[string]*mirrored     // by keyword; guarded by mu
+	reported bool                     // a snapshot has been taken; guarded by mu
+	base     map[string]proto.Message // content of a local snapshot, until it can be compared; guarded by mu
+	order    []string                 // keys of prev in the order of their first change, and gaps; guarded by mu
+	prev     map[string]proto.Message // by key of each difference: the value that the loop has received (nil: none); guarded by mu
+	resync   bool                     // a snapshot is due; guarded by mu
+	unsaved  map[string]bool          // keys that differ from the local copy; guarded by mu
+	counts   counts                   // guarded by mu
 }
 
 // mirrored holds one kind of objects.
@@ -100,19 +100,19 @@ func (m *mirror) setLocked(k *mirrored, key string, value proto.Message) {
 	if m.saved {
 		m.unsaved[key] = true
 	}
-	if m.told && m.base == nil && !m.resync {
+	if m.reported && m.base == nil && !m.resync {
 		m.differLocked(key, old, value)
 	}
 }
 
 // differLocked records that the value of a key changes from old to value.
 func (m *mirror) differLocked(key string, old, value proto.Message) {
-	told, known := m.prev[key]
+	reported, known := m.prev[key]
 	switch {
 	case !known:
 		m.prev[key] = old
 		m.order = append(m.order, key)
-	case equal(told, value): // the value is again the one that the loop has
+	case equal(reported, value): // the value is again the one that the loop has
 		delete(m.prev, key)
 	}
 }
@@ -161,7 +161,7 @@ func (m *mirror) resyncLocked() {
 func (m *mirror) requestResync() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.told && m.base == nil {
+	if m.reported && m.base == nil {
 		m.resyncLocked()
 	}
 	m.signal()
@@ -174,8 +174,8 @@ func (m *mirror) next() api.Event {
 	if !m.completeLocked() {
 		return nil
 	}
-	if !m.told || m.resync {
-		m.told, m.resync = true, false
+	if !m.reported || m.resync {
+		m.reported, m.resync = true, false
 		return &api.DBResync{KubeState: m.snapshotLocked()}
 	}
 	for len(m.order) > 0 {
@@ -201,10 +201,10 @@ func (m *mirror) next() api.Event {
 func (m *mirror) local(values map[string]proto.Message) *api.DBResync {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.told {
+	if m.reported {
 		return nil
 	}
-	m.told = true
+	m.reported = true
 	m.base = values
 	ev := &api.DBResync{Local: true, KubeState: api.KubeStateData{}}
 	for keyword := range m.kinds {

@@ -63,16 +63,16 @@ func NewReporter(write Write, log *slog.Logger) *Reporter {
 	return &Reporter{write: write, log: log, wake: make(chan struct{}, 1), now: map[Object][]Problem{}}
 }
 
-// Set replaces the problems of an object; an empty list means that it has none. tell is true if this node writes
+// Set replaces the problems of an object; an empty list means that it has none. report is true if this node writes
 // the Events.
-func (r *Reporter) Set(o Object, list []Problem, tell bool) {
+func (r *Reporter) Set(o Object, list []Problem, report bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.now[o.key()]
 	if delete(r.now, o.key()); len(list) > 0 {
 		r.now[o.key()] = slices.Clone(list)
 	}
-	if !tell || r.write == nil {
+	if !report || r.write == nil {
 		return
 	}
 	for _, p := range list {
@@ -148,8 +148,10 @@ func (r *Reporter) writeDue(ctx context.Context) error {
 // eventWriters is the number of nodes that write the Events about an object: one of them may be down.
 const eventWriters = 3
 
-// Tells reports whether this node is one of those that write the Events about an object that all nodes have.
-func Tells(own string, nodes []string, o Object) bool { return before(own, nodes, o) < eventWriters }
+// WritesEvents reports whether this node is one of those that write the Events about an object that all nodes have.
+func WritesEvents(own string, nodes []string, o Object) bool {
+	return before(own, nodes, o) < eventWriters
+}
 
 // First reports whether this node is the only one that acts for an object that all nodes have.
 func First(own string, nodes []string, o Object) bool { return before(own, nodes, o) == 0 }

@@ -106,7 +106,7 @@ func TestFewNodesWrite(t *testing.T) {
 	for i := range 200 {
 		n := 0
 		for _, node := range nodes {
-			if Tells(node, nodes, service(fmt.Sprint(i))) {
+			if WritesEvents(node, nodes, service(fmt.Sprint(i))) {
 				n++
 				wrote[node]++
 			}
@@ -118,7 +118,7 @@ func TestFewNodesWrite(t *testing.T) {
 	if len(wrote) < 40 {
 		t.Errorf("only %d nodes ever write", len(wrote))
 	}
-	if !Tells("new", nil, service("a")) {
+	if !WritesEvents("new", nil, service("a")) {
 		t.Error("a node that knows no nodes does not write")
 	}
 }

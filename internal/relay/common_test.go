@@ -195,8 +195,8 @@ func newReplica(t testing.TB, e *etcd, name string, change ...func(*Deps)) *repl
 	return r
 }
 
-// tell delivers a snapshot to the replica.
-func (r *replica) tell(t testing.TB, state map[string]proto.Message) {
+// report delivers a snapshot to the replica.
+func (r *replica) report(t testing.TB, state map[string]proto.Message) {
 	t.Helper()
 	ev := api.NewDBResync()
 	for _, keyword := range model.Keywords() {
@@ -312,8 +312,8 @@ func (n *node) value(key string) proto.Message {
 	return n.state[key]
 }
 
-// told returns the number of resyncs, and the changes.
-func (n *node) told() (resyncs int, changes []string) {
+// reported returns the number of resyncs, and the changes.
+func (n *node) reported() (resyncs int, changes []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.resyncs, slices.Clone(n.changes)

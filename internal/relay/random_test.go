@@ -23,7 +23,7 @@ func TestRandomFaults(t *testing.T) {
 	replicas := []*replica{newReplica(t, e, "a", settle), newReplica(t, e, "b", settle)}
 	want := services(20)
 	for _, r := range replicas {
-		r.tell(t, want)
+		r.report(t, want)
 	}
 	operator, _ := e.client()
 	var nodes []*node
@@ -58,7 +58,7 @@ func TestRandomFaults(t *testing.T) {
 		}
 		if rnd.IntN(2) == 0 {
 			for _, r := range replicas {
-				r.tell(t, maps.Clone(want))
+				r.report(t, maps.Clone(want))
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestRandomFaults(t *testing.T) {
 		t.Errorf("etcd has %d values instead of %d, complete: %t", len(got), len(want), marked)
 	}
 	for _, n := range nodes {
-		_, changes := n.told()
+		_, changes := n.reported()
 		for _, c := range changes {
 			for i := range 10 {
 				if strings.HasPrefix(c, serviceKey(i)) && strings.HasSuffix(c, "->false") {

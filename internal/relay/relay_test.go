@@ -23,9 +23,9 @@ func TestFill(t *testing.T) {
 	want[model.Key(model.NodeKeyword, "", "n1")] = &model.Node{Name: "n1"}
 	r := newReplica(t, e, "a")
 	until(t, "the node waits", func() bool { waiting, _ := n.watch.Incomplete(); return waiting })
-	r.tell(t, want)
+	r.report(t, want)
 	until(t, "the node has all", func() bool { return n.has(want) })
-	if resyncs, changes := n.told(); resyncs != 1 || len(changes) != 0 {
+	if resyncs, changes := n.reported(); resyncs != 1 || len(changes) != 0 {
 		t.Errorf("%d resyncs, changes %q; want one resync", resyncs, changes)
 	}
 	if got, marked, _ := inEtcd(t, db); !marked || !maps.EqualFunc(got, want, proto.Equal) {
@@ -43,7 +43,7 @@ func TestWritesPerChange(t *testing.T) {
 	e := newEtcd(t)
 	r := newReplica(t, e, "a")
 	state := services(3)
-	r.tell(t, state)
+	r.report(t, state)
 	r.awaitSettled(t)
 	before, _, rev := inEtcd(t, r.db)
 	count := r.counts()
@@ -51,7 +51,7 @@ func TestWritesPerChange(t *testing.T) {
 	r.change(t, serviceKey(1), service(1, 7))
 	r.awaitSettled(t)
 	r.change(t, serviceKey(1), service(1, 7)) // an equal value
-	r.tell(t, maps.Collect(func(yield func(string, proto.Message) bool) {
+	r.report(t, maps.Collect(func(yield func(string, proto.Message) bool) {
 		yield(serviceKey(0), service(0, 0))
 		yield(serviceKey(1), service(1, 7))
 		yield(serviceKey(2), service(2, 0))
@@ -69,7 +69,7 @@ func TestWritesPerChange(t *testing.T) {
 
 	r.stop() // a new leader finds no differences
 	next := newReplica(t, e, "b")
-	next.tell(t, after)
+	next.report(t, after)
 	next.awaitSettled(t)
 	if now := next.counts(); now != [3]uint64{} {
 		t.Errorf("the next leader wrote %v", now)
@@ -102,7 +102,7 @@ func TestRepair(t *testing.T) {
 		return len(values) == len(want)+2
 	}
 	r := newReplica(t, e, "a")
-	r.tell(t, want)
+	r.report(t, want)
 	r.awaitSettled(t)
 	mess(r.db)
 	until(t, "it is repaired", func() bool { return clean(r.db) })
@@ -110,7 +110,7 @@ func TestRepair(t *testing.T) {
 	db, _ := e.client()
 	mess(db)
 	next := newReplica(t, e, "b")
-	next.tell(t, want)
+	next.report(t, want)
 	until(t, "it is repaired by the next one", func() bool { return clean(db) })
 }
 
@@ -118,7 +118,7 @@ func TestRepair(t *testing.T) {
 func TestResync(t *testing.T) {
 	e := newEtcd(t)
 	r := newReplica(t, e, "a", func(d *Deps) { d.ResyncInterval = 100 * time.Millisecond })
-	r.tell(t, services(3))
+	r.report(t, services(3))
 	r.awaitSettled(t)
 	count, compared := r.counts(), r.stats.compared.Load()
 	until(t, "two comparisons", func() bool { return r.stats.compared.Load() >= compared+2 })
@@ -144,7 +144,7 @@ func TestFence(t *testing.T) {
 	a.Resign()
 
 	r := newReplica(t, e, "b")
-	r.tell(t, services(2))
+	r.report(t, services(2))
 	r.awaitSettled(t)
 	_, _, rev := inEtcd(t, db)
 	if _, err := old.write(t.Context(), a.Fence, true); !errors.Is(err, errDeposed) {
@@ -162,10 +162,10 @@ func TestFailover(t *testing.T) {
 	n := newNode(t, db, nil)
 	want := services(150)
 	a := newReplica(t, e, "a")
-	a.tell(t, want)
+	a.report(t, want)
 	a.awaitSettled(t)
 	b := newReplica(t, e, "b")
-	b.tell(t, want)
+	b.report(t, want)
 	until(t, "the node has all", func() bool { return n.has(want) })
 	target := strings.TrimPrefix(e.server.Endpoint(), "unix://")
 	a.line.setTarget("")
@@ -187,7 +187,7 @@ func TestFailover(t *testing.T) {
 	if a.counts() != count || b.counts() != [3]uint64{2, 0, 2} {
 		t.Errorf("old leader: %v after %v; new leader: %v", a.counts(), count, b.counts())
 	}
-	if resyncs, changes := n.told(); resyncs != 1 || len(changes) != 2 {
+	if resyncs, changes := n.reported(); resyncs != 1 || len(changes) != 2 {
 		t.Errorf("%d resyncs, changes %q", resyncs, changes)
 	}
 	b.stop() // it resigns: the other replica need not wait for the end of the lease
@@ -213,10 +213,10 @@ func TestStaleLeader(t *testing.T) {
 			}
 		}
 	})
-	a.tell(t, services(2))
+	a.report(t, services(2))
 	a.awaitSettled(t)
 	b := newReplica(t, e, "b")
-	b.tell(t, services(3))
+	b.report(t, services(3))
 	close(broken)
 	b.awaitSettled(t)
 	if got, _, _ := inEtcd(t, b.db); len(got) != 3 || a.Leading() {
@@ -230,7 +230,7 @@ func TestStaleStandby(t *testing.T) {
 	e := newEtcd(t)
 	db, _ := e.client()
 	a := newReplica(t, e, "a")
-	a.tell(t, services(2))
+	a.report(t, services(2))
 	a.awaitSettled(t)
 	broken, asked := make(chan struct{}), make(chan struct{}, 100)
 	b := newReplica(t, e, "b", func(d *Deps) {
@@ -244,7 +244,7 @@ func TestStaleStandby(t *testing.T) {
 			}
 		}
 	})
-	b.tell(t, services(2))
+	b.report(t, services(2))
 	until(t, "b stands by", func() bool {
 		keys, _, err := db.Keys(t.Context(), electionPrefix, 0)
 		return err == nil && len(keys) == 2
@@ -279,7 +279,7 @@ func TestWipe(t *testing.T) {
 			e := newEtcd(t)
 			want := services(300)
 			r := newReplica(t, e, "a")
-			r.tell(t, want)
+			r.report(t, want)
 			db, _ := e.client()
 			n := newNode(t, db, nil)
 			until(t, "the node has all", func() bool { return n.has(want) })
@@ -291,7 +291,7 @@ func TestWipe(t *testing.T) {
 			r.change(t, serviceKey(7), nil)
 			delete(want, serviceKey(7))
 			until(t, "changes arrive", func() bool { return n.has(want) })
-			if _, changes := n.told(); len(changes) != 1 {
+			if _, changes := n.reported(); len(changes) != 1 {
 				t.Errorf("the event loop was told %q, want one deletion", changes)
 			}
 		})
@@ -304,7 +304,7 @@ func TestWipeWithoutRelay(t *testing.T) {
 	e := newEtcd(t)
 	want := services(10)
 	r := newReplica(t, e, "a")
-	r.tell(t, want)
+	r.report(t, want)
 	r.awaitSettled(t)
 	r.stop()
 	local, err := clusterdb.OpenLocalCopy(filepath.Join(t.TempDir(), "state.db"), quiet())
@@ -322,12 +322,12 @@ func TestWipeWithoutRelay(t *testing.T) {
 	wipe(t, db, clusterdb.KSRPrefix)
 	until(t, "the node sees it", func() bool { _, err := n.watch.Incomplete(); return err != nil })
 	n.watch.RequestResync()
-	until(t, "a resync", func() bool { resyncs, _ := n.told(); return resyncs == 2 })
+	until(t, "a resync", func() bool { resyncs, _ := n.reported(); return resyncs == 2 })
 	n.stop()
 	again := newNode(t, db, local)
 	until(t, "the restarted node has all", func() bool { return again.has(want) })
 	for _, n := range []*node{n, again} {
-		if _, changes := n.told(); len(changes) != 0 || !n.has(want) {
+		if _, changes := n.reported(); len(changes) != 0 || !n.has(want) {
 			t.Errorf("the event loop was told %q", changes)
 		}
 	}
@@ -337,7 +337,7 @@ func TestWipeWithoutRelay(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	e := newEtcd(t)
 	r := newReplica(t, e, "a")
-	r.tell(t, services(2))
+	r.report(t, services(2))
 	r.awaitSettled(t)
 	r.change(t, serviceKey(0), &model.Service{Name: strings.Repeat("x", maxValue)})
 	r.change(t, serviceKey(1), service(1, 5))

@@ -234,7 +234,7 @@ func BenchmarkFill(b *testing.B) {
 		b.StopTimer()
 		r := newReplica(b, newEtcd(b), "a")
 		b.StartTimer()
-		r.tell(b, state)
+		r.report(b, state)
 		r.awaitSettled(b)
 		b.StopTimer()
 		r.stop()

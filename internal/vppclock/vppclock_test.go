@@ -70,12 +70,12 @@ func TestMeasure(t *testing.T) {
 // TestUnanswered checks that a query that VPP leaves unanswered is repeated.
 func TestUnanswered(t *testing.T) {
 	var asked atomic.Int32
-	tell := running(1)
+	report := running(1)
 	rate, err := Measure(t.Context(), clock(t, func() string {
 		if asked.Add(1)%2 == 1 {
 			return ""
 		}
-		return tell()
+		return report()
 	}), 20*time.Millisecond)
 	if err != nil || !rate.Right() {
 		t.Errorf("%+v, %v", rate, err)

@@ -112,12 +112,12 @@ func (s *sim) noVerificationErrors() {
 // fakePlugin is a handler with state. It configures one value per item and per pod, and one value with the totals. The value of a pod contains the
 // value that the previous handler has configured for it, so handlers depend on each other.
 type fakePlugin struct {
-	name  string
-	sim   *sim
-	items map[string]string
-	pods  map[string]string
-	told  int // number of pods in the latest podCount
-	undo  func()
+	name     string
+	sim      *sim
+	items    map[string]string
+	pods     map[string]string
+	reported int // number of pods in the latest podCount
+	undo     func()
 }
 
 func newFakePlugin(name string, s *sim) *fakePlugin {
@@ -153,7 +153,7 @@ func (h *fakePlugin) Resync(ev api.Event, kube api.KubeStateData, _ int, tx api.
 		return err
 	}
 	h.pods = maps.Clone(h.sim.pods)
-	h.told = len(h.pods)
+	h.reported = len(h.pods)
 	for k := range h.pods {
 		h.putPod(k, tx)
 	}
@@ -187,7 +187,7 @@ func (h *fakePlugin) Update(ev api.Event, tx api.UpdateOperations) (string, erro
 		if err := h.failing("update", ev); err != nil {
 			return "", err
 		}
-		h.told = ev.n
+		h.reported = ev.n
 	case *Shutdown:
 		return "", h.failing("update", ev)
 	}
@@ -235,7 +235,7 @@ func (h *fakePlugin) putPod(pod string, tx api.ResyncOperations) {
 
 func (h *fakePlugin) putSum(tx api.ResyncOperations) {
 	sum := slices.Concat(sortedKeys(h.items), sortedKeys(h.pods))
-	tx.Put(h.name+"/sum", str(fmt.Sprintf("%s told %d", strings.Join(sum, "+"), h.told)))
+	tx.Put(h.name+"/sum", str(fmt.Sprintf("%s told %d", strings.Join(sum, "+"), h.reported)))
 }
 
 func (h *fakePlugin) DescribeInternalData() string {

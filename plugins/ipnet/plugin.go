@@ -45,7 +45,7 @@ type state struct {
 	mtuFault atomic.Pointer[error] // since the last resync; from any goroutine
 
 	hostIPsWait, nicsWait atomic.Bool                    // an event of that kind is in the queue; from any goroutine
-	told                  atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
+	reported              atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
 	uplink                atomic.Pointer[uplinkState]    // since the last resync; from any goroutine
 	others                atomic.Int64                   // the number of other nodes; from any goroutine
 
@@ -80,7 +80,7 @@ func (n *IPNet) watchLeases(s *settings) error {
 	}
 	err := n.VPPIfPlugin.WatchDHCPLeases(name, func(ip net.IP, network *net.IPNet, gw net.IP) {
 		ev := &NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw}
-		n.told.Store(ev)
+		n.reported.Store(ev)
 		n.push(ev)
 	})
 	if err != nil {
@@ -162,8 +162,8 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	if change, ok := event.(*NodeIPv4Change); ok {
 		n.leased = leasedPrefix(change)
 	}
-	if told := n.told.Load(); told != nil { // the event with this lease may have found the queue full, and each lease is reported only once
-		n.leased = leasedPrefix(told)
+	if reported := n.reported.Load(); reported != nil { // the event with this lease may have found the queue full, and each lease is reported only once
+		n.leased = leasedPrefix(reported)
 	}
 	n.hostIPsWait.Store(false) // a change from here on may not be part of this resync and needs a new event
 	n.nicsWait.Store(false)

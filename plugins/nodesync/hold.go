@@ -122,11 +122,11 @@ func (h *holds) deadline() time.Time {
 // run pushes an event when a hold ends, once for each end time: the event may wait in the queue for a long time, or be refused after a
 // fatal error.
 func (h *holds) run(ctx context.Context, push func(controller.Event) error) error {
-	var told time.Time
+	var reported time.Time
 	for {
 		end := h.deadline()
 		var timer <-chan time.Time
-		if !end.IsZero() && !end.Equal(told) {
+		if !end.IsZero() && !end.Equal(reported) {
 			timer = time.After(max(end.Sub(h.now()), minBackoff)) // the minimum prevents a busy loop while the queue has no room for the event
 		}
 		select {
@@ -137,7 +137,7 @@ func (h *holds) run(ctx context.Context, push func(controller.Event) error) erro
 			err := push(&holdOver{})
 			switch {
 			case err == nil:
-				told = end
+				reported = end
 			case !errors.Is(err, controller.ErrQueueFull):
 				return nil // the event loop has ended
 			}

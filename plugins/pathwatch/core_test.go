@@ -63,7 +63,7 @@ func (s *sim) run(seconds int) {
 
 func (s *sim) round() Round {
 	r := Round{At: s.now, Alive: !s.frozen, Gateway: answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
-		TellsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, ListCommand: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
+		CountsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, ListCommand: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
 		Refusing: s.refusing}
 	r.Peers = s.core.Ask()
 	hostWorks := !s.hostDeaf && !s.hostMute && !s.gatewayOff && !s.frozen

@@ -19,5 +19,5 @@
 // dataplane and desired state are compared. Both repairs are repeated with growing pauses (heal.go).
 //
 // Faults appear in the agent's readiness, GET /contiv/v1/datapath, contiv-netctl check, metrics (report.go), and in an Event and a
-// condition of the Node (tell.go). docs/troubleshooting.md describes each cause; docs/adr/0014 gives the reasons for this design.
+// condition of the Node (reporter.go). docs/troubleshooting.md describes each cause; docs/adr/0014 gives the reasons for this design.
 package pathwatch

@@ -69,9 +69,9 @@ type Link struct {
 type Sessions struct {
 	Used  uint64 `json:"used"`
 	Limit uint64 `json:"limit"`
-	// TellsRefused is true if Refused counts the packets for which there was no room for a session.
-	TellsRefused bool   `json:"tellsRefused,omitempty"`
-	Refused      uint64 `json:"refused,omitempty"`
+	// CountsRefused is true if Refused counts the packets for which there was no room for a session.
+	CountsRefused bool   `json:"countsRefused,omitempty"`
+	Refused       uint64 `json:"refused,omitempty"`
 	// Keeps is true if a session lasts until it times out, so that the fill level is meaningful although refusals are reported.
 	Keeps bool `json:"keeps,omitempty"`
 	// ListCommand is the command that lists the sessions by sender; empty means contiv-netctl nat.

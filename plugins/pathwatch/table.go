@@ -18,16 +18,16 @@ type table struct {
 // step returns the fault of the table. A table that reports refused sessions is full only if it refuses some: existing sessions may end as
 // soon as room is needed. For any other table only the fill level is known.
 func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) {
-	if s.Limit == 0 && !s.TellsRefused {
+	if s.Limit == 0 && !s.CountsRefused {
 		*t = table{}
 		return Cause{}, false
 	}
-	if s.TellsRefused {
+	if s.CountsRefused {
 		t.refusals(at, s, times)
 	} else {
 		t.full = above(t.full, s, 98, 90)
 	}
-	t.filling = (!s.TellsRefused || s.Keeps) && above(t.filling, s, 85, 75)
+	t.filling = (!s.CountsRefused || s.Keeps) && above(t.filling, s, 85, 75)
 	c = Cause{Object: "NAT", Text: fmt.Sprintf("%d of %d sessions are taken", s.Used, s.Limit)}
 	if s.Limit == 0 { // the sessions have not been counted yet
 		c.Text = "all sessions are taken"

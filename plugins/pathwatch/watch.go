@@ -100,7 +100,7 @@ type Plugin struct {
 	log     *slog.Logger
 	core    *core // used only by Run's goroutine
 	metrics *metrics
-	telling *telling
+	reports *reportQueue
 	state   atomic.Pointer[State] // from any goroutine; nil before the first round
 	repairs repairs
 	book    book
@@ -126,7 +126,7 @@ func New(deps Deps) (*Plugin, error) {
 	if deps.Times == (Times{}) {
 		deps.Times = defaultTimes()
 	}
-	p := &Plugin{Deps: deps, log: deps.Logger(), core: newCore(deps.Times), telling: newTelling(deps.NodeName)}
+	p := &Plugin{Deps: deps, log: deps.Logger(), core: newCore(deps.Times), reports: newReportQueue(deps.NodeName)}
 	var err error
 	if p.metrics, err = newMetrics(deps.Metrics, p.State); err != nil {
 		return nil, err
@@ -314,7 +314,7 @@ func (p *Plugin) publish(at time.Time, seen bool) {
 		}
 	}
 	if seen {
-		p.telling.see(at, now)
+		p.reports.see(at, now)
 	}
 }
 
@@ -336,5 +336,5 @@ func (p *Plugin) repair(ctx context.Context, a action) {
 	}
 	p.metrics.repaired(a, err)
 	p.repairs.add(a, start, err)
-	p.telling.repaired(a, err)
+	p.reports.repaired(a, err)
 }

@@ -184,7 +184,7 @@ func watched(t *testing.T, test func(t *testing.T, n *node, p *Plugin, web mux))
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Run(ctx) })
-		wg.Go(func() { _ = p.Tell(ctx) })
+		wg.Go(func() { _ = p.Report(ctx) })
 		test(t, n, p, web)
 		cancel()
 		wg.Wait()

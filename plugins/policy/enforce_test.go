@@ -93,7 +93,7 @@ type bench struct {
 	list      []*podmanager.Attachment
 	followUps []api.Event
 	log       bytes.Buffer
-	users     *told
+	users     *reported
 }
 
 func (b *bench) LocalAttachments() []*podmanager.Attachment { return b.list }
@@ -104,7 +104,7 @@ func (b *bench) PushFollowUp(_, ev api.Event) error {
 }
 
 func newBench(t *testing.T, change func(*Deps)) *bench {
-	b := &bench{t: t, dp: &store{map[string]proto.Message{}}, users: &told{now: map[string][]problem.Problem{}},
+	b := &bench{t: t, dp: &store{map[string]proto.Message{}}, users: &reported{now: map[string][]problem.Problem{}},
 		data: api.KubeStateData{kube.PodKeyword: {}, kube.PolicyKeyword: {}, kube.ClusterPolicyKeyword: {}, kube.NamespaceKeyword: {}, kube.NodeKeyword: {}}}
 	deps := Deps{PluginDeps: infra.PluginDeps{PluginName: "policy", Log: slog.New(slog.NewTextHandler(&b.log, nil))},
 		ServiceLabel: servicelabel.Label("n1"), Problems: b.users, PodManager: b, EventLoop: b, Renderer: textRenderer{}, Kubernetes: true}

@@ -40,7 +40,7 @@ func (p *Plugin) reportLarge() {
 		}
 		l.meaning[kube.Key(keyword, id.Namespace, id.Name)] = meaning
 	}
-	p.tellStatuses()
+	p.reportStatuses()
 	for _, keys := range []map[string][]string{before, l.meaning} {
 		for key := range keys {
 			if slices.Equal(before[key], l.meaning[key]) {

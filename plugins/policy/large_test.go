@@ -57,8 +57,8 @@ func TestLargeSets(t *testing.T) {
 // TestLargeClusterPolicies checks that the node that writes conditions reports policies with large sets, also those that select none of its
 // own pods. A set that was too large counts as small again at a sixteenth below its limit, as in the dataplane.
 func TestLargeClusterPolicies(t *testing.T) {
-	told := 0
-	b := newBench(t, func(d *Deps) { d.SetLimit, d.Statuses = 32, func(bool) { told++ } })
+	reported := 0
+	b := newBench(t, func(d *Deps) { d.SetLimit, d.Statuses = 32, func(bool) { reported++ } })
 	want := func(names string) {
 		t.Helper()
 		got := b.p.LargeClusterPolicies()
@@ -95,13 +95,13 @@ func TestLargeClusterPolicies(t *testing.T) {
 	want("")
 	b.pod(pod(30), pod(30), "10.0.0.31")
 	want("")
-	before := told
+	before := reported
 	b.set(kube.PodKeyword, "ns", pod(0), &kube.Pod{Namespace: "ns", Name: pod(0), Uid: pod(0), Ips: []string{"10.0.0.1"}, Labels: map[string]string{"app": "elsewhere"}})
 	b.add("c1", pod(0), pod(0))
 	for i := 31; i < 33; i++ {
 		b.pod(pod(i), pod(i), fmt.Sprint("10.0.0.", i+1))
 	}
-	if told == before {
+	if reported == before {
 		t.Error("conditions are not looked at when a set of this node has become too large")
 	}
 	want("many")
@@ -131,6 +131,6 @@ func TestLargeSetsOfTwoNodes(t *testing.T) {
 // lastEvent stores whether this node writes the Event about the last problem.
 type lastEvent struct{ written bool }
 
-func (t *lastEvent) Set(_ problem.Object, list []problem.Problem, tell bool) {
-	t.written = tell && len(list) > 0
+func (t *lastEvent) Set(_ problem.Object, list []problem.Problem, report bool) {
+	t.written = report && len(list) > 0
 }

@@ -21,7 +21,7 @@ import (
 
 // Problems is the receiver of reports to users.
 type Problems interface {
-	Set(o problem.Object, list []problem.Problem, tell bool)
+	Set(o problem.Object, list []problem.Problem, report bool)
 }
 
 // Pods reports the pods that this node has connected.
@@ -166,7 +166,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	p.objects = kube.Values[*kube.Policy](data, kube.PolicyKeyword)
 	p.cluster = kube.Values[*kube.ClusterPolicy](data, kube.ClusterPolicyKeyword)
 	p.resyncProblems(nodes)
-	p.tellStatuses()
+	p.reportStatuses()
 	for _, ns := range kube.Values[*kube.Namespace](data, kube.NamespaceKeyword) {
 		p.compiler.SetNamespace(ns.GetName(), ns)
 	}
@@ -259,7 +259,7 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 		prev, next := kube.Change[*kube.Node](ev)
 		p.problems.node(prev.GetName(), next.GetName())
 		if prev.GetName() != next.GetName() {
-			p.tellStatuses()
+			p.reportStatuses()
 		}
 		p.setNode(prev.GetName(), nil)
 		p.setNode(next.GetName(), next)
@@ -303,7 +303,7 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 			p.cluster[ev.Key] = next
 		}
 		p.problems.set(ev.Key, sourceOfCluster(next))
-		p.tellStatuses()
+		p.reportStatuses()
 	}
 }
 

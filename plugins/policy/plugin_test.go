@@ -14,13 +14,13 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// told holds the reports to users, by object.
-type told struct {
+// reported holds the reports to users, by object.
+type reported struct {
 	now   map[string][]problem.Problem
 	calls int
 }
 
-func (t *told) Set(o problem.Object, list []problem.Problem, _ bool) {
+func (t *reported) Set(o problem.Object, list []problem.Problem, _ bool) {
 	t.calls++
 	key := fmt.Sprintf("%s %s/%s %s", o.Kind, o.Namespace, o.Name, o.UID)
 	if delete(t.now, key); len(list) > 0 {
@@ -36,7 +36,7 @@ func policy(name, uid string) *model.Policy {
 // not reported again.
 func TestPoliciesAreNotIgnoredInSilence(t *testing.T) {
 	var log bytes.Buffer
-	users := &told{now: map[string][]problem.Problem{}}
+	users := &reported{now: map[string][]problem.Problem{}}
 	p := New(Deps{PluginDeps: infra.PluginDeps{PluginName: "policy", Log: slog.New(slog.NewTextHandler(&log, nil))},
 		ServiceLabel: servicelabel.Label("n1"), Problems: users})
 	data := api.KubeStateData{model.PolicyKeyword: {}}

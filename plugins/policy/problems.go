@@ -106,7 +106,7 @@ func (p *problems) set(key string, policy *source) {
 	}
 	p.known[key] = now
 	own := p.label.GetAgentLabel()
-	p.to.Set(now.object, now.list, p.large.meaning[key] != nil || problem.Tells(own, slices.Collect(maps.Keys(p.nodes)), now.object))
+	p.to.Set(now.object, now.list, p.large.meaning[key] != nil || problem.WritesEvents(own, slices.Collect(maps.Keys(p.nodes)), now.object))
 	p.warn(policy, now.list)
 }
 
@@ -142,8 +142,8 @@ func (p *problems) warn(policy *source, list []problem.Problem) {
 	}
 }
 
-// tellStatuses calls Statuses: one node of the cluster writes the conditions of all ClusterNetworkPolicies.
-func (p *Plugin) tellStatuses() {
+// reportStatuses calls Statuses: one node of the cluster writes the conditions of all ClusterNetworkPolicies.
+func (p *Plugin) reportStatuses() {
 	if p.Statuses != nil {
 		p.Statuses(problem.First(p.ServiceLabel.GetAgentLabel(), slices.Collect(maps.Keys(p.problems.nodes)), problem.Object{Kind: clusterKind}))
 	}

@@ -28,11 +28,11 @@ func TestStatuses(t *testing.T) {
 	if second := slices.DeleteFunc(slices.Clone(rest), func(n string) bool { return !writers(n, rest...) }); len(second) != 1 {
 		t.Errorf("%v write without %s", second, first[0])
 	}
-	told := 0
-	b := newBench(t, func(d *Deps) { d.Statuses = func(bool) { told++ } })
-	before := told
+	reported := 0
+	b := newBench(t, func(d *Deps) { d.Statuses = func(bool) { reported++ } })
+	before := reported
 	b.set(kube.ClusterPolicyKeyword, "", "guard", &kube.ClusterPolicy{Name: "guard"})
-	if told <= before {
-		t.Errorf("a policy is there and its condition is not looked at: %d, %d", before, told)
+	if reported <= before {
+		t.Errorf("a policy is there and its condition is not looked at: %d, %d", before, reported)
 	}
 }

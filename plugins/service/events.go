@@ -36,7 +36,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, txn api.Resy
 	}
 	p.nodes.self = p.selfAddrs()
 	own := nodes[model.Key(model.NodeKeyword, "", p.own())]
-	p.tellLeaving(own)
+	p.reportLeaving(own)
 	return p.processor.Resync(&processor.Snapshot{
 		Services:       maps.Values(model.Values[*model.Service](data, model.ServiceKeyword)),
 		Slices:         maps.Values(model.Values[*model.EndpointSlice](data, model.EndpointSliceKeyword)),
@@ -113,7 +113,7 @@ func (p *Plugin) kubeNode(prev, next *model.Node) (change string, err error) {
 		p.nodes.kube[name] = addrsOf(next)
 	}
 	if name == p.own() {
-		p.tellLeaving(next)
+		p.reportLeaving(next)
 	}
 	change, err = p.processor.SetNode(name, p.nodes.of(name, p.own()))
 	if name != p.own() || err != nil {
@@ -123,8 +123,8 @@ func (p *Plugin) kubeNode(prev, next *model.Node) (change string, err error) {
 	return strings.Trim(change+"; "+zoneChange, "; "), err
 }
 
-// tellLeaving reports to NodeLeaving whether this node is leaving the cluster; a nil object means that the node has been deleted.
-func (p *Plugin) tellLeaving(own *model.Node) {
+// reportLeaving reports to NodeLeaving whether this node is leaving the cluster; a nil object means that the node has been deleted.
+func (p *Plugin) reportLeaving(own *model.Node) {
 	if p.NodeLeaving != nil {
 		p.NodeLeaving(own == nil || own.GetLeaving())
 	}

@@ -50,8 +50,8 @@ type Deps struct {
 
 // Problems reports to users the services that are not served as specified.
 type Problems interface {
-	// Set replaces the problems of an object. tell is true if this node writes the Events.
-	Set(o problem.Object, list []problem.Problem, tell bool)
+	// Set replaces the problems of an object. report is true if this node writes the Events.
+	Set(o problem.Object, list []problem.Problem, report bool)
 }
 
 // IPNet is the part of ipnet that the plugin uses.

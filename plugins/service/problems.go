@@ -27,7 +27,7 @@ func (p *problems) Set(object *model.Service, list []problem.Problem) {
 	// A service that a renderer of this node refuses may be served by other nodes.
 	here := slices.ContainsFunc(list, func(one problem.Problem) bool { return one.Reason == processor.ReasonRefused })
 	own := p.ServiceLabel.GetAgentLabel()
-	p.Problems.Set(o, list, here || problem.Tells(own, slices.Collect(maps.Keys(p.nodes.kube)), o))
+	p.Problems.Set(o, list, here || problem.WritesEvents(own, slices.Collect(maps.Keys(p.nodes.kube)), o))
 }
 
 // Delete implements processor.Problems.

@@ -28,8 +28,8 @@ func (w *world) path(n *testbed.Node) (r pathwatch.Report, err error) {
 	return r, err
 }
 
-// tells waits until a node reports the given causes, and checks that readiness and metrics agree. It returns how long that took.
-func (w *world) tells(n *testbed.Node, within time.Duration, ready bool, kinds ...pathwatch.Kind) time.Duration {
+// reports waits until a node reports the given causes, and checks that readiness and metrics agree. It returns how long that took.
+func (w *world) reports(n *testbed.Node, within time.Duration, ready bool, kinds ...pathwatch.Kind) time.Duration {
 	w.t.Helper()
 	start := time.Now()
 	w.within(within, fmt.Sprintf("%s says %v", n.Name, kinds), func() error {
@@ -83,13 +83,13 @@ func TestPeerIsCut(t *testing.T) {
 			w.mesh(pods)
 			w.watched(w.Nodes...)
 			w.must(w.Cut(w.ctx, 2))
-			took := w.tells(w.Nodes[0], time.Minute, true, pathwatch.PeerUnreachable)
-			w.tells(w.Nodes[1], time.Minute, true, pathwatch.PeerUnreachable)
-			w.tells(w.Nodes[2], time.Minute, false, pathwatch.UplinkDown)
+			took := w.reports(w.Nodes[0], time.Minute, true, pathwatch.PeerUnreachable)
+			w.reports(w.Nodes[1], time.Minute, true, pathwatch.PeerUnreachable)
+			w.reports(w.Nodes[2], time.Minute, false, pathwatch.UplinkDown)
 			t.Logf("a peer is missed after %s", took.Round(10*time.Millisecond))
 			w.must(w.Mend(w.ctx, 2))
 			for _, n := range w.Nodes {
-				w.tells(n, time.Minute, true)
+				w.reports(n, time.Minute, true)
 			}
 			w.mesh(pods)
 		})
@@ -230,7 +230,7 @@ func TestBrokenUplink(t *testing.T) {
 			w.mesh(pods)
 			t.Logf("repaired after %s; pods reach each other after %s", repaired.Round(10*time.Millisecond),
 				time.Since(start).Round(10*time.Millisecond))
-			w.tells(n, time.Minute, true)
+			w.reports(n, time.Minute, true)
 			r, err := w.path(n)
 			w.must(err)
 			kind, _, _ := strings.Cut(r.Repairs[0].Why, ":")
@@ -264,10 +264,10 @@ func TestBrokenHostLink(t *testing.T) {
 			if through := n.PingOnce(w.ctx, pods[0].IPs[0].String(), 0) == nil; through && w.repairs(n) == 0 {
 				t.Fatal("packets still get through")
 			}
-			w.tells(n, time.Minute, false, pathwatch.GatewayUnreachable)
+			w.reports(n, time.Minute, false, pathwatch.GatewayUnreachable)
 			w.must(w.reach(n.Namespace, pods[0].IPs[0].String()))
 			t.Logf("the host reaches its pods after %s", time.Since(start).Round(10*time.Millisecond))
-			w.tells(n, time.Minute, true)
+			w.reports(n, time.Minute, true)
 			r, err := w.path(n)
 			w.must(err)
 			if len(r.Repairs) != 1 || r.Repairs[0].Error != "" || !strings.HasSuffix(r.Repairs[0].What, "/afpacket-vpp2") {
@@ -292,14 +292,14 @@ func TestReportWithoutRepair(t *testing.T) {
 	w.must(n.StartAgent(w.ctx, "--datapath-repair=false"))
 	w.watched(n)
 	w.wedgeTx(n)
-	took := w.tells(n, time.Minute, false, pathwatch.UplinkStuck)
+	took := w.reports(n, time.Minute, false, pathwatch.UplinkStuck)
 	t.Logf("noticed after %s", took.Round(10*time.Millisecond))
 	pings, err := pods[0].Ping(w.ctx, pods[1].IPs[0].String(), 50, 100*time.Millisecond)
 	w.must(err)
 	if pings.Received > 0 {
 		t.Errorf("the uplink transmits again by itself: %s", pings)
 	}
-	w.tells(n, time.Minute, false, pathwatch.UplinkStuck)
+	w.reports(n, time.Minute, false, pathwatch.UplinkStuck)
 	r, err := w.path(n)
 	w.must(err)
 	if len(r.Repairs) != 0 {
@@ -312,7 +312,7 @@ func TestReportWithoutRepair(t *testing.T) {
 	w.must(n.Agent.Kill())
 	w.must(n.LaunchAgent(w.ctx))
 	w.mesh(pods)
-	w.tells(n, time.Minute, true)
+	w.reports(n, time.Minute, true)
 }
 
 // TestKilledWhileRepairing checks that, when an agent is killed at any time during a repair, the next agent completes the repair.
@@ -346,7 +346,7 @@ func TestKilledWhileRepairing(t *testing.T) {
 		w.must(n.Agent.Kill())
 		w.must(n.StartAgent(w.ctx))
 		w.mesh(pods)
-		w.tells(n, time.Minute, true)
+		w.reports(n, time.Minute, true)
 		w.must(w.inPlace(n))
 	}
 }
@@ -447,10 +447,10 @@ func TestNATIsFull(t *testing.T) {
 	w.mesh(pods)
 	w.watched(n)
 	stop := w.flood(pods[0].Namespace, "192.168.16.2")
-	took := w.tells(n, time.Minute, false, pathwatch.NATTableFull)
+	took := w.reports(n, time.Minute, false, pathwatch.NATTableFull)
 	w.must(stop())
 	t.Logf("noticed after %s", took.Round(10*time.Millisecond))
-	w.tells(n, time.Minute, true)
+	w.reports(n, time.Minute, true)
 	w.mesh(pods)
 }
 

@@ -124,7 +124,7 @@ func runSequence(dir string, seed uint64, services bool) (story []string, err er
 	return s.story, s.stop()
 }
 
-func (s *sequence) tell(format string, args ...any) {
+func (s *sequence) report(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf(format, args...))
 }
 
@@ -137,7 +137,7 @@ func (s *sequence) step(ctx context.Context) error {
 	switch n := s.rng.IntN(kinds); {
 	case n >= 100:
 		ev := s.kube.change()
-		s.tell("%s", ev)
+		s.report("%s", ev)
 		return s.ctl.PushEvent(ev)
 	case n < 40:
 		s.made++
@@ -152,15 +152,15 @@ func (s *sequence) step(ctx context.Context) error {
 	case n < 77:
 		method := []api.EventMethodType{api.FullResync, api.UpstreamResync, api.DownstreamResync}[s.rng.IntN(3)]
 		_, err := s.ctl.Resync(ctx, method)
-		s.tell("%s: %.200v", method, err)
+		s.report("%s: %.200v", method, err)
 	case n < 82:
-		s.tell("VPP crashes")
+		s.report("VPP crashes")
 		s.fake.Crash()
 	case n < 86:
 		return s.restart()
 	default:
 		f := s.fault()
-		s.tell("fault %s", faultText(f))
+		s.report("fault %s", faultText(f))
 		s.fake.Faults.Add(f)
 	}
 	return ctx.Err()
@@ -211,7 +211,7 @@ func (s *sequence) addPod(ctx context.Context, a *podmanager.Attachment) error {
 	case <-ctx.Done():
 		return fmt.Errorf("ADD of %s does not end", a.ID)
 	}
-	s.tell("ADD %s: %.200v", a.ID, err)
+	s.report("ADD %s: %.200v", a.ID, err)
 	if err != nil || a.Seq != 0 {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (s *sequence) deletePod(ctx context.Context, i int) error {
 	}
 	select {
 	case err := <-ev.Result():
-		s.tell("DEL %s: %.200v", a.ID, err)
+		s.report("DEL %s: %.200v", a.ID, err)
 	case <-ctx.Done():
 		return fmt.Errorf("DEL of %s does not end", a.ID)
 	}
@@ -242,7 +242,7 @@ func (s *sequence) deletePod(ctx context.Context, i int) error {
 
 // restart ends the agent and starts another one on the same VPP.
 func (s *sequence) restart() error {
-	s.tell("the agent restarts")
+	s.report("the agent restarts")
 	if err := s.stop(); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (w *world) clusterIPTaken(number int) {
 	attacker := w.attack(number+1, victim.Spec.ClusterIPs, nil)
 	w.calm()
 	w.holds(victim, "p1,p2,h1,h2 any cluster -> a")
-	w.toldOfProblems()
+	w.reportedOfProblems()
 	w.putEndpoints(attacker) // otherwise it would be rejected for its victim, too
 	w.calm()
 	w.holds(victim, "p1,p2,h1,h2 any cluster -> a")
@@ -120,9 +120,9 @@ func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err er
 	return err
 }
 
-// toldOfProblems checks that both agents report the conflict in their metrics, and once in their logs. If IPv6 is not served, that is a
+// reportedOfProblems checks that both agents report the conflict in their metrics, and once in their logs. If IPv6 is not served, that is a
 // problem of each of the two services, too.
-func (w *world) toldOfProblems() {
+func (w *world) reportedOfProblems() {
 	w.t.Helper()
 	if w.mode.isFake() {
 		w.t.Log("fake: not covered: metrics and logs of agents")

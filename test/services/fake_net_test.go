@@ -79,7 +79,7 @@ func (n *fakeNet) carry(from *fakeSite, l letter) (trail string, err error) {
 
 func (c *carrying) text() string { return strings.Join(c.trail, "\n  ") }
 
-func (c *carrying) tell(format string, args ...any) {
+func (c *carrying) report(format string, args ...any) {
 	c.trail = append(c.trail, fmt.Sprintf(format, args...))
 }
 
@@ -88,7 +88,7 @@ func (c *carrying) later(f func() error) { c.queue = append(c.queue, f) }
 // send processes a packet that a site itself sends.
 func (c *carrying) send(from *fakeSite, l letter) {
 	c.later(func() error {
-		c.tell("%s sends %s", from.name, l.Packet)
+		c.report("%s sends %s", from.name, l.Packet)
 		return c.outcome(from, from.Send(l.Packet), l.answer)
 	})
 }
@@ -96,7 +96,7 @@ func (c *carrying) send(from *fakeSite, l letter) {
 // receive processes a packet that arrives on a device of a site.
 func (c *carrying) receive(to *fakeSite, device string, l letter) {
 	c.later(func() error {
-		c.tell("%s gets by %s %s", to.name, device, l.Packet)
+		c.report("%s gets by %s %s", to.name, device, l.Packet)
 		return c.outcome(to, to.Receive(device, l.Packet), l.answer)
 	})
 }
@@ -105,7 +105,7 @@ func (c *carrying) outcome(at *fakeSite, o stack.Outcome, answer whoami.Answer) 
 	l := letter{o.Packet, answer}
 	switch {
 	case o.Drop != "":
-		c.tell("dropped: %s", o.Drop)
+		c.report("dropped: %s", o.Drop)
 		return nil
 	case o.Local:
 		for _, reply := range at.handle(l) {
@@ -128,7 +128,7 @@ func (c *carrying) outcome(at *fakeSite, o stack.Outcome, answer whoami.Answer) 
 func (c *carrying) onUplink(next netip.Addr, l letter) error {
 	mac, ok := c.net.resolve(fakeUplink, next)
 	if !ok {
-		c.tell("dropped: no node has %s", next)
+		c.report("dropped: no node has %s", next)
 		return nil
 	}
 	l.EthSrc, l.EthDst = outMAC(), mac
@@ -146,7 +146,7 @@ func (c *carrying) onWire(l letter) error {
 			return c.intoVPP(n, fakeUplinkTag, l)
 		}
 	}
-	c.tell("dropped: no interface has MAC %s", l.EthDst)
+	c.report("dropped: no interface has MAC %s", l.EthDst)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (c *carrying) onMgmt(next netip.Addr, l letter) error {
 			}
 		}
 	}
-	c.tell("dropped: no host has %s", next)
+	c.report("dropped: no host has %s", next)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (c *carrying) onMgmt(next netip.Addr, l letter) error {
 func (c *carrying) intoVPP(n *fakeNode, tag string, l letter) error {
 	r, err := n.fake.Send(tag, l.Packet)
 	for _, line := range r.Walk {
-		c.tell("VPP of %s: %s", n.name, line)
+		c.report("VPP of %s: %s", n.name, line)
 	}
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (c *carrying) intoVPP(n *fakeNode, tag string, l letter) error {
 		at := letter{d.Packet, l.answer}
 		switch {
 		case d.Local:
-			c.tell("VPP of %s takes it", n.name)
+			c.report("VPP of %s takes it", n.name)
 		case d.Tag == fakeUplinkTag:
 			if err := c.onWire(at); err != nil {
 				return err

@@ -128,7 +128,7 @@ func (s *soak) run(ctx context.Context) error {
 	during, cancel := context.WithTimeout(ctx, s.opts.duration)
 	defer cancel()
 	for _, job := range []func(context.Context){
-		s.watchStreams, s.connect, s.changeServices, s.killAgents, s.sampleMemory, s.tell,
+		s.watchStreams, s.connect, s.changeServices, s.killAgents, s.sampleMemory, s.report,
 	} {
 		s.work.Go(func() { job(during) })
 	}

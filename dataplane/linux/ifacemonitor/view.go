@@ -23,7 +23,7 @@ type link struct {
 	state    State
 	mtu      int
 	excluded bool
-	told     []netip.Addr // addresses in the last report; nil: not reported yet
+	reported []netip.Addr // addresses in the last report; nil: not reported yet
 }
 
 // address holds the properties by which the kernel distinguishes the addresses of a link.
@@ -62,7 +62,7 @@ func (v *view) linkChanged(l netlink.Link) (out []any) {
 		known.mtu = l.MTU
 		out = append(out, &IfaceMTUUpdate{Name: l.Name, MTU: l.MTU})
 	}
-	return append(out, v.tellAddrs(known)...)
+	return append(out, v.reportAddrs(known)...)
 }
 
 // linkGone processes the removal of a link.
@@ -98,13 +98,13 @@ func (v *view) addrChanged(a netlink.Address, there bool) []any {
 		v.addrs[a.Index][key] = true
 	}
 	if l := v.links[a.Index]; l != nil {
-		return v.tellAddrs(l)
+		return v.reportAddrs(l)
 	}
 	return nil
 }
 
-// tellAddrs returns an update with the addresses of a link if they differ from the last report.
-func (v *view) tellAddrs(l *link) []any {
+// reportAddrs returns an update with the addresses of a link if they differ from the last report.
+func (v *view) reportAddrs(l *link) []any {
 	if l.excluded {
 		return nil
 	}
@@ -114,10 +114,10 @@ func (v *view) tellAddrs(l *link) []any {
 	}
 	slices.SortFunc(now, netip.Addr.Compare)
 	now = slices.Compact(now) // an address may occur with several prefix lengths
-	if l.told != nil && slices.Equal(now, l.told) {
+	if l.reported != nil && slices.Equal(now, l.reported) {
 		return nil
 	}
-	l.told = now
+	l.reported = now
 	return []any{&IfaceAddrsUpdate{Name: l.name, Addrs: slices.Clone(now)}}
 }
 

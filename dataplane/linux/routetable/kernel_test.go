@@ -205,10 +205,10 @@ func TestKinds(t *testing.T) {
 		check()
 
 		// Link down and up.
-		for _, told := range [][]bool{{false, true}, {true}} {
+		for _, reported := range [][]bool{{false, true}, {true}} {
 			ns.IP("link set cali0 down")
 			ns.IP("link set cali0 up")
-			for _, up := range told {
+			for _, up := range reported {
 				again.OnIfaceStateChanged("cali0", index, up)
 			}
 			mustApply(t, again)

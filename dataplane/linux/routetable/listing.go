@@ -123,8 +123,8 @@ func (t *Table) isOurs(r route) bool {
 	case r.dst.Addr().IsLinkLocalUnicast(), r.dst.Addr().IsMulticast():
 		return false
 	}
-	name, told := t.names[r.index]
-	return told && t.cfg.OwnsIface(name)
+	name, reported := t.names[r.index]
+	return reported && t.cfg.OwnsIface(name)
 }
 
 // graceEnd returns the end of the time for which an unwanted route is kept; zero: it is not kept.
@@ -132,7 +132,7 @@ func (t *Table) graceEnd(r route) time.Time {
 	if t.cfg.OwnsIface == nil || r.index == 0 {
 		return time.Time{}
 	}
-	if name, told := t.names[r.index]; told && !t.cfg.OwnsIface(name) {
+	if name, reported := t.names[r.index]; reported && !t.cfg.OwnsIface(name) {
 		return time.Time{}
 	}
 	return t.seen[r.index].Add(t.cfg.Grace)

@@ -148,9 +148,9 @@ func (t *Table) forget(list *[]netip.Addr, a netip.Addr) {
 // planNeighbours first removes unwanted neighbours, since the kernel's table has a limit.
 func (t *Table) planNeighbours(p *plan) {
 	for key, n := range t.neighDo {
-		_, told := t.names[key.index]
+		_, reported := t.names[key.index]
 		switch {
-		case !n.differs(), len(n.users) == 0 && !told: // removed with its link
+		case !n.differs(), len(n.users) == 0 && !reported: // removed with its link
 			t.neighDone(n)
 		case len(n.users) == 0:
 			p.write(op{verb: delNeigh, neigh: key}, ref{n: n})

@@ -51,7 +51,7 @@ func testRandomEdits(t *testing.T, r *rig) {
 		}
 		if round == minRounds/2 {
 			r.restart()
-			m.tell(r.b)
+			m.report(r.b)
 		}
 	}
 	r.apply()
@@ -62,15 +62,15 @@ func testRandomEdits(t *testing.T, r *rig) {
 	}
 	fresh := NewNet(t, Options{Pods: 1})
 	one := &rig{t: t, net: fresh, open: r.open, b: openBackend(t, r.open, fresh.Host.NS)}
-	m.tell(one.b)
+	m.report(one.b)
 	one.apply()
 	if built := one.dump(); built != edited {
 		t.Errorf("edits and one build differ (- one build, + edits):\n%s", diff(built, edited))
 	}
 }
 
-// tell sends all of the state to a backend.
-func (m *model) tell(b table.Backend) {
+// report sends all of the state to a backend.
+func (m *model) report(b table.Backend) {
 	for i := range modelSets {
 		var members []table.Member
 		for mem := range m.sets[modelSet(i).ID] {

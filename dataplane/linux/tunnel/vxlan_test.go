@@ -162,7 +162,7 @@ func TestDisturbed(t *testing.T) {
 	for _, step := range []struct {
 		what     string
 		commands []string
-		told     bool // by the interface monitor or the refresh timer; otherwise Apply detects it itself
+		reported bool // by the interface monitor or the refresh timer; otherwise Apply detects it itself
 	}{
 		{"down", []string{"ip link set contiv-vxlan down"}, false},
 		{"down and up", []string{"ip link set contiv-vxlan down", "ip link set contiv-vxlan up"}, true},
@@ -200,7 +200,7 @@ func TestDisturbed(t *testing.T) {
 		if state(ns, "eth0") == "" {
 			t.Fatal("no eth0")
 		}
-		if step.told {
+		if step.reported {
 			v.OnIfaceStateChanged("contiv-vxlan")
 		}
 		apply(t, v)

@@ -40,7 +40,7 @@ type Plugin struct {
 	mu        sync.Mutex
 	session   uint64 // session in which found was read
 	found     pluginFacts
-	told      pluginFacts // last result of Present
+	reported  pluginFacts // last result of Present
 	asked     bool
 	callbacks []func()
 }
@@ -87,7 +87,7 @@ func (p *Plugin) Present() bool {
 	found := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked, p.told = true, found
+	p.asked, p.reported = true, found
 	return found.present
 }
 
@@ -95,7 +95,7 @@ func (p *Plugin) Present() bool {
 func (p *Plugin) Workers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.told.workers
+	return p.reported.workers
 }
 
 // Version returns the version of the plugin in VPP, "" if VPP has none.
@@ -138,7 +138,7 @@ func (p *Plugin) changed() []func() {
 	found := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.asked || found == p.told {
+	if !p.asked || found == p.reported {
 		return nil
 	}
 	return slices.Clone(p.callbacks)

@@ -37,13 +37,13 @@ func TestPluginIsRemembered(t *testing.T) {
 		p.conn = conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, log)
 		before := p.Present()
 		p.conn = connected
-		told := 0
-		p.Watch(func() { told++ })
+		reported := 0
+		p.Watch(func() { reported++ })
 		for _, call := range p.changed() {
 			call()
 		}
-		if told != map[bool]int{true: 1}[before != with] || p.Present() != with {
-			t.Errorf("VPP with the plugin %t, before %t: told %d times, found %t", with, before, told, p.Present())
+		if reported != map[bool]int{true: 1}[before != with] || p.Present() != with {
+			t.Errorf("VPP with the plugin %t, before %t: told %d times, found %t", with, before, reported, p.Present())
 		}
 		if calls := p.changed(); len(calls) > 0 {
 			t.Error("told of a change that there was not")

@@ -41,7 +41,7 @@ type Leases struct {
 type watchedLease struct {
 	callbacks []func(ip net.IP, network *net.IPNet, gateway net.IP)
 	present   Lease
-	told      int // number of callbacks that were called with present
+	reported  int // number of callbacks that were called with present
 }
 
 // NewLeases returns a watcher that sends no requests before Run.
@@ -143,7 +143,7 @@ func (l *Leases) compare(found map[string]Lease) (calls []func()) {
 	for name, w := range l.watched {
 		now := found[name]
 		if now != w.present {
-			w.present, w.told = now, 0
+			w.present, w.reported = now, 0
 			if now.Address.IsValid() {
 				l.log.Info("DHCP lease", "interface", name, "address", now.Address, "gateway", now.Gateway)
 			} else {
@@ -153,10 +153,10 @@ func (l *Leases) compare(found map[string]Lease) (calls []func()) {
 		if !now.Address.IsValid() {
 			continue
 		}
-		for _, callback := range w.callbacks[w.told:] {
+		for _, callback := range w.callbacks[w.reported:] {
 			calls = append(calls, func() { callback(now.netIPs()) })
 		}
-		w.told = len(w.callbacks)
+		w.reported = len(w.callbacks)
 	}
 	return calls
 }

@@ -191,13 +191,13 @@ func TestErrors(t *testing.T) {
 			if v6 {
 				proto, unreachable = icmp6, 1
 			}
-			tell := func(from, to netip.Addr, inner []byte) []byte {
+			report := func(from, to netip.Addr, inner []byte) []byte {
 				f := flow{proto, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(to, 0)}
 				b := append([]byte{unreachable, 3, 0, 0, 0, 0, 0, 0}, inner...)
 				be.PutUint16(b[2:], f.checksum(b))
 				return ip(proto, from, to, b)
 			}
-			out := s.expect(s.server, s.client, [][]byte{tell(got.dst.Addr(), got.src.Addr(), got.packet(0, []byte("hello")))},
+			out := s.expect(s.server, s.client, [][]byte{report(got.dst.Addr(), got.src.Addr(), got.packet(0, []byte("hello")))},
 				flow{proto, netip.AddrPortFrom(sent.dst.Addr(), 0), netip.AddrPortFrom(sent.src.Addr(), 0)})
 			if len(out) == 1 && !bytes.HasSuffix(out[0], sent.packet(0, []byte("hello"))[len(sent.packet(0, nil))-8:]) {
 				s.Errorf("inside: % x", out[0])

@@ -326,7 +326,7 @@ func dumpBridges(st *state, d *dumper) {
 			}
 			port := st.iface(interface_types.InterfaceIndex(e.ifx))
 			shown := key.mac.String()
-			if e.bvi && port != nil && port.hw.mac == key.mac && !port.hw.macTold {
+			if e.bvi && port != nil && port.hw.mac == key.mac && !port.hw.macReported {
 				shown = "of"
 			}
 			d.add("bridge %d mac %s %s static %v filter %v bvi %v", id, shown, port.label(), e.static, e.filter, e.bvi)
@@ -358,7 +358,7 @@ func (st *state) dumpPort(i *iface, d *dumper) {
 	}
 	if i.link6.locks > 0 {
 		local := i.link6.local.String()
-		if i.link6.local == linkLocalOf(i.hw.mac) && !i.hw.macTold {
+		if i.link6.local == linkLocalOf(i.hw.mac) && !i.hw.macReported {
 			local = "of its MAC"
 		}
 		d.add("interface %s: ip6 %s", i.label(), local)

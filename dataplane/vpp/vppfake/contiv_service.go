@@ -107,7 +107,7 @@ func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivB
 
 func contivBackendDump(c *call, q *contiv.ContivBackendDump, send func(*contiv.ContivBackendDetails)) {
 	c.contiv.sweep(c.now())
-	tell := func(b *contivBackend, leaving bool) {
+	report := func(b *contivBackend, leaving bool) {
 		if q.ServiceID != 0 && q.ServiceID != b.service {
 			return
 		}
@@ -121,11 +121,11 @@ func contivBackendDump(c *call, q *contiv.ContivBackendDump, send func(*contiv.C
 	}
 	for _, s := range c.contiv.services {
 		for _, b := range s.backends {
-			tell(b, !s.emptying.IsZero())
+			report(b, !s.emptying.IsZero())
 		}
 	}
 	for _, b := range c.contiv.conns.draining {
-		tell(b, true)
+		report(b, true)
 	}
 }
 

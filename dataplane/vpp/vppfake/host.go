@@ -58,7 +58,7 @@ func createAfPacket(c *call, q *af_packet.AfPacketCreateV3) *af_packet.AfPacketC
 	}
 	hw := &hardware{devType: "af-packet", linkUp: true, queues: c.newQueues(int(q.NumRxQueues), interface_types.RX_MODE_API_INTERRUPT)}
 	if q.Mode == af_packet.AF_PACKET_API_MODE_ETHERNET {
-		hw.ethernet, hw.mac, hw.macTold = true, q.HwAddr, !q.UseRandomHwAddr
+		hw.ethernet, hw.mac, hw.macReported = true, q.HwAddr, !q.UseRandomHwAddr
 		if q.UseRandomHwAddr {
 			hw.mac = c.randomMAC()
 		}
@@ -152,11 +152,11 @@ func (st *state) tapRequest(q *tapv2.TapCreateV3, id uint32) TapRequest {
 
 func (st *state) newTap(t *tap) *iface {
 	q := t.request
-	hw := &hardware{devType: "virtio", linkUp: true, ethernet: true, mac: q.MacAddress, macTold: !q.UseRandomMac,
+	hw := &hardware{devType: "virtio", linkUp: true, ethernet: true, mac: q.MacAddress, macReported: !q.UseRandomMac,
 		queues: st.newQueues(int(q.NumRxQueues), interface_types.RX_MODE_API_POLLING)}
 	name := fmt.Sprintf("tap%d", t.id)
 	if q.TapFlags&tapv2.TAP_API_FLAG_TUN != 0 {
-		hw.ethernet, hw.macTold, name = false, false, fmt.Sprintf("tun%d", t.id)
+		hw.ethernet, hw.macReported, name = false, false, fmt.Sprintf("tun%d", t.id)
 	} else if q.UseRandomMac {
 		hw.mac = st.randomMAC()
 	}

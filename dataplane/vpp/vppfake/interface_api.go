@@ -145,7 +145,7 @@ func setMAC(c *call, q *interfaces_api.SwInterfaceSetMacAddress) *interfaces_api
 		return &interfaces_api.SwInterfaceSetMacAddressReply{Retval: rvUnimplemented}
 	}
 	c.moveBVI(i, q.MacAddress)
-	i.hw.mac, i.hw.macTold = q.MacAddress, true
+	i.hw.mac, i.hw.macReported = q.MacAddress, true
 	return &interfaces_api.SwInterfaceSetMacAddressReply{}
 }
 

@@ -29,16 +29,16 @@ type iface struct {
 
 // hardware is the state that an interface and its sub-interfaces share.
 type hardware struct {
-	devType  string
-	owner    *iface
-	mac      mac
-	macTold  bool // the client has set mac, not VPP
-	ethernet bool
-	linkUp   bool
-	linkMTU  uint16
-	queues   []rxQueue
-	driver   driver
-	wedge    wedge
+	devType     string
+	owner       *iface
+	mac         mac
+	macReported bool // the client has set mac, not VPP
+	ethernet    bool
+	linkUp      bool
+	linkMTU     uint16
+	queues      []rxQueue
+	driver      driver
+	wedge       wedge
 }
 
 // driver holds the differences between kinds of hardware.
@@ -265,7 +265,7 @@ func (i *iface) status() interface_types.IfStatusFlags {
 func dumpInterfaces(st *state, d *dumper) {
 	for _, i := range st.live() {
 		parts := []string{i.hw.devType}
-		if i.sub == nil && i.hw.macTold {
+		if i.sub == nil && i.hw.macReported {
 			parts = append(parts, "mac "+i.hw.mac.String())
 		}
 		if i.up {

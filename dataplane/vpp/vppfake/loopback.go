@@ -33,12 +33,12 @@ func (st *state) createLoopback(m mac, specified bool, instance uint32) (rv int3
 	case instance >= maxLoopback || !st.loops.take(instance):
 		return rvRegistration, interface_types.InterfaceIndex(none)
 	}
-	told := m != (mac{})
-	if !told {
+	reported := m != (mac{})
+	if !reported {
 		m = mac{0xde, 0xad, 0, 0, 0, byte(instance)}
 	}
 	i := st.create(&iface{name: fmt.Sprintf("loop%d", instance), hw: &hardware{
-		devType: "Loopback", mac: m, macTold: told, ethernet: true,
+		devType: "Loopback", mac: m, macReported: reported, ethernet: true,
 		driver: driver{linkFollowsAdmin: true, remove: func(st *state, _ *iface) { st.loops.free(instance) }},
 	}})
 	return 0, interface_types.InterfaceIndex(i.index)
@@ -62,12 +62,12 @@ func createBVI(c *call, q *l2.BviCreate) *l2.BviCreateReply {
 	case !c.l2.bvis.take(instance):
 		return &l2.BviCreateReply{Retval: rvRegistration, SwIfIndex: interface_types.InterfaceIndex(none)}
 	}
-	m, told := q.Mac, q.Mac != (mac{})
-	if !told {
+	m, reported := q.Mac, q.Mac != (mac{})
+	if !reported {
 		m = mac{0xb0, 0xb0, 0, 0, 0, byte(instance)}
 	}
 	i := c.create(&iface{name: fmt.Sprintf("bvi%d", instance), hw: &hardware{
-		devType: "BVI", mac: m, macTold: told, ethernet: true,
+		devType: "BVI", mac: m, macReported: reported, ethernet: true,
 		driver: driver{linkFollowsAdmin: true, remove: func(st *state, _ *iface) { st.l2.bvis.free(instance) }},
 	}})
 	return &l2.BviCreateReply{SwIfIndex: interface_types.InterfaceIndex(i.index)}

@@ -107,8 +107,8 @@ func (c *call) createMemif(q *memif.MemifCreateV2) (int32, interface_types.Inter
 	}
 	hw := &hardware{devType: "memif"}
 	if q.Mode == memif.MEMIF_MODE_API_ETHERNET {
-		hw.ethernet, hw.mac, hw.macTold = true, q.HwAddr, q.HwAddr != (mac{})
-		if !hw.macTold {
+		hw.ethernet, hw.mac, hw.macReported = true, q.HwAddr, q.HwAddr != (mac{})
+		if !hw.macReported {
 			hw.mac = c.randomMAC()
 		}
 	}

@@ -30,7 +30,7 @@ type packetScript struct {
 	*script
 	inject func(port int, p vppfake.Packet) []string
 	// tells: ICMP errors of VPP are compared, too. VPP limits their rate, so time passes before each packet.
-	tells bool
+	reports bool
 	// behind runs right before the next packet. late: the packet was too late to show a state that lasts only a moment, for example on a
 	// machine that was suspended.
 	behind func()
@@ -64,7 +64,7 @@ func (ps *packetScript) send(port int, p vppfake.Packet) {
 	if p.TTL == 0 {
 		p.TTL = 64
 	}
-	if ps.tells {
+	if ps.reports {
 		ps.advance(120 * time.Millisecond)
 	}
 	out := ps.inject(port, p)
@@ -148,7 +148,7 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 				if errors.Is(err, errChecksum) {
 					out = append(out, fmt.Sprintf("pg%d: %v: %s", n, err, got))
 				}
-				if err == nil && (!ownTraffic(frame, got) || ps.tells && got.Error != nil) {
+				if err == nil && (!ownTraffic(frame, got) || ps.reports && got.Error != nil) {
 					out = append(out, seen(fmt.Sprintf("pg%d", n), got))
 				}
 			}
@@ -179,7 +179,7 @@ func fakeInject(t *testing.T, ps *packetScript, f *vppfake.Fake) func(int, vppfa
 		}
 		var out []string
 		arrived := r.Out
-		if ps.tells {
+		if ps.reports {
 			arrived = append(arrived, r.Errors...)
 		}
 		for _, d := range arrived {

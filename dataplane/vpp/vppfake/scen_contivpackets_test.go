@@ -355,7 +355,7 @@ func contivClusterIP(ps *packetScript) {
 
 // contivTargets tests the targets of the classes of clients.
 func contivTargets(ps *packetScript) {
-	ps.tells = true
+	ps.reports = true
 	contivNode(ps)
 	masqueraded := to(1)
 	masqueraded.Flags = contiv.CONTIV_TARGET_API_MASQ
@@ -466,7 +466,7 @@ func contivOutside(ps *packetScript) {
 
 // contivBehindHost tests clients for which the host forwards: they are outside, and the replies go through the host.
 func contivBehindHost(ps *packetScript) {
-	ps.tells = true
+	ps.reports = true
 	contivNode(ps)
 	ps.table(7, false)
 	ps.table(7, true)

@@ -206,7 +206,7 @@ func contivLimits(ps *packetScript) {
 
 // contivErrors tests ICMP errors about connections, from their ends and from routers, in both directions.
 func contivErrors(ps *packetScript) {
-	ps.tells = true
+	ps.reports = true
 	contivNode(ps)
 	ps.snat(1, "192.0.2.1", "fd00:2::1", 0, 0)
 	q := endpoint(1, rolePod, at4(podA), at6(podA))
@@ -219,24 +219,24 @@ func contivErrors(ps *packetScript) {
 		{"fd00:96::1", at6(podA), at6(podB), "2001:db8::8", "fd00:2::1", at6(uplinkPort), 11}} {
 		udp := uint8(vppfake.ProtoUDP)
 		ps.front(end2(f.vip, 80), udp, to(f.service), to(f.service))
-		tell := func(port int, src string, inner vppfake.Packet) {
+		report := func(port int, src string, inner vppfake.Packet) {
 			inner.EthSrc, inner.EthDst, inner.TTL = vppfake.MAC{}, vppfake.MAC{}, 63
 			ps.portUnreachable(port+1, src, inner)
 		}
 		ps.note("from the backend")
 		ps.l4(podA, udp, end2(f.a, 40000), end2(f.vip, 80))
-		tell(podB, f.b, from(podB, udp, end2(f.a, 40000), end2(f.b, 8080)))
+		report(podB, f.b, from(podB, udp, end2(f.a, 40000), end2(f.b, 8080)))
 		ps.note("from another pod, which has no part in it")
-		tell(podB, f.b, from(podB, udp, end2(f.a, 40001), end2(f.vip, 80)))
+		report(podB, f.b, from(podB, udp, end2(f.a, 40001), end2(f.vip, 80)))
 		ps.note("from the client, about an answer")
 		ps.l4(podB, udp, end2(f.b, 8080), end2(f.a, 40000))
-		tell(podA, f.a, from(podA, udp, end2(f.vip, 80), end2(f.a, 40000)))
+		report(podA, f.a, from(podA, udp, end2(f.vip, 80), end2(f.a, 40000)))
 		ps.note("from outside, from the way")
 		ps.l4(podA, udp, end2(f.a, 40002), end2(f.far, 53))
-		tell(uplinkPort, f.far, from(uplinkPort, udp, end2(f.node, 40002), end2(f.far, 53)))
-		tell(uplinkPort, f.router, from(uplinkPort, udp, end2(f.node, 40002), end2(f.far, 53)))
+		report(uplinkPort, f.far, from(uplinkPort, udp, end2(f.node, 40002), end2(f.far, 53)))
+		report(uplinkPort, f.router, from(uplinkPort, udp, end2(f.node, 40002), end2(f.far, 53)))
 		ps.note("about nothing")
-		tell(uplinkPort, f.router, from(uplinkPort, udp, end2(f.a, 40003), end2(f.far, 53)))
+		report(uplinkPort, f.router, from(uplinkPort, udp, end2(f.a, 40003), end2(f.far, 53)))
 	}
 }
 

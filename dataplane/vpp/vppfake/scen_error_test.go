@@ -25,7 +25,7 @@ func (ps *packetScript) portUnreachable(h int, from string, got vppfake.Packet) 
 }
 
 func errorRoutes(ps *packetScript) {
-	ps.tells = true
+	ps.reports = true
 	ps.addr(1, "10.1.0.1/24")
 	ps.addr(1, "10.7.0.1/24")
 	ps.addr(1, "fd00:1::1/64")
@@ -61,7 +61,7 @@ func errorRoutes(ps *packetScript) {
 
 func errorNAT(ps *packetScript) {
 	natNode(ps)
-	ps.tells = true
+	ps.reports = true
 	prohibit := fibPath{typ: fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT}
 	ps.route(true, 0, "10.96.0.0/16", prohibit)
 	ps.route(true, 0, "203.0.113.7/32", prohibit)

@@ -41,12 +41,12 @@ func (w *walk) reject(p Packet, kind fib_types.FibPathType) {
 		}
 	}
 	w.drop("%s", reason)
-	w.tell(p, e)
+	w.report(p, e)
 }
 
-// tell implements ip4-icmp-error and ip6-icmp-error: the error is sent from an address of the interface that received the packet, and is looked
+// report implements ip4-icmp-error and ip6-icmp-error: the error is sent from an address of the interface that received the packet, and is looked
 // up in that interface's table. VPP limits the rate, the fake does not.
-func (w *walk) tell(p Packet, e *ICMPError) {
+func (w *walk) report(p Packet, e *ICMPError) {
 	fam := family(p.Dst)
 	if w.rx == nil || p.Error != nil {
 		w.unknown("an ICMP error about a packet of VPP's own, or about an error")

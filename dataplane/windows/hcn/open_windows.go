@@ -36,13 +36,13 @@ func convert[T any](in any) (T, error) {
 func convertAll[T any](what string, in any, err error) (T, error) {
 	if err != nil {
 		var none T
-		return none, fmt.Errorf("%s: %w", what, told(err))
+		return none, fmt.Errorf("%s: %w", what, withSentinel(err))
 	}
 	return convert[T](in)
 }
 
-// told adds the error of this package that callers compare with.
-func told(err error) error {
+// withSentinel adds the error of this package that callers compare with.
+func withSentinel(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -121,7 +121,7 @@ func wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, told(err))
+	return fmt.Errorf("%s: %w", what, withSentinel(err))
 }
 
 // ListEndpoints returns all endpoints of the machine.

@@ -82,13 +82,13 @@ func (windows) ApplyACLs(endpointID string, acls []ACL) error {
 	}
 	endpoint := &hcsshim.HNSEndpoint{Id: endpointID}
 	if err := endpoint.ApplyACLPolicy(policies...); err != nil {
-		return fmt.Errorf("apply %d rules to HNS endpoint %s: %w", len(acls), endpointID, told(err))
+		return fmt.Errorf("apply %d rules to HNS endpoint %s: %w", len(acls), endpointID, withSentinel(err))
 	}
 	return nil
 }
 
-// told adds ErrNotFound to an error that means it. Version 1 of HNS returns only texts and codes.
-func told(err error) error {
+// withSentinel adds ErrNotFound to an error that means it. Version 1 of HNS returns only texts and codes.
+func withSentinel(err error) error {
 	text := strings.ToLower(err.Error())
 	for _, sign := range []string{"not found", "0x803b0002", "0x490"} { // HCN_E_ENDPOINT_NOT_FOUND, ERROR_NOT_FOUND
 		if strings.Contains(text, sign) {

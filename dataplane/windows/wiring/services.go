@@ -45,12 +45,12 @@ func (w *Wiring) serviceDescriptor() scheduler.Descriptor[*proto.BalancedService
 // dumpServices programs the desired load balancers and emits their services. HNS has no services, so it emits those in desired, completely if
 // all of their load balancers exist.
 func (w *Wiring) dumpServices(op *scheduler.DumpOp, emit func(string, *proto.BalancedServiceUpdate)) {
-	if !w.told && !op.Partial() {
-		w.told = true
-		op.EachDesired(func(string, any) { w.told = false }) // this resync includes services, which are compared then
+	if !w.reported && !op.Partial() {
+		w.reported = true
+		op.EachDesired(func(string, any) { w.reported = false }) // this resync includes services, which are compared then
 	}
 	var failed failures
-	if w.told {
+	if w.reported {
 		failed = w.syncServices()
 	}
 	if failed.all == nil {
@@ -66,10 +66,10 @@ func (w *Wiring) dumpServices(op *scheduler.DumpOp, emit func(string, *proto.Bal
 
 // flushServices compares load balancers once for all waiting operations, and again after pods among their backends have changed.
 func (w *Wiring) flushServices() {
-	if len(w.waiting) == 0 && (w.balanced || !w.told) {
+	if len(w.waiting) == 0 && (w.balanced || !w.reported) {
 		return
 	}
-	w.told = true
+	w.reported = true
 	failed := w.syncServices()
 	if err := failed.any(); err != nil && !w.balanced && len(w.waiting) == 0 {
 		w.Log.Warn("not all services are programmed", "error", err)

@@ -69,7 +69,7 @@ type Wiring struct {
 
 	desired  map[string]*proto.BalancedServiceUpdate // by key
 	waiting  []waitingService
-	told     bool // desired is complete: the first wave of services has arrived, or there are none
+	reported bool // desired is complete: the first wave of services has arrived, or there are none
 	balanced bool // HNS has the load balancers of desired
 	// balancers holds the IDs of our load balancers: HNS may list them after their endpoints, which show that they are ours, have been removed. Load
 	// balancers that are being made are stored by their intents, with the value false if this agent makes them. nil: not read yet.

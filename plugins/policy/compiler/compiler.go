@@ -33,9 +33,9 @@ type Compiler struct {
 // endpoint is a pod of this node.
 type endpoint struct {
 	Local
-	gone bool
-	told bool
-	out  model.Endpoint
+	gone     bool
+	reported bool
+	out      model.Endpoint
 }
 
 // Local is a pod that this node has connected.
@@ -310,17 +310,17 @@ func (c *Compiler) Flush() model.Change {
 
 func (c *Compiler) flushEndpoint(e *endpoint, out *model.Change) {
 	if e.gone {
-		if e.told {
+		if e.reported {
 			out.EndpointsGone = append(out.EndpointsGone, e.ID)
 		}
 		delete(c.endpoints, e.ID)
 		return
 	}
 	made := c.endpoint(e)
-	if !e.told || !reflect.DeepEqual(made, e.out) {
+	if !e.reported || !reflect.DeepEqual(made, e.out) {
 		out.Endpoints = append(out.Endpoints, made)
 	}
-	e.out, e.told = made, true
+	e.out, e.reported = made, true
 }
 
 func (c *Compiler) flushSet(s *set, out *model.Change) {
@@ -334,18 +334,18 @@ func (c *Compiler) flushSet(s *set, out *model.Change) {
 		if s.nodes != nil {
 			c.nodes.release(s.nodes)
 		}
-		if !s.told {
+		if !s.reported {
 			return
 		}
 		out.SetsGone = append(out.SetsGone, s.ID)
 	} else if s.over {
-		if !s.told {
+		if !s.reported {
 			return
 		}
-		out.SetsGone, s.told = append(out.SetsGone, s.ID), false
-	} else if !s.told {
+		out.SetsGone, s.reported = append(out.SetsGone, s.ID), false
+	} else if !s.reported {
 		out.Sets = append(out.Sets, s.Set)
-		s.told = true
+		s.reported = true
 	}
 	if d := s.difference(); len(d.Added)+len(d.Removed) > 0 {
 		out.Members = append(out.Members, d)

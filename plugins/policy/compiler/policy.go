@@ -11,17 +11,17 @@ import (
 
 // policy is a NetworkPolicy or a ClusterNetworkPolicy.
 type policy struct {
-	id      model.PolicyID
-	def     *definition // nil: deleted
-	subject *choice     // the endpoints that it selects
-	always  bool        // its sets are compiled even if it selects no endpoint
-	stale   bool        // made was not compiled from def
-	changed bool        // out may differ from made
-	told    bool
-	made    model.Policy // with all rules, whatever the size of its sets
-	out     model.Policy
-	sets    []*set
-	large   []string // the meanings of those of its sets that are over their limit
+	id       model.PolicyID
+	def      *definition // nil: deleted
+	subject  *choice     // the endpoints that it selects
+	always   bool        // its sets are compiled even if it selects no endpoint
+	stale    bool        // made was not compiled from def
+	changed  bool        // out may differ from made
+	reported bool
+	made     model.Policy // with all rules, whatever the size of its sets
+	out      model.Policy
+	sets     []*set
+	large    []string // the meanings of those of its sets that are over their limit
 }
 
 // definition is the content of a policy object of either kind.
@@ -141,19 +141,19 @@ func (c *Compiler) endpoint(e *endpoint) model.Endpoint {
 
 func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
 	if !p.renders() {
-		if p.told {
+		if p.reported {
 			out.PoliciesGone = append(out.PoliciesGone, p.id)
 		}
-		p.out, p.told = model.Policy{}, false
+		p.out, p.reported = model.Policy{}, false
 		if p.def == nil && c.policies[p.id] == p {
 			delete(c.policies, p.id)
 		}
 	} else if p.changed {
 		closed := closeLarge(p)
-		if !p.told || !reflect.DeepEqual(closed, p.out) {
+		if !p.reported || !reflect.DeepEqual(closed, p.out) {
 			out.Policies = append(out.Policies, closed)
 		}
-		p.out, p.told = closed, true
+		p.out, p.reported = closed, true
 	}
 	p.changed = false
 	c.reportLarge(p)

@@ -20,7 +20,7 @@ type set struct {
 	port     string // kind Ports
 	protocol model.Protocol
 	refs     int
-	told     bool
+	reported bool
 	count    int  // the number of members
 	over     bool // it has more members than the limit, and is not in the output
 	// pending is the difference between the members and the reported members: 1 is added, -1 is removed.

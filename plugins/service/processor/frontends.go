@@ -72,7 +72,7 @@ func (p *Processor) settle(ids []svcmodel.ID) error {
 			continue
 		}
 		errs = append(errs, p.retell(s, owners.FrontendsOf(p.owners.Lost(id))))
-		p.tellProblems(s)
+		p.reportProblems(s)
 	}
 	return errors.Join(errs...)
 }
@@ -137,8 +137,8 @@ func listed(texts []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// tellProblems reports the parts of a service that are not served, if they have changed.
-func (p *Processor) tellProblems(s *service) {
+// reportProblems reports the parts of a service that are not served, if they have changed.
+func (p *Processor) reportProblems(s *service) {
 	if s.object == nil {
 		if len(s.owned.problems) > 0 && p.cfg.Problems != nil {
 			p.cfg.Problems.Delete(s.id)

@@ -94,8 +94,8 @@ func (p problems) Delete(id svcmodel.ID) { delete(p, id) }
 
 // frontends returns a cluster with a node at 192.168.0.1 and another one at 192.168.0.2.
 func frontends(t *testing.T, cfg Config) (*Processor, *exclusive, problems) {
-	told := problems{}
-	cfg.NodeName, cfg.Problems = thisNode, told
+	reported := problems{}
+	cfg.NodeName, cfg.Problems = thisNode, reported
 	p, e := New(cfg, nil), newExclusive(t)
 	p.RegisterRenderer(e)
 	if err := p.Resync(&Snapshot{
@@ -104,7 +104,7 @@ func frontends(t *testing.T, cfg Config) (*Processor, *exclusive, problems) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return p, e, told
+	return p, e, reported
 }
 
 // made returns a service with a creation time, a cluster IP and ports.
@@ -216,7 +216,7 @@ func TestOwner(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(6) {
-				p, e, told := frontends(t, Config{
+				p, e, reported := frontends(t, Config{
 					ReservedNetworks:  []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/16")},
 					ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}},
 				})
@@ -245,8 +245,8 @@ func TestOwner(t *testing.T) {
 						t.Errorf("%s is served for %q, want %q\n%s", f, got[f], owner, e)
 					}
 				}
-				if lost := p.Lost(); (lost > 0) != (len(told) > 0) {
-					t.Errorf("%d frontends lost, problems %v", lost, told)
+				if lost := p.Lost(); (lost > 0) != (len(reported) > 0) {
+					t.Errorf("%d frontends lost, problems %v", lost, reported)
 				}
 			}
 		})
@@ -255,17 +255,17 @@ func TestOwner(t *testing.T) {
 
 // TestProblems checks that the service that loses is reported with its lost frontends, their new owner, and the end of the conflict.
 func TestProblems(t *testing.T) {
-	p, e, told := frontends(t, Config{})
+	p, e, reported := frontends(t, Config{})
 	dns := made("dns", 1, "10.96.0.10", 53)
 	must(t)(p.UpdateService(external(made("attacker", 2, "10.96.0.99", 53), "10.96.0.10")))
-	if len(told) > 0 {
-		t.Errorf("problems without a conflict: %v", told)
+	if len(reported) > 0 {
+		t.Errorf("problems without a conflict: %v", reported)
 	}
 	must(t)(p.UpdateService(dns))
 	want := problem.Problem{Reason: reasonConflict, Message: "This service is not served at 10.96.0.10:53/TCP, which service ns/dns has: the address is its " +
 		"cluster IP"}
-	if got := told[id("attacker")]; !slices.Equal(got, []problem.Problem{want}) || len(told) != 1 {
-		t.Errorf("problems %v", told)
+	if got := reported[id("attacker")]; !slices.Equal(got, []problem.Problem{want}) || len(reported) != 1 {
+		t.Errorf("problems %v", reported)
 	}
 	// A renderer that ignores Lost serves the address for one service, too.
 	if s := e.Services[id("attacker")]; len(s.ExternalIPs.Addrs()) > 0 {
@@ -275,19 +275,19 @@ func TestProblems(t *testing.T) {
 		t.Errorf("%d lost", got)
 	}
 	must(t)(p.DeleteService(id("dns")))
-	if len(told) > 0 || p.Lost() > 0 {
-		t.Errorf("problems after the conflict: %v", told)
+	if len(reported) > 0 || p.Lost() > 0 {
+		t.Errorf("problems after the conflict: %v", reported)
 	}
 	must(t)(p.UpdateService(dns))
 	must(t)(p.DeleteService(id("attacker")))
-	if len(told) > 0 {
-		t.Errorf("problems of a service that has gone: %v", told)
+	if len(reported) > 0 {
+		t.Errorf("problems of a service that has gone: %v", reported)
 	}
 }
 
 // TestTooManyFrontends checks that a small object that names millions of frontends is left out, and that the others are served.
 func TestTooManyFrontends(t *testing.T) {
-	p, e, told := frontends(t, Config{})
+	p, e, reported := frontends(t, Config{})
 	huge := made("huge", 1, "10.96.0.1")
 	for i := range uint32(2000) {
 		huge.Ports = append(huge.Ports, &model.ServicePort{Name: fmt.Sprint(i), Port: 1 + i})
@@ -295,13 +295,13 @@ func TestTooManyFrontends(t *testing.T) {
 	}
 	must(t)(p.UpdateService(huge))
 	must(t)(p.UpdateService(made("small", 1, "10.96.0.2", 80)))
-	if e.Services[id("huge")] != nil || e.Services[id("small")] == nil || len(told[id("huge")]) != 1 {
-		t.Errorf("services %v, problems %v", slices.Collect(maps.Keys(e.Services)), told)
+	if e.Services[id("huge")] != nil || e.Services[id("small")] == nil || len(reported[id("huge")]) != 1 {
+		t.Errorf("services %v, problems %v", slices.Collect(maps.Keys(e.Services)), reported)
 	}
 	huge = made("huge", 1, "10.96.0.1", 80)
 	must(t)(p.UpdateService(huge))
-	if e.Services[id("huge")] == nil || len(told) > 0 {
-		t.Errorf("problems of what has become small: %v", told)
+	if e.Services[id("huge")] == nil || len(reported) > 0 {
+		t.Errorf("problems of what has become small: %v", reported)
 	}
 }
 
@@ -399,7 +399,7 @@ func TestContest(t *testing.T) {
 	conflicts := 0
 	for seed := range uint64(400) {
 		w := &contest{world: newWorld(seed)}
-		p, e, told := frontends(t, cfg)
+		p, e, reported := frontends(t, cfg)
 		w.snap.Nodes = map[string][]netip.Addr{thisNode: {netip.MustParseAddr("192.168.0.1")}, "n2": {netip.MustParseAddr("192.168.0.2")}}
 		for i := range 60 {
 			if err := w.step(p); err != nil || t.Failed() {
@@ -407,7 +407,7 @@ func TestContest(t *testing.T) {
 			}
 		}
 		conflicts += p.Lost()
-		fresh, fe, freshTold := frontends(t, cfg)
+		fresh, fe, freshReported := frontends(t, cfg)
 		if err := fresh.Resync(w.snapshot()); err != nil {
 			t.Fatal(err)
 		}
@@ -420,8 +420,8 @@ func TestContest(t *testing.T) {
 		if !maps.Equal(e.owner, fe.owner) {
 			t.Fatalf("seed %d: owners %v, after a resync %v", seed, e.owner, fe.owner)
 		}
-		if len(told) != len(freshTold) {
-			t.Fatalf("seed %d: problems %v, after a resync %v", seed, told, freshTold)
+		if len(reported) != len(freshReported) {
+			t.Fatalf("seed %d: problems %v, after a resync %v", seed, reported, freshReported)
 		}
 		before := maps.Clone(e.Services)
 		if err := p.Resync(w.snapshot()); err != nil {

@@ -116,11 +116,11 @@ func (p *Processor) SetInterfaces(node NodeInterfaces, pods []LocalPod) (change 
 	if !maps.Equal(oldBack, back) {
 		change = joinChanges([]string{change, "backend interfaces"})
 	}
-	return change, errors.Join(err, p.tellBackends(oldBack, back))
+	return change, errors.Join(err, p.reportBackends(oldBack, back))
 }
 
-// tellBackends sends the set of backend interfaces to renderers if it has changed.
-func (p *Processor) tellBackends(old, now renderer.Interfaces) error {
+// reportBackends sends the set of backend interfaces to renderers if it has changed.
+func (p *Processor) reportBackends(old, now renderer.Interfaces) error {
 	if maps.Equal(old, now) {
 		return nil
 	}

@@ -99,7 +99,7 @@ func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err
 	allChanged, localChanged := !oldAll.Equal(p.nodes.all), !oldLocal.Equal(p.nodes.local)
 	if allChanged || localChanged {
 		changes = append(changes, fmt.Sprintf("addresses of node %s", name))
-		errs = append(errs, p.tellNodes(allChanged, localChanged))
+		errs = append(errs, p.reportNodes(allChanged, localChanged))
 	}
 	text, err := p.refreshEach(p.outside.At(moved))
 	changes, errs = append(changes, text), append(errs, err, p.settle(affected))
@@ -128,7 +128,7 @@ func (p *Processor) NodeChanged(addrs []netip.Addr) error {
 	})
 }
 
-func (p *Processor) tellNodes(allChanged, localChanged bool) error {
+func (p *Processor) reportNodes(allChanged, localChanged bool) error {
 	services := p.withNodePorts.list()
 	return p.each(func(r renderer.ServiceRendererAPI) error {
 		var errs []error

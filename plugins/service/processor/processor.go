@@ -216,15 +216,15 @@ func (p *Processor) refresh(s *service) (change string, err error) {
 		affected = append(affected, p.owners.AtAddresses(moved)...)
 	}
 	err = p.yield(affected)
-	change, own := p.tell(s, base, local, localReady)
-	p.tellProblems(s)
+	change, own := p.report(s, base, local, localReady)
+	p.reportProblems(s)
 	err = errors.Join(err, own, p.settle(affected))
 	return describeChange(change, affected), err
 }
 
-// tell sends the current value of a service to renderers.
-func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip.Addr, localReady int) (change string, err error) {
-	p.tellHealth(s, base, localReady)
+// report sends the current value of a service to renderers.
+func (p *Processor) report(s *service, base *renderer.ContivService, local []netip.Addr, localReady int) (change string, err error) {
+	p.reportHealth(s, base, localReady)
 	before := p.ifs.backends()
 	p.ifs.use(s.local, -1)
 	p.ifs.use(local, +1)
@@ -240,9 +240,9 @@ func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip
 	after := p.ifs.backends()
 	if value == nil {
 		change, err = p.remove(s)
-		return change, errors.Join(err, p.tellBackends(before, after))
+		return change, errors.Join(err, p.reportBackends(before, after))
 	}
-	err = p.tellBackends(before, after)
+	err = p.reportBackends(before, after)
 	if old == nil {
 		p.append(s, value)
 		return "add service " + s.id.String(), errors.Join(err, p.each(func(r renderer.ServiceRendererAPI) error {
@@ -287,7 +287,7 @@ func (p *Processor) each(call func(r renderer.ServiceRendererAPI) error) error {
 	return errors.Join(errs...)
 }
 
-func (p *Processor) tellHealth(s *service, value *renderer.ContivService, localReady int) {
+func (p *Processor) reportHealth(s *service, value *renderer.ContivService, localReady int) {
 	if p.health == nil {
 		return
 	}

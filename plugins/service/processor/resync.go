@@ -70,7 +70,7 @@ func (p *Processor) Resync(snap *Snapshot) error {
 	err := p.each(func(r renderer.ServiceRendererAPI) error { return r.Resync(ev) })
 	for _, s := range p.services {
 		if s.object != nil {
-			p.tellProblems(s)
+			p.reportProblems(s)
 		}
 	}
 	return err
@@ -96,7 +96,7 @@ func (p *Processor) adopt(s, old *service, c *computed) {
 	if value == nil || value.HealthCheckNodePort == 0 {
 		s.checked = false // Resync removes the health checks of those that had one
 	} else {
-		p.tellHealth(s, value, c.localReady)
+		p.reportHealth(s, value, c.localReady)
 	}
 	p.ifs.use(c.local, +1)
 	s.local = c.local

@@ -91,15 +91,15 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.Address == "" {
 		return nil
 	}
-	told := false
+	reported := false
 	for retry := minRetry; ; retry = min(2*retry, maxRetry) {
-		err := s.serve(ctx, func() { told, retry = false, minRetry })
+		err := s.serve(ctx, func() { reported, retry = false, minRetry })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !told {
+		if !reported {
 			s.complain(err)
-			told = true
+			reported = true
 		}
 		if err := pause(ctx, retry); err != nil {
 			return err

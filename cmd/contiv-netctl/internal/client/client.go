@@ -227,12 +227,12 @@ func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*ht
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %s: %w", a, path, err)
 	}
-	var told struct {
+	var reported struct {
 		Error string `json:"error"`
 	}
 	e := &Error{Agent: a.String(), Path: path, Status: resp.StatusCode, Text: strings.TrimSpace(string(text))}
-	if json.Unmarshal(text, &told) == nil && told.Error != "" {
-		e.Text = told.Error
+	if json.Unmarshal(text, &reported) == nil && reported.Error != "" {
+		e.Text = reported.Error
 	}
 	if hint := a.hint(e); hint != "" {
 		e.Text += "; " + hint

@@ -22,9 +22,9 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
 		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
 	}
-	told := noticed(probe)
+	reported := noticed(probe)
 	if v, lost := lostOn(from, from.There, "the packet"); lost {
-		v.Text += told
+		v.Text += reported
 		return v
 	}
 	if to.Node != from.Node {
@@ -34,7 +34,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 					orElse(from.There.Out, "the network"), to.Node)
 				v.Lost = from.Node + " – " + to.Node
 			}
-			v.Text += told
+			v.Text += reported
 			return v
 		}
 	}
@@ -70,7 +70,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 		v.Lost = from.Node
 		v.Text = "delivered, and an answer was sent back, but the sender did not take it"
 	}
-	v.Text += told
+	v.Text += reported
 	return v
 }
 

@@ -87,7 +87,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 	if s.Chosen.IsValid() {
 		return Verdict{}, false
 	}
-	told := noticed(probe)
+	reported := noticed(probe)
 	seen := ""
 	if from.There.Outcome == Dropped {
 		seen = " (" + from.There.Reason + ")"
@@ -97,7 +97,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 		return Verdict{}, false // another node may choose the backend
 	case s.Verdict != "balance":
 		return Verdict{Lost: from.Node, Text: fmt.Sprintf("service %s has no endpoint for the packet on %s: %s%s%s", s.Service, from.Node,
-			s.Why, seen, told)}, true
+			s.Why, seen, reported)}, true
 	case from.There.Outcome == NotSeen:
 		return Verdict{}, false // it never arrived at the node's dataplane
 	}
@@ -107,7 +107,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 			"address on its link to VPP"
 	}
 	return Verdict{Lost: from.Node, Text: fmt.Sprintf("%s did not translate the packet, though service %s has %d endpoints for "+
-		"it%s%s%s", from.Node, s.Service, len(s.Backends), seen, why, told)}, true
+		"it%s%s%s", from.Node, s.Service, len(s.Backends), seen, why, reported)}, true
 }
 
 // noticed returns what the sender got instead of an answer.

@@ -152,7 +152,7 @@ func (w *world) members(s table.Set) (list []table.Member) {
 	return list
 }
 
-func (w *world) tell(b *Backend) {
+func (w *world) report(b *Backend) {
 	for i := range 6 {
 		if members, ok := w.sets[w.set(i).ID]; ok {
 			b.ReplaceSet(table.IPv4, w.set(i), members)
@@ -190,7 +190,7 @@ func TestRandomWorld(t *testing.T) {
 		if w.rng.IntN(10) == 0 { // removed objects are still in the kernel, and may be desired again before their removal
 			b.Close()
 			b = open(t, here.Host.NS)
-			w.tell(b)
+			w.report(b)
 		}
 		res := b.Apply(t.Context())
 		if res.Err != nil {
@@ -204,7 +204,7 @@ func TestRandomWorld(t *testing.T) {
 		}
 		settled(t, b, res)
 		one := open(t, there.Host.NS)
-		w.tell(one)
+		w.report(one)
 		fresh := settled(t, one, one.Apply(t.Context())) // the objects of the build before are removed
 		got, want := slices.Sorted(maps.Keys(res.Broken)), slices.Sorted(maps.Keys(fresh.Broken))
 		if fresh.Err != nil || !slices.Equal(got, want) {

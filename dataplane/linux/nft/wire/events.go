@@ -92,8 +92,8 @@ func (e *events) noteGeneration(gen uint32) {
 	e.seen = gen
 }
 
-// tellTime is how long the kernel may take to report the rest of a transaction after the start of its generation.
-const tellTime = 20 * time.Millisecond
+// reportTime is how long the kernel may take to report the rest of a transaction after the start of its generation.
+const reportTime = 20 * time.Millisecond
 
 // reach reads until all changes up to a generation have been reported; it returns false if they are not.
 func (e *events) reach(gen uint32) bool {
@@ -101,7 +101,7 @@ func (e *events) reach(gen uint32) bool {
 		if int32(e.seen-gen) >= 0 {
 			return true
 		}
-		if !e.nl.Wait(tellTime) {
+		if !e.nl.Wait(reportTime) {
 			return false // it was not reported: notifications were off
 		}
 	}

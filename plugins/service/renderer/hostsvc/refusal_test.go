@@ -15,19 +15,19 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// told holds the problems of services.
-type told map[svcmodel.ID][]problem.Problem
+// reported holds the problems of services.
+type reported map[svcmodel.ID][]problem.Problem
 
-func (t told) Set(o *model.Service, list []problem.Problem) {
+func (t reported) Set(o *model.Service, list []problem.Problem) {
 	t[svcmodel.ID{Namespace: o.GetNamespace(), Name: o.GetName()}] = list
 }
-func (t told) Delete(id svcmodel.ID) { delete(t, id) }
+func (t reported) Delete(id svcmodel.ID) { delete(t, id) }
 
 // TestBadObject checks that a start-up resync skips an object that cannot be rendered, without harm to the object whose key it would have
 // had.
 func TestBadObject(t *testing.T) {
 	s := &store{values: map[string]pb.Message{}}
-	users := told{}
+	users := reported{}
 	p := processor.New(processor.Config{NodeName: "n1", Problems: users}, nil)
 	p.RegisterRenderer(New(Deps{Txn: s}))
 	object := func(namespace, name, ip string) *model.Service {
@@ -87,7 +87,7 @@ func (r *picky) Resync(ev *renderer.ResyncEventData) error {
 // TestRefusal checks that a service that a renderer refuses is reported to users, is not a failure of the event, and is no problem any more
 // when the renderer accepts it.
 func TestRefusal(t *testing.T) {
-	users := told{}
+	users := reported{}
 	r := &picky{New(Deps{Txn: &store{values: map[string]pb.Message{}}}), "odd"}
 	p := processor.New(processor.Config{NodeName: "n1", Problems: users}, nil)
 	p.RegisterRenderer(r)

@@ -173,7 +173,7 @@ func (r *Renderer) rejectValues(addr netip.Addr) []proto.Message {
 	if !r.node.Outside {
 		return out
 	}
-	if r.node.Exit != r.node.Uplink { // nothing could tell a pod whose packet has been translated that it is rejected
+	if r.node.Exit != r.node.Uplink { // a pod whose packet has been translated would get no ICMP error
 		out = append(out, transport.InterVRF(r.node.PodVRF, whole, r.node.MainVRF))
 	}
 	return append(out,

@@ -14,9 +14,9 @@ import (
 // it. With it, tests of renderers can use services with conflicting frontends.
 type Resolver struct {
 	renderer.ServiceRendererAPI
-	table *owners.Table
-	base  map[svcmodel.ID]*renderer.ContivService
-	told  map[svcmodel.ID]*renderer.ContivService
+	table    *owners.Table
+	base     map[svcmodel.ID]*renderer.ContivService
+	reported map[svcmodel.ID]*renderer.ContivService
 }
 
 // Resolve returns a Resolver that passes services to r.
@@ -27,7 +27,7 @@ func Resolve(r renderer.ServiceRendererAPI) *Resolver {
 }
 
 func (r *Resolver) reset() {
-	r.base, r.told = map[svcmodel.ID]*renderer.ContivService{}, map[svcmodel.ID]*renderer.ContivService{}
+	r.base, r.reported = map[svcmodel.ID]*renderer.ContivService{}, map[svcmodel.ID]*renderer.ContivService{}
 	r.table = owners.New(owners.Rules{
 		IsNode: func(netip.Addr) bool { return false }, NodePortsAt: func() []netip.Addr { return nil },
 		Reserved: func(renderer.Frontend) string { return "" },
@@ -45,13 +45,13 @@ func (r *Resolver) UpdateService(_, s *renderer.ContivService, _ []*renderer.Con
 // DeleteService implements renderer.ServiceRendererAPI.
 func (r *Resolver) DeleteService(s *renderer.ContivService, _ []*renderer.ContivService) error {
 	affected := r.table.Delete(s.ID)
-	told := r.told[s.ID]
+	reported := r.reported[s.ID]
 	delete(r.base, s.ID)
-	delete(r.told, s.ID)
-	if told == nil {
-		told = s
+	delete(r.reported, s.ID)
+	if reported == nil {
+		reported = s
 	}
-	err := r.ServiceRendererAPI.DeleteService(told, nil)
+	err := r.ServiceRendererAPI.DeleteService(reported, nil)
 	return errors.Join(err, r.settle(affected))
 }
 
@@ -65,8 +65,8 @@ func (r *Resolver) Resync(ev *renderer.ResyncEventData) error {
 	now := *ev
 	now.Services = nil
 	for _, s := range ev.Services {
-		r.told[s.ID] = r.owned(s.ID)
-		now.Services = append(now.Services, r.told[s.ID])
+		r.reported[s.ID] = r.owned(s.ID)
+		now.Services = append(now.Services, r.reported[s.ID])
 	}
 	return r.ServiceRendererAPI.Resync(&now)
 }
@@ -85,7 +85,7 @@ func (r *Resolver) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 }
 
 func (r *Resolver) withNodePorts() (out []*renderer.ContivService) {
-	for _, s := range r.told {
+	for _, s := range r.reported {
 		if s.HasNodePort() {
 			out = append(out, s)
 		}
@@ -102,12 +102,12 @@ func (r *Resolver) set(s *renderer.ContivService) error {
 	r.base[s.ID] = s
 	var errs []error
 	for _, id := range affected {
-		both := slices.Concat(r.told[id].Lost, owners.FrontendsOf(r.table.Lost(id)))
+		both := slices.Concat(r.reported[id].Lost, owners.FrontendsOf(r.table.Lost(id)))
 		slices.SortFunc(both, renderer.Frontend.Compare)
 		errs = append(errs, r.lose(id, slices.Compact(both)))
 	}
-	old, now := r.told[s.ID], r.owned(s.ID)
-	if r.told[s.ID] = now; old == nil {
+	old, now := r.reported[s.ID], r.owned(s.ID)
+	if r.reported[s.ID] = now; old == nil {
 		errs = append(errs, r.ServiceRendererAPI.AddService(now))
 	} else {
 		errs = append(errs, r.ServiceRendererAPI.UpdateService(old, now, nil))
@@ -125,10 +125,10 @@ func (r *Resolver) settle(ids []svcmodel.ID) error {
 
 // lose updates the lost frontends of a service, if they have changed.
 func (r *Resolver) lose(id svcmodel.ID, lost []renderer.Frontend) error {
-	old := r.told[id]
+	old := r.reported[id]
 	if slices.Equal(old.Lost, lost) {
 		return nil
 	}
-	r.told[id] = owners.Without(r.base[id], lost)
-	return r.ServiceRendererAPI.UpdateService(old, r.told[id], nil)
+	r.reported[id] = owners.Without(r.base[id], lost)
+	return r.ServiceRendererAPI.UpdateService(old, r.reported[id], nil)
 }

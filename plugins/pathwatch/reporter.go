@@ -24,23 +24,23 @@ const (
 )
 
 const (
-	tellFirst   = 5 * time.Second // the delay of the first report after a start, and between two attempts
-	tellMax     = time.Minute
-	tellTimeout = 5 * time.Second
-	keptEvents  = 8
+	reportFirst   = 5 * time.Second // the delay of the first report after a start, and between two attempts
+	reportMax     = time.Minute
+	reportTimeout = 5 * time.Second
+	keptEvents    = 8
 )
 
-// telling holds the reports for Kubernetes. A report that fails is retried; only the last few Events are kept.
-type telling struct {
+// reportQueue holds the reports for Kubernetes. A report that fails is retried; only the last few Events are kept.
+type reportQueue struct {
 	node string
 	wake chan struct{}
 
-	mu     sync.Mutex
-	first  time.Time // guarded by mu, as the following fields; the time of the first round
-	kinds  map[Kind]bool
-	want   condition
-	told   condition
-	events []event
+	mu       sync.Mutex
+	first    time.Time // guarded by mu, as the following fields; the time of the first round
+	kinds    map[Kind]bool
+	want     condition
+	reported condition
+	events   []event
 }
 
 type condition struct {
@@ -55,12 +55,12 @@ type event struct {
 	reason, message string
 }
 
-func newTelling(node string) *telling {
-	return &telling{node: node, wake: make(chan struct{}, 1), kinds: map[Kind]bool{}}
+func newReportQueue(node string) *reportQueue {
+	return &reportQueue{node: node, wake: make(chan struct{}, 1), kinds: map[Kind]bool{}}
 }
 
 // see processes the current state.
-func (t *telling) see(at time.Time, s State) {
+func (t *reportQueue) see(at time.Time, s State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.first.IsZero() {
@@ -90,7 +90,7 @@ func (t *telling) see(at time.Time, s State) {
 	if len(texts) > 0 {
 		want.message = strings.Join(texts, "; ")
 	}
-	if at.Sub(t.first) < tellFirst && want.ok { // a report of recovery may wait
+	if at.Sub(t.first) < reportFirst && want.ok { // a report of recovery may wait
 		return
 	}
 	if want.about != t.want.about || want.ok != t.want.ok || !t.want.known {
@@ -100,7 +100,7 @@ func (t *telling) see(at time.Time, s State) {
 }
 
 // repaired reports a repair attempt.
-func (t *telling) repaired(a action, err error) {
+func (t *reportQueue) repaired(a action, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	done := "compared with what is desired"
@@ -114,7 +114,7 @@ func (t *telling) repaired(a action, err error) {
 	t.add(ev)
 }
 
-func (t *telling) add(ev event) {
+func (t *reportQueue) add(ev event) {
 	t.events = append(t.events, ev)
 	if len(t.events) > keptEvents {
 		t.events = t.events[1:]
@@ -122,7 +122,7 @@ func (t *telling) add(ev event) {
 	t.nudge()
 }
 
-func (t *telling) nudge() {
+func (t *reportQueue) nudge() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -130,31 +130,31 @@ func (t *telling) nudge() {
 }
 
 // due returns the reports to send and removes the Events.
-func (t *telling) due() (want condition, change bool, events []event) {
+func (t *reportQueue) due() (want condition, change bool, events []event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	events, t.events = t.events, nil
-	return t.want, t.want != t.told, events
+	return t.want, t.want != t.reported, events
 }
 
-// Tell sends reports to Kubernetes until ctx ends, in its own goroutine: an API server that does not respond must not delay the watch.
-func (p *Plugin) Tell(ctx context.Context) error {
+// Report sends reports to Kubernetes until ctx ends, in its own goroutine: an API server that does not respond must not delay the watch.
+func (p *Plugin) Report(ctx context.Context) error {
 	if p.Reporter == nil {
 		return nil
 	}
-	pause := tellFirst
+	pause := reportFirst
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.telling.wake:
+		case <-p.reports.wake:
 		}
-		if err := p.tell(ctx); err != nil {
+		if err := p.report(ctx); err != nil {
 			p.log.Debug("the state of the data path is not in Kubernetes yet", "error", err)
-			pause = min(2*pause, tellMax)
-			p.telling.nudge()
+			pause = min(2*pause, reportMax)
+			p.reports.nudge()
 		} else {
-			pause = tellFirst
+			pause = reportFirst
 		}
 		select {
 		case <-ctx.Done():
@@ -164,10 +164,10 @@ func (p *Plugin) Tell(ctx context.Context) error {
 	}
 }
 
-// tell sends the reports that are due.
-func (p *Plugin) tell(ctx context.Context) error {
-	t := p.telling
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+// report sends the reports that are due.
+func (p *Plugin) report(ctx context.Context) error {
+	t := p.reports
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	want, change, events := t.due()
 	var errs []error
@@ -185,7 +185,7 @@ func (p *Plugin) tell(ctx context.Context) error {
 		err := p.Reporter.Condition(ctx, want.ok, want.reason, want.message)
 		if err == nil {
 			t.mu.Lock()
-			t.told = want
+			t.reported = want
 			t.mu.Unlock()
 		}
 		errs = append(errs, err)

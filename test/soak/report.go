@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tell prints a line every minute.
-func (s *soak) tell(ctx context.Context) {
+// report prints a line every minute.
+func (s *soak) report(ctx context.Context) {
 	for minute := 1; s.sleep(ctx, time.Until(s.begin.Add(time.Duration(minute)*time.Minute))); minute++ {
 		fmt.Fprintf(s.out, "minute %d: %s\n", minute, s.line())
 	}
