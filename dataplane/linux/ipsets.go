@@ -195,7 +195,7 @@ func (m *ipsetsManager) refusedByKernel(refused map[string]error) bool {
 			if err != nil {
 				m.log.Warn("the kernel refused an IP set", "set", id, "family", int(m.family), "error", err)
 			} else {
-				m.log.Warn("the kernel accepts an IP set again", "set", id, "family", int(m.family))
+				m.log.Info("the kernel accepts an IP set again", "set", id, "family", int(m.family))
 			}
 			continue
 		}

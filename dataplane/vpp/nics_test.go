@@ -63,6 +63,50 @@ func TestNICs(t *testing.T) {
 	}
 }
 
+// TestNICsOfARestartedVPP: a VPP that starts again in its container has the PID of the previous one. Its NICs are read all the same.
+func TestNICsOfARestartedVPP(t *testing.T) {
+	g := &target{name: "fake", socket: filepath.Join(t.TempDir(), "api.sock")}
+	start := func(nic string) *vppfake.Fake {
+		f := vppfake.New(vppfake.Config{NICs: []string{nic}})
+		t.Cleanup(func() { f.Close() })
+		if err := f.Listen(g.socket); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	g.fake = start("GigabitEthernet0/8/0")
+	a := newAgent(t, g, Deps{})
+	n := NewNICs(a.conn)
+	if names, err := n.Names(); err != nil || !slices.Equal(names, []string{"GigabitEthernet0/8/0"}) {
+		t.Fatalf("NICs %v, %v", names, err)
+	}
+	before := a.conn.State()
+	changed := make(chan struct{}, 8)
+	a.conn.OnChange(func(conn.State) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	if err := g.fake.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start("GigabitEthernet0/9/0")
+	for now := a.conn.State(); !now.Connected() || now.BootID == before.BootID; now = a.conn.State() {
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("not connected to the new VPP: %+v", now)
+		}
+	}
+	if now := a.conn.State(); now.PID != before.PID {
+		t.Fatalf("the PID of the new VPP is %d, want %d", now.PID, before.PID)
+	}
+	if names, err := n.Names(); err != nil || !slices.Equal(names, []string{"GigabitEthernet0/9/0"}) {
+		t.Errorf("NICs %v, %v", names, err)
+	}
+}
+
 // nicStore is a NICStore in memory.
 type nicStore map[string][]byte
 

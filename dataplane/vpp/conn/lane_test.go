@@ -72,8 +72,8 @@ func TestLaneWindow(t *testing.T) {
 		t.Errorf("waited %v, %d ended, %d sent", waited, len(o.errs), atFirst)
 	}
 	flush(l)
-	if len(o.errs) != 9 {
-		t.Errorf("%d ended", len(o.errs))
+	if sent := s.count(setFlags); len(o.errs) != 9 || sent != 9 {
+		t.Errorf("%d ended, %d sent", len(o.errs), sent)
 	}
 }
 
