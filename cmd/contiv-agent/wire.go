@@ -139,7 +139,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 		return err
 	}
 	a.idalloc = idalloc.NewPlugin(idalloc.Deps{
-		PluginDeps: a.pluginDeps("idalloc"), ServiceLabel: a.label, EventLoop: a.controller, DB: a.db, HTTPHandlers: a.http,
+		PluginDeps: a.pluginDeps("idalloc"), Node: a.opts.nodeName, EventLoop: a.controller, DB: a.db, HTTPHandlers: a.http,
 	})
 	if err := a.idalloc.Init(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	}
 	a.ipam = ipam.NewPlugin(ipam.Deps{
 		PluginDeps: a.pluginDeps("ipam"), ContivConf: a.conf, NodeSync: a.nodesync, PodManager: a.pods, HTTPHandlers: a.http,
-		ServiceLabel: a.label,
+		Node: a.opts.nodeName,
 	})
 	a.ipnet = ipnet.NewPlugin(ipnet.UseDeps(func(d *ipnet.Deps) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.logger("ipnet"), a.controller, a.label, a.conf

@@ -7,7 +7,6 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/rest"
-	"contiv.dev/vswitch/internal/servicelabel"
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
@@ -53,10 +52,10 @@ const (
 // Deps are the dependencies of IDAlloc.
 type Deps struct {
 	infra.PluginDeps
-	// ServiceLabel is the name of this node, which owns the IDs that it allocates.
-	ServiceLabel servicelabel.ReaderAPI
-	EventLoop    controller.EventLoop
-	DB           cas.Store
+	// Node is the name of this node, which owns the IDs that it allocates.
+	Node      string
+	EventLoop controller.EventLoop
+	DB        cas.Store
 	// Quarantine is the time during which a released ID is not assigned to another label, in whole seconds; DefaultQuarantine if zero, none
 	// if negative.
 	Quarantine time.Duration

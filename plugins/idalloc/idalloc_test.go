@@ -19,7 +19,6 @@ import (
 
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 	"contiv.dev/vswitch/internal/clusterdb/castest"
-	"contiv.dev/vswitch/internal/servicelabel"
 	controller "contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/idalloc/idallocation"
 )
@@ -41,7 +40,7 @@ type testNode struct {
 func newNode(t *testing.T, name string, db *castest.Memory) *testNode {
 	t.Helper()
 	n := &testNode{t: t, db: db}
-	n.IDAlloc = NewPlugin(Deps{ServiceLabel: servicelabel.Label(name), EventLoop: n, DB: db})
+	n.IDAlloc = NewPlugin(Deps{Node: name, EventLoop: n, DB: db})
 	if err := n.Init(); err != nil {
 		t.Fatal(err)
 	}
@@ -559,7 +558,7 @@ func TestStoredBadly(t *testing.T) {
 		}
 		db := castest.NewMemory()
 		n := newNode(t, "a", db)
-		other := NewPlugin(Deps{ServiceLabel: servicelabel.Label("b"), EventLoop: n, DB: db})
+		other := NewPlugin(Deps{Node: "b", EventLoop: n, DB: db})
 		if err := other.InitPool("vni", Range{1, 10}); err != nil {
 			t.Fatal(err)
 		}
@@ -647,7 +646,7 @@ func TestREST(t *testing.T) {
 		gone.obtain("vni", "y")
 		routes := mux{http.NewServeMux()}
 		n := &testNode{t: t, db: db}
-		n.IDAlloc = NewPlugin(Deps{ServiceLabel: servicelabel.Label("a"), EventLoop: n, DB: db, HTTPHandlers: routes})
+		n.IDAlloc = NewPlugin(Deps{Node: "a", EventLoop: n, DB: db, HTTPHandlers: routes})
 		if err := n.Init(); err != nil {
 			t.Fatal(err)
 		}

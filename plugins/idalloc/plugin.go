@@ -50,10 +50,10 @@ func NewPlugin(deps Deps) *IDAlloc {
 
 // Init starts the job that accesses the database.
 func (p *IDAlloc) Init() error {
-	if p.ServiceLabel == nil || p.EventLoop == nil || p.DB == nil {
-		return errors.New("idalloc: ServiceLabel, EventLoop or DB is missing in Deps")
+	if p.Node == "" || p.EventLoop == nil || p.DB == nil {
+		return errors.New("idalloc: Node, EventLoop or DB is missing in Deps")
 	}
-	p.store = &store{db: p.DB, owner: p.ServiceLabel.GetAgentLabel(), quarantine: p.Quarantine, log: p.Logger()}
+	p.store = &store{db: p.DB, owner: p.Node, quarantine: p.Quarantine, log: p.Logger()}
 	p.worker = newWorker(p.store, p.EventLoop.PushEvent, p.Logger())
 	p.jobs = lifecycle.NewGroup(context.Background(), p.Logger()) // Close ends it
 	p.jobs.Go("idalloc", p.worker.run)
@@ -121,7 +121,7 @@ func (p *IDAlloc) ReleaseID(pool, label string) error {
 	}
 	delete(p.used, id)
 	delete(p.fails, id)
-	if a, ok := p.known[id]; ok && a.Owner != p.ServiceLabel.GetAgentLabel() {
+	if a, ok := p.known[id]; ok && a.Owner != p.Node {
 		return fmt.Errorf("idalloc: pool %s: label %s: %w: %s", pool, label, ErrNotOwner, a.Owner)
 	}
 	p.worker.want(&request{pool: in, label: label, release: true})

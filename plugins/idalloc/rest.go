@@ -41,7 +41,7 @@ func (p *IDAlloc) ReleaseOwnedBy(ctx context.Context, node string) (int, error) 
 	if p.store == nil {
 		return 0, errors.New("idalloc: Init has not been called")
 	}
-	if node == p.ServiceLabel.GetAgentLabel() {
+	if node == p.Node {
 		return 0, fmt.Errorf("idalloc: %s is this node, which runs; its plugins release what they do not need", node)
 	}
 	pools, err := p.store.pools(ctx)

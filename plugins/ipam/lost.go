@@ -28,13 +28,13 @@ func (p *IPAM) holdLost(next *allocations, known map[podmanager.AttachmentID]pod
 		recorded[pod] = true
 	}
 	p.lost = map[string]podmanager.PodID{}
-	if p.ServiceLabel == nil {
+	if p.Node == "" {
 		return
 	}
 	for key, value := range state[model.PodKeyword] {
 		pod, ok := value.(*model.Pod)
 		id := podmanager.PodID{Namespace: pod.GetNamespace(), Name: pod.GetName()}
-		if !ok || pod.GetNodeName() != p.ServiceLabel.GetAgentLabel() || pod.GetHostNetwork() || recorded[id] {
+		if !ok || pod.GetNodeName() != p.Node || pod.GetHostNetwork() || recorded[id] {
 			continue
 		}
 		held := next.hold(lostID(id), pod.GetIps())

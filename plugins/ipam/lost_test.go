@@ -9,15 +9,11 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-type label string
-
-func (l label) GetAgentLabel() string { return string(l) }
-
 // lostPod starts an agent without the record of a pod that the API server has with an address, among other pods that are not lost.
 func lostPod(t *testing.T) (f *fixture, key string, pod *model.Pod) {
 	t.Helper()
 	f = newFixture(t, tiny())
-	f.ServiceLabel = label("n1")
+	f.Node = "n1"
 	f.mustResync(1)
 	addrs, err := f.AllocatePodIPs(id(1))
 	if err != nil {
@@ -26,7 +22,7 @@ func lostPod(t *testing.T) (f *fixture, key string, pod *model.Pod) {
 	pod = &model.Pod{Namespace: "default", Name: "lost", NodeName: "n1", Ips: []string{addrs[0].String()}}
 	key = "default/lost"
 	g := newFixture(t, tiny())
-	g.ServiceLabel = label("n1")
+	g.Node = "n1"
 	other, host, young := clonePod(pod, "other"), clonePod(pod, "host"), clonePod(pod, "young")
 	other.NodeName, host.HostNetwork, young.Ips = "n2", true, nil
 	state := api.KubeStateData{model.PodKeyword: {key: pod, "default/other": other, "default/host": host, "default/young": young}}

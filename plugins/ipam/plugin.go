@@ -10,7 +10,6 @@ import (
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/rest"
-	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/podmanager"
@@ -34,8 +33,8 @@ type Deps struct {
 	ContivConf contivconf.API
 	NodeSync   NodeSync
 	PodManager PodManager
-	// ServiceLabel is the name of this node; addresses of lost pods are not held if nil.
-	ServiceLabel servicelabel.ReaderAPI
+	// Node is the name of this node; addresses of lost pods are not held if it is empty.
+	Node string
 	// HTTPHandlers may be nil.
 	HTTPHandlers rest.HTTPHandlers
 }

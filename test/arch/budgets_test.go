@@ -97,8 +97,6 @@ var manyImports = map[string]string{
 	"dataplane/vpp/nat44":             messages,
 	"dataplane/windows":               "both versions of the service that Windows has",
 	"dataplane/windows/wiring":        "both versions of the service that Windows has, and the scheduler",
-	"plugins/idalloc":                 seams,
-	"plugins/ipam":                    seams,
 	"plugins/ipnet":                   "the one place that puts each model of a pod's and a node's wiring",
 	"plugins/nodesync":                seams,
 	"plugins/policy":                  seams,
