@@ -43,7 +43,7 @@ type hcnAPI interface {
 	windataplane.RemoteSubnets
 }
 
-// hnsPlane is the dataplane of Windows' Host Network Service. Networks, endpoints and load balancers are kinds of the scheduler
+// hnsPlane is the dataplane of Windows' Host Network Service. Networks, endpoints and load balancers have descriptors in the scheduler
 // (dataplane/windows/wiring); the in-process driver (dataplane/windows) programs policies and the overlay's routes.
 type hnsPlane struct {
 	node   windowsNode

@@ -24,7 +24,7 @@ const (
 	rankUp     = scheduler.RankPodRoute + 1
 )
 
-// upDescriptor is the name of the derived kind.
+// upKind is the name of the descriptor of the derived items.
 const upKind = "driver-workload-up"
 
 // upKey is the key of the item workload-up of an endpoint.
@@ -32,7 +32,7 @@ func upKey(id *proto.WorkloadEndpointID) string {
 	return nb.DriverWorkloadUpState + strings.TrimPrefix(nb.DriverWorkloadKey(id), nb.DriverWorkloadPrefix)
 }
 
-// descriptor describes a kind of messages; remove returns the message that removes a value.
+// kind is the descriptor of one type of messages; remove returns the message that removes a value.
 type kind struct {
 	name, prefix string
 	rank         int
@@ -72,7 +72,7 @@ func kinds() []kind {
 	}
 }
 
-// Register adds the kinds of the driver's messages to a scheduler that has f as a backend.
+// Register adds the descriptors of the driver's messages to a scheduler that has f as a backend.
 func Register(s *scheduler.Scheduler, f *Feed) error {
 	for _, k := range kinds() {
 		if f.cfg.NoServices && k.prefix == nb.DriverServicePrefix {
@@ -112,7 +112,7 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 	return nil
 }
 
-// orderOf returns the position of a kind among the kinds of its wave.
+// orderOf returns the position of a descriptor among the descriptors of its wave.
 func orderOf(prefix string) int {
 	switch prefix {
 	case nb.DriverIPSetPrefix:
@@ -153,7 +153,7 @@ func (f *Feed) descriptor(k kind) scheduler.Descriptor[pb.Message] {
 	}
 }
 
-// upDescriptor returns the kind of the item that is present when the endpoint is up.
+// upDescriptor returns the descriptor of the item that is present when the endpoint is up.
 func (f *Feed) upDescriptor() scheduler.Descriptor[*proto.WorkloadEndpointID] {
 	return scheduler.Descriptor[*proto.WorkloadEndpointID]{
 		Name: upKind, Rank: rankUp, ImpliedByParent: true,

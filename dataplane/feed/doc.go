@@ -1,5 +1,5 @@
-// Package feed passes northbound values to a two-phase driver (dataplane/linux, dataplane/windows), as kinds of the scheduler: the driver takes
-// part in transactions, with their order, reverts, retries, history and dumps, like VPP.
+// Package feed passes northbound values to a two-phase driver (dataplane/linux, dataplane/windows), with descriptors of the scheduler: the
+// driver takes part in transactions, with their order, reverts, retries, history and dumps, like VPP.
 //
 // A value is the message that announces it (nb: contiv/driver/v1). The messages of a wave are sent to the driver as one batch with a flush
 // marker at its end; the wave waits until the batch has been applied. The driver compares its state with the kernel and repairs it

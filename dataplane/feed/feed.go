@@ -55,7 +55,7 @@ type Config struct {
 	ApplyTimeout, UpTimeout time.Duration
 }
 
-// Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, except for Run.
+// Feed is the backend of the driver's descriptors. Its methods run on the scheduler's goroutine, except for Run.
 type Feed struct {
 	cfg      Config
 	reported map[string]pb.Message // messages that the driver has received and that have not been removed

@@ -53,7 +53,7 @@ func New(nft NFT, iptables IPTables, log *slog.Logger) *Tables {
 // ByIPTables reports whether the host has no nft, so that iptables is used.
 func (t *Tables) ByIPTables() bool { return t.iptables != nil }
 
-// Register adds the kinds.
+// Register adds the descriptors.
 func (t *Tables) Register(s *scheduler.Scheduler) error {
 	return errors.Join(
 		scheduler.Register(s, descriptorOf(t, content[*linux_nodeports.NodePorts]{
@@ -78,7 +78,7 @@ type value interface {
 	GetFamily() linux_nodeports.Family
 }
 
-// content defines how a kind renders its values.
+// content defines how a descriptor renders its values.
 type content[V value] struct {
 	kind, prefix, table string
 	validate            func(V) error

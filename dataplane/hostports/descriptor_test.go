@@ -66,7 +66,7 @@ func nodePorts(ports ...uint32) *linux_nodeports.NodePorts {
 	return v
 }
 
-// agent is a scheduler with only this kind.
+// agent is a scheduler with only this descriptor.
 type agent struct {
 	t      *testing.T
 	tables *Tables

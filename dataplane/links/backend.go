@@ -28,7 +28,7 @@ type VethPool interface {
 	TakeVeth() (podEnd, hostEnd string, ok bool)
 }
 
-// Backend carries out the operations of the Linux kinds (it is a scheduler.Backend) and stores the locations of our interfaces. Its exported
+// Backend carries out the operations of the Linux descriptors (it is a scheduler.Backend) and stores the locations of our interfaces. Its exported
 // look-ups may be called from any goroutine; all other methods run on the scheduler's.
 type Backend struct {
 	log      *slog.Logger

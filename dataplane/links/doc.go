@@ -1,9 +1,9 @@
-// Package links is the Linux half of the dataplane: the scheduler kinds for Linux interfaces, their addresses, routes and neighbours, in any
+// Package links is the Linux half of the dataplane: the descriptors of Linux interfaces, their addresses, routes and neighbours, in any
 // network namespace, over rtnetlink.
 //
 // # How operations run
 //
-// Kinds only queue operations; Backend.Flush carries out the queue of the wave, in three classes: deletes, creates, and creates that depend on
+// Descriptors only queue operations; Backend.Flush carries out the queue of the wave, in three classes: deletes, creates, and creates that depend on
 // other creates (routes through a gateway). Because of the queue, both ends of a VETH pair, two northbound values, become one RTM_NEWLINK which
 // creates each end in its namespace with its name, MAC and MTU; moving a link afterwards costs the kernel two RCU grace periods. A namespace is
 // entered once per wave, to open a socket inside it; all requests use that socket, without setns. Handles are closed when Flush returns, so the

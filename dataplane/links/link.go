@@ -53,7 +53,7 @@ func deviceName(v *iface) string {
 	return v.GetName()
 }
 
-// linkDescriptor returns the kind of Linux interfaces.
+// linkDescriptor returns the descriptor of Linux interfaces.
 func (b *Backend) linkDescriptor() scheduler.Descriptor[*iface] {
 	return scheduler.Descriptor[*iface]{
 		Name:      kindLink,

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// Deps holds the dependencies of the Linux kinds.
+// Deps holds the dependencies of the Linux descriptors.
 type Deps struct {
 	// Backend carries out the operations; it must be flushed by the scheduler. Required.
 	Backend *Backend
@@ -21,7 +21,7 @@ type Deps struct {
 	Pool VethPool
 }
 
-// Register adds the kinds of Linux interfaces, addresses, routes and neighbours.
+// Register adds the descriptors of Linux interfaces, addresses, routes and neighbours.
 func Register(s *scheduler.Scheduler, deps Deps) error {
 	b := deps.Backend
 	if b == nil {

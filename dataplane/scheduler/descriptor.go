@@ -25,7 +25,7 @@ const (
 	Retrying    State = 10 // the last operation failed and will be tried again
 )
 
-// Descriptor defines how the values of one kind are applied. V is the type of the values: a pointer to a northbound message for values of
+// Descriptor defines how the values of one type are applied. V is the type of the values: a pointer to a northbound message for values of
 // transactions, any type for items that a parent derives.
 //
 // All functions run on the scheduler's goroutine. Create, Update and Delete start the operation on op and return. They call op.Done exactly
@@ -34,7 +34,7 @@ const (
 type Descriptor[V any] struct {
 	// Name is short and unique, e.g. "vpp-route".
 	Name string
-	// Prefix is the common prefix of the kind's northbound keys. Empty for derived kinds.
+	// Prefix is the common prefix of the northbound keys. Empty for the descriptors of derived items.
 	Prefix string
 	// Rank orders operations that do not depend on each other: creates run in ascending, deletes in descending rank.
 	// Operations of the same rank and with no dependency between them make one wave and are pipelined. See the Rank
@@ -58,14 +58,14 @@ type Descriptor[V any] struct {
 	// Delete removes an applied value; deleting an absent value must succeed. Required.
 	Delete func(op *Op, key string, v V)
 
-	// Derive emits the items of v, each a value of a derived kind under its own key that implicitly depends on v. Optional.
+	// Derive emits the items of v, each with a descriptor of its own, under a key that implicitly depends on v. Optional.
 	Derive func(key string, v V, put func(kind, itemKey string, item any))
 	// DeriveDiff emits only the difference between the items of two versions of a value: its cost should be proportional to the change.
 	// Optional; without it both versions are derived and compared.
 	DeriveDiff func(key string, from, to V, put func(kind, itemKey string, item any), del func(itemKey string))
 
-	// Dump emits the values of this kind that are in the dataplane and belong to this agent, and then calls op.Done. Items of derived kinds are
-	// dumped by their own kind. With op.Partial it should look only at the requested keys. Required for kinds whose values survive a restart of
+	// Dump emits the values of this descriptor that are in the dataplane and belong to this agent, and then calls op.Done. Derived items are
+	// dumped by their own descriptor. With op.Partial it should look only at the requested keys. Required for values that survive a restart of
 	// the agent.
 	Dump func(op *DumpOp, emit func(key string, v V))
 
@@ -77,15 +77,15 @@ type Descriptor[V any] struct {
 	// is IsRetriable.
 	Retriable func(err error) bool
 
-	// ImpliedByParent is for derived kinds whose items the dataplane removes together with their parent: when a plan deletes the parent and
+	// ImpliedByParent is for derived items that the dataplane removes together with their parent: when a plan deletes the parent and
 	// does not create it again, its items are marked as absent without an operation.
 	ImpliedByParent bool
 	// DeleteLast delays deletes of values that are not created again: they come after the creates and updates of the transaction instead of
-	// before them, because the values are in use until their replacement is present. It is for kinds whose values never conflict with each
+	// before them, because the values are in use until their replacement is present. It is for values that never conflict with each
 	// other. Items that are removed together with their parent need it, too.
 	DeleteLast bool
 	// Parent returns the key of the parent of an item that a dump found and that no desired value derives, so that the item is removed before
-	// (or, see ImpliedByParent, together with) its parent. Empty if there is no parent. Optional, for derived kinds only: without it, such an
+	// (or, see ImpliedByParent, together with) its parent. Empty if there is no parent. Optional, for derived items only: without it, such an
 	// item is removed in the order of ranks.
 	Parent func(itemKey string, v V) string
 }
@@ -120,7 +120,7 @@ type Op struct {
 	phase opPhase
 }
 
-// NewOp returns an operation that calls done when it ends, for tests of kinds without a scheduler.
+// NewOp returns an operation that calls done when it ends, for tests of descriptors without a scheduler.
 func NewOp(done func(err error)) *Op { return &Op{fn: done} }
 
 // Done ends the operation.
@@ -140,7 +140,7 @@ type DumpOp struct {
 	partial bool
 }
 
-// NewDumpOp returns a dump that calls done when it ends, for tests of kinds without a scheduler; desired implements EachDesired and may be nil.
+// NewDumpOp returns a dump that calls done when it ends, for tests of descriptors without a scheduler; desired implements EachDesired and may be nil.
 func NewDumpOp(ctx context.Context, desired func(visit func(key string, v any)), done func(err error)) *DumpOp {
 	if desired == nil {
 		desired = func(func(string, any)) {}
@@ -155,14 +155,14 @@ func (d *DumpOp) Context() context.Context { return d.ctx }
 // where they expect them (network namespaces).
 func (d *DumpOp) EachDesired(visit func(key string, v any)) { d.desired(visit) }
 
-// Partial reports whether only the values that EachDesired visits are requested. The kind may emit other values, too, but should not search for
+// Partial reports whether only the values that EachDesired visits are requested. The descriptor may emit other values, too, but should not search for
 // them. It must not draw conclusions about values that it does not look at.
 func (d *DumpOp) Partial() bool { return d.partial }
 
 // Done ends the dump.
 func (d *DumpOp) Done(err error) { d.done(err) }
 
-// Backend carries out the operations that kinds start. Kinds of one dataplane share a backend (a VPP API stream, a netlink
+// Backend carries out the operations that descriptors start. Descriptors of one dataplane share a backend (a VPP API stream, a netlink
 // handle); the scheduler flushes all backends at the end of each wave.
 type Backend interface {
 	// Flush waits until every operation started on the backend has ended, and runs the callbacks on the caller's goroutine. Every operation

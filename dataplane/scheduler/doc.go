@@ -21,21 +21,21 @@
 // # Rules
 //
 // After a failed create the value is absent, after a failed delete it is still present, and the result of a failed update is unknown. After a
-// failed update, and after any operation with an error that implements OutcomeUnknown() bool, the kind is dumped before the next operation on
-// the value or on one that depends on it. If the kind has no dump, the value is deleted and created instead, so deletes must succeed for values
-// that are absent. When a dump fails, there are no operations on the values that it would have reported, and values that were just discovered
-// are not removed: the values that could not be dumped may use them.
+// failed update, and after any operation with an error that implements OutcomeUnknown() bool, the descriptor's values are dumped before the
+// next operation on the value or on one that depends on it. If the descriptor has no dump, the value is deleted and created instead, so deletes
+// must succeed for values that are absent. When a dump fails, there are no operations on the values that it would have reported, and values
+// that were just discovered are not removed: the values that could not be dumped may use them.
 //
 // When the dataplane's process has been replaced, the state of all values is unknown: a transaction or a retry that runs before the resync
-// dumps the kinds that its plan depends on (peers.go).
+// dumps the values of the descriptors that its plan depends on (peers.go).
 //
 // A value that does not validate is reported and marked; the previous value stays, with its items. If there is no previous value (after a
 // restart), the value that a dump finds under the key stays, but its items, which no value derives, are removed.
 //
 // An item key must belong to one parent only. An item may move from one parent to another in one transaction.
 //
-// Values of kinds with DeleteLast are removed after the creates and updates, so that their users always have a working value: the agent may
+// Values whose descriptor has DeleteLast are removed after the creates and updates, so that their users always have a working value: the agent may
 // stop between any two operations, and the values that are present then stay until the next agent has started.
 //
-// If a function of a kind panics, the scheduler ends; its job reports the panic (internal/lifecycle).
+// If a function of a descriptor panics, the scheduler ends; its job reports the panic (internal/lifecycle).
 package scheduler

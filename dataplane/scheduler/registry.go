@@ -55,7 +55,7 @@ func (k *kind) label() string {
 	return k.name
 }
 
-// Register adds a kind. All kinds must be registered before Start.
+// Register adds a descriptor. All descriptors must be registered before Start.
 func Register[V any](s *Scheduler, k Descriptor[V]) error {
 	typ := reflect.TypeFor[V]()
 	switch {

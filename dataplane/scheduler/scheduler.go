@@ -42,7 +42,7 @@ type RetryPolicy struct {
 	Attempts int
 }
 
-// Scheduler is the engine. All methods may be called from any goroutine; methods that wait must not be called from the functions of a kind.
+// Scheduler is the engine. All methods may be called from any goroutine; methods that wait must not be called from the functions of a descriptor.
 type Scheduler struct {
 	cfg  Config
 	log  *slog.Logger
@@ -82,7 +82,7 @@ type request struct {
 	done chan struct{}
 }
 
-// New returns a scheduler without kinds; it does nothing before Start.
+// New returns a scheduler without descriptors; it does nothing before Start.
 func New(cfg Config, log *slog.Logger) *Scheduler {
 	if cfg.DumpTimeout == 0 {
 		cfg.DumpTimeout = time.Minute
@@ -295,7 +295,7 @@ func (s *Scheduler) Idle() time.Duration {
 	return time.Duration(time.Now().UnixNano() - s.served.Load())
 }
 
-// serve applies one request. It replies even if a kind panics, which ends the scheduler.
+// serve applies one request. It replies even if a descriptor panics, which ends the scheduler.
 func (s *Scheduler) serve(ctx context.Context, r *request) {
 	s.serving.Store(true)
 	defer func() {

@@ -21,6 +21,6 @@
 // # Interfaces
 //
 // The value of an interface is the interface itself, created with its link down, with its tag and hardware address. The other properties are
-// derived items, each a value of its own kind: table (per address family), addresses, unnumbered, MTU, receive modes and placement and, last,
+// derived items, each a value with its own descriptor: table (per address family), addresses, unnumbered, MTU, receive modes and placement and, last,
 // bringing up the link.
 package vpp

@@ -19,13 +19,13 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
 )
 
-// Deps holds what the kinds need from other packages.
+// Deps holds what the descriptors need from other packages.
 type Deps struct {
 	// Lane carries the requests; the scheduler flushes it. Required.
 	Lane *conn.Lane
-	// Index is filled by the kinds, so that other code can look up interfaces. Required.
+	// Index is filled by the descriptors, so that other code can look up interfaces. Required.
 	Index *iface.Index
-	// Interfaces holds the dependencies of the kinds of interfaces.
+	// Interfaces holds the dependencies of the descriptors of interfaces.
 	Interfaces iface.Deps
 	// NAT holds the settings of NAT44; zeros mean VPP's defaults.
 	NAT nat44.Settings
@@ -33,7 +33,7 @@ type Deps struct {
 	Log *slog.Logger
 }
 
-// Register adds the kinds of all VPP objects.
+// Register adds the descriptors of all VPP objects.
 func Register(s *scheduler.Scheduler, deps Deps) error {
 	if deps.Lane == nil || deps.Index == nil {
 		return errors.New("vpp: Deps.Lane and Deps.Index are required")
@@ -57,7 +57,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 	return nil
 }
 
-// Messages returns all requests that the kinds send, for the compatibility check when VPP is connected; except those of our own
+// Messages returns all requests that the descriptors send, for the compatibility check when VPP is connected; except those of our own
 // plugin (contiv.Messages), which VPP need not have.
 func Messages() []api.Message {
 	return slices.Concat(iface.Messages(), l2.Messages(), l3.Messages(), acl.Messages(), nat44.Messages())

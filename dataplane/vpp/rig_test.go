@@ -62,7 +62,7 @@ func onVPP(t *testing.T, opts vpptest.Options, run func(t *testing.T, g *target)
 	})
 }
 
-// agent is an agent with the kinds only. It keeps no state that a restarted agent would not have.
+// agent is an agent with the descriptors only. It keeps no state that a restarted agent would not have.
 type agent struct {
 	t    *testing.T
 	conn *conn.Conn
@@ -216,7 +216,7 @@ func deletions(t *testing.T, values []proto.Message) []txn.KV {
 	return all
 }
 
-// vppState returns the state of VPP in everything that the kinds change, as text.
+// vppState returns the state of VPP in everything that the descriptors change, as text.
 func vppState(t *testing.T, a *agent) string {
 	t.Helper()
 	var lines []string

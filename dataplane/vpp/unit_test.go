@@ -177,7 +177,7 @@ func TestValidateOthers(t *testing.T) {
 	}))
 }
 
-// validator returns a function that validates a value with the registered kinds. No VPP is needed.
+// validator returns a function that validates a value with the registered descriptors. No VPP is needed.
 func validator(t *testing.T) func(proto.Message) error {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

@@ -28,7 +28,7 @@ const (
 // ACLs are exceptions from permitting everything.
 const aclRestTag = "cva:rest"
 
-// aclState is the state of VPP that the kinds of ACLs keep. A dump restores all of it.
+// aclState is the state of VPP that the descriptors of ACLs keep. A dump restores all of it.
 type aclState struct {
 	ids    map[string]uint32              // our ACLs, by name
 	rest   uint32                         // the ACL at the end of lists; kit.None if there is none
@@ -52,7 +52,7 @@ func newACLState() aclState {
 	}
 }
 
-// aclDescriptor returns the kind of ACLs with their rules; bindings to interfaces are items (interface.go). A change of the rules is
+// aclDescriptor returns the descriptor of ACLs with their rules; bindings to interfaces are items (interface.go). A change of the rules is
 // one request: every packet is matched against either the old rules or the new ones.
 func (k *descriptors) aclDescriptor() scheduler.Descriptor[*vpp_acl.ACL] {
 	return scheduler.Descriptor[*vpp_acl.ACL]{

@@ -24,7 +24,7 @@ func New(ifs *iface.Descriptors) *Descriptors {
 	return &descriptors{Kit: ifs.Kit, idx: ifs.Index(), ifs: ifs, acl: newACLState()}
 }
 
-// Register adds the kinds of ACLs and of their bindings to interfaces.
+// Register adds the descriptors of ACLs and of their bindings to interfaces.
 func (k *descriptors) Register(s *scheduler.Scheduler) error {
 	return errors.Join(scheduler.Register(s, k.aclDescriptor()), scheduler.Register(s, k.aclInterfaceDescriptor()))
 }

@@ -38,7 +38,7 @@ func (b aclBinding) object(what string) kit.Object {
 	return kit.Named(what+" ACL "+b.ACL+" on", "interface "+b.If)
 }
 
-// aclInterfaceDescriptor returns the kind of bindings. VPP has one list per interface for both directions, which is written as a whole: first
+// aclInterfaceDescriptor returns the descriptor of bindings. VPP has one list per interface for both directions, which is written as a whole: first
 // our ACLs in the order of their names, then those of other programs, or if there are none the ACL that permits the rest.
 func (k *descriptors) aclInterfaceDescriptor() scheduler.Descriptor[aclBinding] {
 	desc := kit.Item[aclBinding](kindACLInterface, rankACLInterface)

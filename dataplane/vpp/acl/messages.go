@@ -6,7 +6,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 )
 
-// Messages returns all requests that the kinds of this package send.
+// Messages returns all requests that the descriptors of this package send.
 func Messages() []api.Message {
 	return []api.Message{
 		&acl.ACLAddReplace{}, &acl.ACLDel{}, &acl.ACLDump{}, &acl.ACLInterfaceListDump{}, &acl.ACLInterfaceSetACLList{},

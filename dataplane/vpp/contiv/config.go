@@ -33,7 +33,7 @@ func contivDefaults() contivSettings {
 	}
 }
 
-// contivConfigDescriptor returns the kind of the plugin's settings. The plugin reports them with the defaults in
+// contivConfigDescriptor returns the descriptor of the plugin's settings. The plugin reports them with the defaults in
 // place of zeros.
 func (k *descriptors) contivConfigDescriptor() scheduler.Descriptor[*vpp_contiv.Config] {
 	set := func(op *scheduler.Op, v *vpp_contiv.Config) {

@@ -13,7 +13,7 @@ type descriptors struct {
 	ifs *iface.Descriptors
 }
 
-// Register adds the kinds of our own plugin.
+// Register adds the descriptors of our own plugin.
 func Register(s *scheduler.Scheduler, ifs *iface.Descriptors) error {
 	k := &descriptors{Kit: ifs.Kit, idx: ifs.Index(), ifs: ifs}
 	return k.register(s)

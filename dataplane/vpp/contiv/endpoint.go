@@ -19,7 +19,7 @@ import (
 // contivAddresses is the maximum number of addresses of an endpoint.
 const contivAddresses = 32
 
-// contivEndpointDescriptor returns the kind of endpoints. An endpoint changes in place, and the plugin deletes it with its
+// contivEndpointDescriptor returns the descriptor of endpoints. An endpoint changes in place, and the plugin deletes it with its
 // interface. An interface that must not be up without an endpoint waits for it by Interface.up_after.
 func (k *descriptors) contivEndpointDescriptor() scheduler.Descriptor[*vpp_contiv.Endpoint] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Endpoint) {

@@ -17,8 +17,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivEndpointPolicyDescriptor returns the kind of the policies that apply to a pod. They change in place, and the plugin deletes them with the
-// endpoint. The pod's link waits for them by Interface.up_after. They are set after the policies that they refer to; the plugin rejects a
+// contivEndpointPolicyDescriptor returns the descriptor of the policies that apply to a pod. They change in place, and the plugin deletes them with
+// the endpoint. The pod's link waits for them by Interface.up_after. They are set after the policies that they refer to; the plugin rejects a
 // reference to a missing policy, and the previous setting stays.
 func (k *descriptors) contivEndpointPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.EndpointPolicy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.EndpointPolicy) {

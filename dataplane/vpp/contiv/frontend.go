@@ -11,7 +11,7 @@ import (
 // contivAffinity is the longest time, in seconds, for which the plugin stores a client's backend.
 const contivAffinity = 86400
 
-// contivFrontendDescriptor returns the kind of frontends. A frontend changes in place. Its services and ranges need
+// contivFrontendDescriptor returns the descriptor of frontends. A frontend changes in place. Its services and ranges need
 // not exist.
 func (k *descriptors) contivFrontendDescriptor() scheduler.Descriptor[*vpp_contiv.Frontend] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Frontend, add bool) {

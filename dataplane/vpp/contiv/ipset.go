@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivIPSetDescriptor returns the kind of sets that rules refer to. The kind of a set never changes, since its ID
+// contivIPSetDescriptor returns the descriptor of sets that rules refer to. The kind of a set never changes, since its ID
 // is a hash of its meaning.
 func (k *descriptors) contivIPSetDescriptor() scheduler.Descriptor[*vpp_contiv.IPSet] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.IPSet, add bool) {
@@ -46,7 +46,7 @@ func (k *descriptors) contivIPSetDescriptor() scheduler.Descriptor[*vpp_contiv.I
 	}
 }
 
-// contivIPSetMemberDescriptor returns the kind of members of a set, which the plugin deletes with the set.
+// contivIPSetMemberDescriptor returns the descriptor of members of a set, which the plugin deletes with the set.
 func (k *descriptors) contivIPSetMemberDescriptor() scheduler.Descriptor[*vpp_contiv.IPSetMember] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.IPSetMember, add bool) {
 		k.Do(op, kit.Named(what+" member "+v.Prefix+" of", fmt.Sprintf("set %x", v.Set)), &contiv.ContivSetMemberAddDel{

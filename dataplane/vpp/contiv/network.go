@@ -16,7 +16,7 @@ import (
 // contivSNATs is the plugin's maximum number of source NATs.
 const contivSNATs = 1024
 
-// contivNetworkDescriptor returns the kind of networks with their address class.
+// contivNetworkDescriptor returns the descriptor of networks with their address class.
 func (k *descriptors) contivNetworkDescriptor() scheduler.Descriptor[*vpp_contiv.Network] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Network, add bool) {
 		k.Do(op, kit.Named(what+" network", v.Prefix), &contiv.ContivNetworkAddDel{
@@ -70,7 +70,7 @@ func fineToDelete(add bool) []api.VPPApiError {
 	return []api.VPPApiError{api.NO_SUCH_ENTRY}
 }
 
-// contivSourceNATDescriptor returns the kind of addresses for source NAT.
+// contivSourceNATDescriptor returns the descriptor of addresses for source NAT.
 func (k *descriptors) contivSourceNATDescriptor() scheduler.Descriptor[*vpp_contiv.SourceNAT] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.SourceNAT, add bool) {
 		k.Do(op, kit.Named(what+" source NAT", v.Name), sourceNATRequest(v, add), fineToDelete(add)...)

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// All objects of our own plugin are ours: no other program creates any. The kinds follow dataplane/vpp/plugin/contiv.api; a VPP
+// All objects of our own plugin are ours: no other program creates any. The descriptors follow dataplane/vpp/plugin/contiv.api; a VPP
 // without the plugin has none of the objects, and rejects them.
 
 // Ranks of the plugin's objects: a frontend is created after the services, sources and networks that it refers to.

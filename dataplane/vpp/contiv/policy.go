@@ -18,8 +18,8 @@ const (
 	contivRulePorts = 8
 )
 
-// contivPolicyDescriptor returns the kind of policies. A policy is set after the members of the sets that it refers to, and before the endpoints
-// that refer to it. There are no dependencies by key: a rule whose set is missing allows nothing, and endpoints keep a deleted policy until
+// contivPolicyDescriptor returns the descriptor of policies. A policy is set after the members of the sets that it refers to, and before the
+// endpoints that refer to it. There are no dependencies by key: a rule whose set is missing allows nothing, and endpoints keep a deleted policy until
 // they get another one.
 func (k *descriptors) contivPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.Policy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Policy) {

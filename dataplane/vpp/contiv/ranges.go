@@ -23,7 +23,7 @@ func (r contivRange) key() string {
 	return nb.ContivRangeSetKey(r.Set) + "/prefix/" + r.Prefix.String()
 }
 
-// contivRangeSetDescriptor returns a kind without requests.
+// contivRangeSetDescriptor returns a descriptor without requests.
 func (k *descriptors) contivRangeSetDescriptor() scheduler.Descriptor[*vpp_contiv.RangeSet] {
 	itemOf := func(v *vpp_contiv.RangeSet) func(string) contivRange {
 		return func(prefix string) contivRange { return contivRange{v.Id, network(prefix)} }

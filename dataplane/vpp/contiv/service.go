@@ -31,7 +31,7 @@ func (b contivBackend) key() string {
 	return nb.ContivServiceKey(b.Service) + "/backend/" + b.End.String()
 }
 
-// contivServiceDescriptor returns the kind of services. The value of a service is its name and its balancing
+// contivServiceDescriptor returns the descriptor of services. The value of a service is its name and its balancing
 // method; its backends are items.
 func (k *descriptors) contivServiceDescriptor() scheduler.Descriptor[*vpp_contiv.Service] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Service, add bool) {

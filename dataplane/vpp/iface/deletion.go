@@ -154,7 +154,7 @@ func isGone(err error) bool {
 }
 
 // deferDeletion takes the interface down, removes what other interfaces may need (its addresses, its tables) and marks it. It returns false
-// for kinds that are fast to delete.
+// for interface types that are fast to delete.
 func (k *Descriptors) deferDeletion(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
 	if k.deps.DeletionQueue == nil {
 		return false

@@ -2,7 +2,7 @@ package iface
 
 import "net"
 
-// Deps holds what the kinds of interfaces need from other packages. All functions are called on the scheduler's goroutine.
+// Deps holds what the descriptors of interfaces need from other packages. All functions are called on the scheduler's goroutine.
 type Deps struct {
 	// LinuxDevice returns the device, in VPP's network namespace, of a logical Linux interface.
 	LinuxDevice func(logical string) (dev string, ok bool)

@@ -35,7 +35,7 @@ func New(k *kit.Kit, idx *Index, deps Deps) *Descriptors {
 // Index returns the index of the interfaces and bridge domains that VPP has; the descriptors maintain it.
 func (k *Descriptors) Index() *Index { return k.idx }
 
-// Register adds the kinds of interfaces and of their items.
+// Register adds the descriptors of interfaces and of their items.
 func (k *Descriptors) Register(s *scheduler.Scheduler) error {
 	return errors.Join(
 		scheduler.Register(s, k.interfaceDescriptor()),

@@ -23,8 +23,8 @@ const kindIfDHCP = "vpp-interface-dhcp"
 
 func dhcpKey(ifName string) string { return nb.InterfacePrefix + "dhcp-client/" + ifName }
 
-// ifDHCPDescriptor returns the kind of DHCP clients. The IPv4 addresses of an interface with a client belong to the client, and so
-// does the default route through it; the kinds of addresses and routes ignore both. Deleting the client releases them. VPP
+// ifDHCPDescriptor returns the descriptor of DHCP clients. The IPv4 addresses of an interface with a client belong to the client, and so
+// does the default route through it; the descriptors of addresses and routes ignore both. Deleting the client releases them. VPP
 // keeps the client of a deleted interface and gives it to the next interface with the same index, so the client is deleted
 // first.
 func (k *Descriptors) ifDHCPDescriptor() scheduler.Descriptor[ifDHCP] {

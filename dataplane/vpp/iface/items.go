@@ -251,7 +251,7 @@ func (k *Descriptors) addAddress(op *scheduler.Op, v ifAddress) {
 	})
 }
 
-// ifHasIPDescriptor returns a kind without requests: it ties unnumbered interfaces to the addresses of the lender.
+// ifHasIPDescriptor returns a descriptor without requests: it ties unnumbered interfaces to the addresses of the lender.
 func (k *Descriptors) ifHasIPDescriptor() scheduler.Descriptor[ifHasIP] {
 	desc := kit.Item[ifHasIP](kindIfHasIP, scheduler.RankIfAddr)
 	desc.Parent = func(_ string, v ifHasIP) string { return nb.VppInterfaceKey(v.If) }

@@ -13,7 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/vxlan"
 )
 
-// Messages returns all requests that the kinds of this package send.
+// Messages returns all requests that the descriptors of this package send.
 func Messages() []api.Message {
 	return []api.Message{
 		&af_packet.AfPacketCreateV3{}, &af_packet.AfPacketDelete{}, &af_packet.AfPacketDump{}, &dhcp.DHCPClientConfig{},

@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Snapshot holds the data that VPP reports about our interfaces. The kinds of an interface and of its items share one
+// Snapshot holds the data that VPP reports about our interfaces. The descriptors of an interface and of its items share one
 // snapshot in a dump.
 type Snapshot struct {
 	Ours    []*ifState // ascending sw_if_index
@@ -76,7 +76,7 @@ func (s *ifState) mtu(t *ifType) uint32 {
 	return s.Details.Mtu[0]
 }
 
-// snapshots keeps the snapshot of the current resync, so that all kinds can share it.
+// snapshots keeps the snapshot of the current resync, so that all descriptors can share it.
 type snapshots struct {
 	ctx     context.Context
 	current *Snapshot

@@ -2,7 +2,7 @@ package kit
 
 import "contiv.dev/vswitch/dataplane/scheduler"
 
-// Item returns a kind with the fields that all kinds of items have in common.
+// Item returns a descriptor with the fields that all descriptors of items have in common.
 func Item[V comparable](name string, rank int) scheduler.Descriptor[V] {
 	return scheduler.Descriptor[V]{
 		Name: name, Rank: rank,

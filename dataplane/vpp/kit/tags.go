@@ -11,7 +11,7 @@ const (
 	TagPrefix = "cv:"
 	// nicTagPrefix is the prefix of the tag of an interface that VPP creates itself.
 	nicTagPrefix = "cvp:"
-	// PoolTagPrefix is the prefix of the tags of the warm pool's interfaces, which all kinds ignore.
+	// PoolTagPrefix is the prefix of the tags of the warm pool's interfaces, which all descriptors ignore.
 	PoolTagPrefix = "contiv-pool:"
 	// tagMax is the number of characters of a tag that VPP stores.
 	tagMax = 63

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// bridgeDescriptor returns the kind of bridge domains with their flags. Members and the table for ARP termination are items (members.go).
+// bridgeDescriptor returns the descriptor of bridge domains with their flags. Members and the table for ARP termination are items (members.go).
 func (k *descriptors) bridgeDescriptor() scheduler.Descriptor[*vpp_l2.BridgeDomain] {
 	return scheduler.Descriptor[*vpp_l2.BridgeDomain]{
 		Name: "vpp-bridge-domain", Prefix: nb.BridgeDomainPrefix, Rank: scheduler.RankBridge,

@@ -15,7 +15,7 @@ type descriptors struct {
 	ifs *iface.Descriptors
 }
 
-// Register adds the kinds of bridge domains, their members, L2 FIB entries and cross-connects.
+// Register adds the descriptors of bridge domains, their members, L2 FIB entries and cross-connects.
 func Register(s *scheduler.Scheduler, ifs *iface.Descriptors) error {
 	k := &descriptors{Kit: ifs.Kit, idx: ifs.Index(), ifs: ifs}
 	return errors.Join(

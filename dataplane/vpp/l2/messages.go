@@ -5,7 +5,7 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 )
 
-// Messages returns all requests that the kinds of this package send.
+// Messages returns all requests that the descriptors of this package send.
 func Messages() []api.Message {
 	return []api.Message{
 		&l2.BdIPMacAddDel{}, &l2.BdIPMacDump{}, &l2.BridgeDomainAddDelV2{}, &l2.BridgeDomainDump{}, &l2.BridgeDomainSetMacAge{},

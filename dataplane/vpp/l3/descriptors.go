@@ -17,7 +17,7 @@ type descriptors struct {
 	held map[tableID]bool
 }
 
-// Register adds the kinds of tables, routes, neighbours and proxy ARP.
+// Register adds the descriptors of tables, routes, neighbours and proxy ARP.
 func Register(s *scheduler.Scheduler, ifs *iface.Descriptors) error {
 	k := &descriptors{Kit: ifs.Kit, idx: ifs.Index(), ifs: ifs, held: map[tableID]bool{}}
 	k.OnBoot(func() { clear(k.held) })

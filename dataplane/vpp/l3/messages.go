@@ -8,7 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_neighbor"
 )
 
-// Messages returns all requests that the kinds of this package send.
+// Messages returns all requests that the descriptors of this package send.
 func Messages() []api.Message {
 	return []api.Message{
 		&arp.ProxyArpAddDel{}, &arp.ProxyArpDump{}, &arp.ProxyArpIntfcDump{}, &arp.ProxyArpIntfcEnableDisable{},

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// neighbourDescriptor returns the kind of neighbours. For each neighbour VPP itself adds a host route to the table of the
+// neighbourDescriptor returns the descriptor of neighbours. For each neighbour VPP itself adds a host route to the table of the
 // interface, with a lower priority than all our routes.
 func (k *descriptors) neighbourDescriptor() scheduler.Descriptor[*vpp_l3.ARPEntry] {
 	return scheduler.Descriptor[*vpp_l3.ARPEntry]{

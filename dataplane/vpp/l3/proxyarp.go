@@ -30,7 +30,7 @@ const (
 	kindProxyRange = "vpp-proxyarp-range"
 )
 
-// proxyARPDescriptor returns a kind that consists of its items only: VPP has no object for the whole.
+// proxyARPDescriptor returns a descriptor that consists of its items only: VPP has no object for the whole.
 func (k *descriptors) proxyARPDescriptor() scheduler.Descriptor[*vpp_l3.ProxyARP] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_l3.ProxyARP) { op.Done(nil) }
 	return scheduler.Descriptor[*vpp_l3.ProxyARP]{
@@ -117,7 +117,7 @@ func (k *descriptors) proxyIfDescriptor() scheduler.Descriptor[proxyIf] {
 	return desc
 }
 
-// proxyRangeDescriptor returns the kind of ranges. VPP does not tag ranges; all of them are ours, since no other
+// proxyRangeDescriptor returns the descriptor of ranges. VPP does not tag ranges; all of them are ours, since no other
 // part of VPP makes any.
 func (k *descriptors) proxyRangeDescriptor() scheduler.Descriptor[proxyRange] {
 	set := func(op *scheduler.Op, v proxyRange, add bool) {

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// routeDescriptor returns the kind of routes. A northbound route is one path. VPP keeps the paths of one destination together, so a route is
+// routeDescriptor returns the descriptor of routes. A northbound route is one path. VPP keeps the paths of one destination together, so a route is
 // always added as a further path and removed as one of the paths; VPP deletes the destination with its last path. Either operation is one
 // request.
 func (k *descriptors) routeDescriptor() scheduler.Descriptor[*vpp_l3.Route] {

@@ -19,7 +19,7 @@ const (
 	maxStaleThreshold = 60 * 24 * 365
 )
 
-// scanDescriptor returns the kind of the neighbours' ageing. VPP used to scan its neighbours at intervals. VPP 25.10 ages them: it
+// scanDescriptor returns the descriptor of the neighbours' ageing. VPP used to scan its neighbours at intervals. VPP 25.10 ages them: it
 // probes a neighbour from which it has not received anything for the threshold, and drops it if there is no answer.
 // stale_threshold (minutes) is that age; the other settings have no counterpart.
 func (k *descriptors) scanDescriptor() scheduler.Descriptor[*vpp_l3.IPScanNeighbor] {

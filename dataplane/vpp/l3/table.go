@@ -37,7 +37,7 @@ func tableObject(what string, v *vpp_l3.VrfTable) kit.Object {
 	return kit.Named(what, v.Protocol.String()+" table "+strconv.FormatUint(uint64(v.Id), 10))
 }
 
-// tableDescriptor returns the kind of tables. The name of a table contains its label. Table 0 is VPP's own: it is neither created nor deleted,
+// tableDescriptor returns the descriptor of tables. The name of a table contains its label. Table 0 is VPP's own: it is neither created nor deleted,
 // only its flow hash is set. VPP does not report the flow hash; a dump assumes the desired one.
 //
 // Adding a table creates it and holds it. VPP deletes a table that only NAT holds with the last backend in it, and all routes in the

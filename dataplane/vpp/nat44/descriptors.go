@@ -28,7 +28,7 @@ type Guard interface {
 	Unguarded(ifName string) error
 }
 
-// Register adds the kinds of NAT44.
+// Register adds the descriptors of NAT44.
 func Register(s *scheduler.Scheduler, ifs *iface.Descriptors, guard Guard, settings Settings) error {
 	settings.setDefaults()
 	k := &descriptors{

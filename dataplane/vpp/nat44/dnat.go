@@ -36,7 +36,7 @@ const (
 	kindNATIdentity = "vpp-nat44-identity"
 )
 
-// dnatDescriptor returns a kind that consists of its mappings only; they have its label.
+// dnatDescriptor returns a descriptor that consists of its mappings only; they have its label.
 func (k *descriptors) dnatDescriptor() scheduler.Descriptor[*vpp_nat.DNat44] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_nat.DNat44) { op.Done(nil) }
 	return scheduler.Descriptor[*vpp_nat.DNat44]{

@@ -40,7 +40,7 @@ func (s *Settings) setDefaults() {
 	def(&s.ICMP, 60)
 }
 
-// natState is the state of VPP that the kinds of NAT keep. A dump restores all of it.
+// natState is the state of VPP that the descriptors of NAT keep. A dump restores all of it.
 type natState struct {
 	// places holds the backends of the balanced mappings in VPP's order, by key: with affinity VPP stores a client's backend by its
 	// index.
@@ -163,7 +163,7 @@ func (k *descriptors) disableNAT(op *scheduler.Op) {
 		})
 }
 
-// natTimeoutsDescriptor returns the kind of timeouts: VPP sets its defaults when NAT is enabled.
+// natTimeoutsDescriptor returns the descriptor of timeouts: VPP sets its defaults when NAT is enabled.
 func (k *descriptors) natTimeoutsDescriptor() scheduler.Descriptor[natTimeouts] {
 	set := func(op *scheduler.Op, v natTimeouts) {
 		k.Do(op, natObject("set the timeouts of"), &nat44_ed.NatSetTimeouts{

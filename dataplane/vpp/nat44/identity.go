@@ -54,7 +54,7 @@ func validateIdentity(f *kit.Faults, field string, v *vpp_nat.DNat44_IdentityMap
 	}
 }
 
-// natIdentityDescriptor returns the kind of identity mappings. For VPP, identities of one address in several tables are one
+// natIdentityDescriptor returns the descriptor of identity mappings. For VPP, identities of one address in several tables are one
 // mapping, with the tag of the first.
 func (k *descriptors) natIdentityDescriptor() scheduler.Descriptor[natIdentity] {
 	set := func(op *scheduler.Op, what string, v natIdentity, add bool, fine ...api.VPPApiError) {

@@ -40,7 +40,7 @@ func roleOf(v *vpp_nat.Nat44Interface) natRole {
 	return natNone
 }
 
-// natInterfaceDescriptor returns the kind of NAT interfaces. For an outside interface VPP adds each external address of its mappings
+// natInterfaceDescriptor returns the descriptor of NAT interfaces. For an outside interface VPP adds each external address of its mappings
 // and each address of its pool to the interface's table, and searches for each of them in a list of all addresses that it has
 // added before. With 5,000 services the 40th pod takes its main thread half a second, and each further pod more; deleting a
 // pod, too. So an interface that is both inside and outside, as every pod's is, becomes an inside interface only, and the agent

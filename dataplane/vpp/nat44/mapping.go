@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natMappingDescriptor returns the kind of mappings. All mappings are for packets to the external address only: for the other
+// natMappingDescriptor returns the descriptor of mappings. All mappings are for packets to the external address only: for the other
 // direction VPP allows at most one mapping per backend.
 func (k *descriptors) natMappingDescriptor() scheduler.Descriptor[*natMapping] {
 	return scheduler.Descriptor[*natMapping]{

@@ -6,7 +6,7 @@ import (
 	"go.fd.io/govpp/binapi/nat44_ed"
 )
 
-// Messages returns all requests that the kinds of this package send.
+// Messages returns all requests that the descriptors of this package send.
 func Messages() []api.Message {
 	return []api.Message{
 		&feature.FeatureEnableDisable{}, &feature.FeatureIsEnabled{}, &nat44_ed.Nat44AddDelAddressRange{},

@@ -35,7 +35,7 @@ func (a natAddress) key() string {
 	return "vpp/nat44/address/" + a.Addr.String()
 }
 
-// natPoolDescriptor returns a kind that consists of its addresses only: VPP does not store which addresses belong to
+// natPoolDescriptor returns a descriptor that consists of its addresses only: VPP does not store which addresses belong to
 // one pool.
 func (k *descriptors) natPoolDescriptor() scheduler.Descriptor[*vpp_nat.Nat44AddressPool] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_nat.Nat44AddressPool) { op.Done(nil) }

@@ -127,7 +127,7 @@ func (p *Pool) ClaimTap(spec iface.TapSpec) (swIfIndex uint32, hostDev string, o
 	return i.index, i.dev, ok
 }
 
-// TakeVeth hands out a pair whose host end already has an af_packet interface. The af_packet kind then gets that interface from
+// TakeVeth hands out a pair whose host end already has an af_packet interface. The af_packet descriptor then gets that interface from
 // ClaimAfPacket.
 func (p *Pool) TakeVeth() (podEnd, hostEnd string, ok bool) {
 	if p.cfg.Veths == nil {

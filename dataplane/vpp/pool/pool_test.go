@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// agent is an agent with the VPP kinds and a pool.
+// agent is an agent with the VPP descriptors and a pool.
 type agent struct {
 	t    *testing.T
 	conn *conn.Conn

@@ -1,5 +1,5 @@
 // Package wiring programs Windows' Host Network Service with the objects that connect pods: the node's network, the pods' endpoints, the
-// node's own routes to other nodes, and load balancers for services. They are kinds of the scheduler (Register): desired state arrives as
+// node's own routes to other nodes, and load balancers for services. They have descriptors in the scheduler (Register): desired state arrives as
 // northbound values (dataplane/nb/windows/hns, and the driver's services), the differences become calls, and a resync without changes makes no
 // call that writes. Policies, and an overlay's routes, are programmed by the driver (package windataplane).
 //

@@ -206,7 +206,7 @@ func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 	return nil
 }
 
-// routeDescriptor returns the kind of the node's own routes.
+// routeDescriptor returns the descriptor of the node's own routes.
 func (w *Wiring) routeDescriptor() scheduler.Descriptor[*windows_hns.HostRoute] {
 	read := func(r *windows_hns.HostRoute) (out HostRoute, err error) {
 		if out.Destination, err = netip.ParsePrefix(r.GetDestination()); err != nil {

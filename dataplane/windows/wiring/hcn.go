@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
-// HCN is the part of version 2 of HNS that the kinds need: hcn.Service, or hnsmem.V2 in memory.
+// HCN is the part of version 2 of HNS that the descriptors need: hcn.Service, or hnsmem.V2 in memory.
 type HCN interface {
 	networks
 	endpoints

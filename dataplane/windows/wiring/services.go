@@ -21,7 +21,7 @@ import (
 // remotePrefix is the prefix of the names of endpoints for backends on other nodes.
 const remotePrefix = "contiv-remote-"
 
-// serviceDescriptor returns the kind of services. Their load balancers share the endpoints of backends, so all of them are compared with HNS at
+// serviceDescriptor returns the descriptor of services. Their load balancers share the endpoints of backends, so all of them are compared with HNS at
 // once.
 func (w *Wiring) serviceDescriptor() scheduler.Descriptor[*proto.BalancedServiceUpdate] {
 	put := func(op *scheduler.Op, key string, s *proto.BalancedServiceUpdate) {

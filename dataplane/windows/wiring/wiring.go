@@ -33,7 +33,7 @@ type HostRoute struct {
 	NextHop     netip.Addr
 }
 
-// Deps holds the dependencies of the kinds.
+// Deps holds the dependencies of the descriptors.
 type Deps struct {
 	HCN    HCN
 	Routes HostRoutes
@@ -57,7 +57,7 @@ type Deps struct {
 
 const defaultCallTimeout = 15 * time.Second
 
-// Wiring is the backend of the kinds. Its methods run on the scheduler's goroutine.
+// Wiring is the backend of the descriptors. Its methods run on the scheduler's goroutine.
 type Wiring struct {
 	Deps
 	jobs      *lifecycle.Group
@@ -84,7 +84,7 @@ type waitingService struct {
 	key string
 }
 
-// New makes the backend of the kinds.
+// New makes the backend of the descriptors.
 func New(deps Deps) *Wiring {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
@@ -120,7 +120,7 @@ func (w *Wiring) Close() error { return w.jobs.Stop(closeTimeout) }
 
 const closeTimeout = time.Second
 
-// Register adds the kinds to a scheduler, which has w as a backend.
+// Register adds the descriptors to a scheduler, which has w as a backend.
 func Register(s *scheduler.Scheduler, w *Wiring) error {
 	return errors.Join(scheduler.Register(s, w.networkDescriptor()), scheduler.Register(s, w.endpointDescriptor()),
 		scheduler.Register(s, w.routeDescriptor()), scheduler.Register(s, w.serviceDescriptor()))
