@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/daemon"
 )
 
@@ -22,7 +23,7 @@ func newCommand() *cobra.Command {
 	opts := defaultOptions()
 	cmd := daemon.Command("contiv-agent", "Kubernetes networking on VPP: the agent of one node",
 		"contiv-agent wires pods through VPP and programs everything else that the node's network needs.",
-		func(ctx context.Context) error { return run(ctx, opts) })
+		func(ctx context.Context) error { return run(ctx, opts) }, clusterdb.CheckFlags)
 	opts.register(cmd.Flags())
 	return cmd
 }

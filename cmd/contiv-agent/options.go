@@ -77,9 +77,9 @@ func (o *options) register(f *pflag.FlagSet) {
 		"fake (for trials: no packet moves), or auto: windows on Windows, vpp where its socket is, else linux")
 	f.StringVar(&o.vppSocket, "vpp-socket", o.vppSocket, "VPP's binary API socket")
 	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
-	daemon.RegisterHTTP(f, &o.http, "the REST API")
+	o.http.RegisterFlags(f, "the REST API")
 	o.diag.register(f)
-	daemon.RegisterEtcd(f, &o.etcd, "external etcd, comma separated; without it, the agent embeds an etcd")
+	o.etcd.RegisterFlags(f, "external etcd, comma separated; without it, the agent embeds an etcd")
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
 	f.StringVar(&o.linuxNames, "linux-names", linuxNamesContiv, "how chains and metrics of --dataplane linux are named: contiv (contiv-*, "+
@@ -90,7 +90,7 @@ func (o *options) register(f *pflag.FlagSet) {
 		"has cut may then go on where its other end may connect")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
 		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, where contiv-ksr writes")
-	daemon.RegisterKubernetes(f, &o.kubernetes.api)
+	o.kubernetes.api.RegisterFlags(f)
 	o.services.register(f)
 	o.registerPlatform(f)
 	o.watch.register(f)

@@ -18,7 +18,6 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/policy/large"
-	policymodel "contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/proxyhealth"
@@ -55,7 +54,7 @@ func (o *serviceOptions) register(f *pflag.FlagSet) {
 		"traffic for node ports (default: all)")
 	f.StringVar(&o.healthAddress, healthFlag, proxyhealth.DefaultAddress, "where cloud load balancers ask whether this node serves, "+
 		"as of kube-proxy (/healthz, /livez); empty: nowhere, for nodes on which kube-proxy runs")
-	f.IntVar(&o.policySetLimit, large.Flag, policymodel.MaxMembers, "how many members a set of network policy may have (0: as many as "+
+	large.RegisterFlag(f, &o.policySetLimit, "how many members a set of network policy may have (0: as many as "+
 		"fit); rules that allow by a larger one match nothing, rules that deny by it deny everything")
 	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that no service "+
 		"gets by naming a node's address in spec.externalIPs or as a load balancer's")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/daemon"
 )
 
@@ -19,7 +20,7 @@ func newCommand() *cobra.Command {
 	cmd := daemon.Command("contiv-ksr", "Kubernetes networking on VPP: brings the state of Kubernetes to etcd",
 		"contiv-ksr watches the Kubernetes API server and writes what agents need of it to etcd, so that agents with\n"+
 			"--kubernetes=relay need not watch the API server themselves. Run two or three of it; one of them leads.",
-		func(ctx context.Context) error { return run(ctx, opts) })
+		func(ctx context.Context) error { return run(ctx, opts) }, clusterdb.CheckFlags)
 	opts.register(cmd.Flags())
 	return cmd
 }

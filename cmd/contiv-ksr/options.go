@@ -13,7 +13,6 @@ import (
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/plugins/policy/large"
-	"contiv.dev/vswitch/plugins/policy/model"
 )
 
 // options holds the flags. Flags that the agent has, too, have the same names.
@@ -43,12 +42,12 @@ func defaultOptions() *options {
 
 func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.name, "name", o.name, "name of this replica (default: POD_NAME, else the host name)")
-	daemon.RegisterKubernetes(f, &o.kubernetes)
-	daemon.RegisterEtcd(f, &o.etcd, "the etcd that the agents use, comma separated")
-	daemon.RegisterHTTP(f, &o.http, "/liveness, /readiness and /metrics")
+	o.kubernetes.RegisterFlags(f)
+	o.etcd.RegisterFlags(f, "the etcd that the agents use, comma separated")
+	o.http.RegisterFlags(f, "/liveness, /readiness and /metrics")
 	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long the other replicas wait after the leader failed")
 	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often the whole state in etcd is compared")
-	f.IntVar(&o.policySetLimit, large.Flag, model.MaxMembers, "the agents' flag of this name, for the conditions of ClusterNetworkPolicies; "+
+	large.RegisterFlag(f, &o.policySetLimit, "the agents' flag of this name, for the conditions of ClusterNetworkPolicies; "+
 		"give it the same value")
 	f.DurationVar(&o.policyStatus, "policy-status-interval", o.policyStatus, "how often the conditions of ClusterNetworkPolicies are compared")
 	daemon.RegisterLogLevel(f, &o.logLevel)

@@ -36,13 +36,18 @@ func Main(cmd *cobra.Command) {
 	os.Exit(0)
 }
 
-// Command returns a command without arguments, whose flags can also be set from the environment. about is the description for --help.
-func Command(name, short, about string, run func(context.Context) error) *cobra.Command {
+// Command returns a command without arguments, whose flags can also be set from the environment. about is the description for --help. checks
+// reject flags as a whole, before run.
+func Command(name, short, about string, run func(context.Context) error, checks ...func(*pflag.FlagSet) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs, Version: version.Get().String(), SilenceUsage: true, SilenceErrors: true,
 		Long: about + "\nEvery flag can also be set by the environment variable CONTIV_<FLAG>, e.g. CONTIV_ETCD_ENDPOINTS.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(FromEnvironment(cmd.Flags()), checkEndpoints(cmd.Flags())); err != nil {
+			errs := []error{FromEnvironment(cmd.Flags())}
+			for _, check := range checks {
+				errs = append(errs, check(cmd.Flags()))
+			}
+			if err := errors.Join(errs...); err != nil {
 				return err
 			}
 			return run(cmd.Context())
@@ -85,13 +90,9 @@ func FromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(append(errs, environ.Check(known, os.Environ()))...)
 }
 
-// checkEndpoints rejects an empty list, for example from a variable that was not filled in: a node that is to join a cluster must not start a
-// cluster of its own.
-func checkEndpoints(flags *pflag.FlagSet) error {
-	if f := flags.Lookup(etcdEndpoints); f != nil && f.Changed && f.Value.String() == "[]" {
-		return errors.New("--etcd-endpoints (or CONTIV_ETCD_ENDPOINTS) is given and empty: name the cluster's etcd, or leave it out")
-	}
-	return nil
+// RegisterLogLevel registers --log-level.
+func RegisterLogLevel(f *pflag.FlagSet, level *string) {
+	f.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
 
 // NewLogger returns a logger that writes to standard error and to the ring; at the default level it logs little.

@@ -27,9 +27,9 @@ func TestFlags(t *testing.T) {
 	web, etcd, api, level := httpapi.Config{Address: "127.0.0.1:1"}, clusterdb.Config{}, kube.Config{}, "info"
 	ran := false
 	cmd := Command("contiv-x", "short", "about", func(context.Context) error { ran = true; return nil })
-	RegisterHTTP(cmd.Flags(), &web, "something")
-	RegisterEtcd(cmd.Flags(), &etcd, "an etcd")
-	RegisterKubernetes(cmd.Flags(), &api)
+	web.RegisterFlags(cmd.Flags(), "something")
+	etcd.RegisterFlags(cmd.Flags(), "an etcd")
+	api.RegisterFlags(cmd.Flags())
 	RegisterLogLevel(cmd.Flags(), &level)
 	t.Setenv("CONTIV_ETCD_ENDPOINTS", "https://a:2379,https://b:2379")
 	t.Setenv("CONTIV_LOG_LEVEL", "warn")
@@ -46,8 +46,8 @@ func TestFlags(t *testing.T) {
 	}
 	t.Setenv("CONTIV_ETCD_INSECURE_TRANSPORT", "false")
 	t.Setenv("CONTIV_ETCD_ENDPOINTS", "")
-	cmd = Command("contiv-x", "short", "about", func(context.Context) error { t.Error("it ran"); return nil })
-	RegisterEtcd(cmd.Flags(), &clusterdb.Config{}, "an etcd")
+	cmd = Command("contiv-x", "short", "about", func(context.Context) error { t.Error("it ran"); return nil }, clusterdb.CheckFlags)
+	(&clusterdb.Config{}).RegisterFlags(cmd.Flags(), "an etcd")
 	cmd.SetArgs([]string{}) // with nil, cobra would use the arguments of the test binary
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
 		t.Errorf("endpoints that were not filled in: %v", err)
@@ -230,7 +230,7 @@ func TestFlagErrors(t *testing.T) {
 		"--nothing-alike":   "unknown flag: --nothing-alike; p --help lists the flags",
 	} {
 		cmd := Command("p", "", "", func(context.Context) error { return nil })
-		RegisterEtcd(cmd.Flags(), &clusterdb.Config{}, "etcd")
+		(&clusterdb.Config{}).RegisterFlags(cmd.Flags(), "etcd")
 		cmd.SetArgs([]string{args})
 		if err := cmd.Execute(); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", args, err, want)

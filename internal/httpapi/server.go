@@ -37,14 +37,6 @@ type Config struct {
 	Socket string
 }
 
-// The names of the flags that set Config's fields, for error messages.
-const (
-	flagAddress   = "--http"
-	flagTLS       = "--http-cert and --http-key"
-	flagToken     = "--http-token-file"
-	flagReadToken = "--http-read-token-file"
-)
-
 // Server serves the handlers that plugins register. It implements rest.HTTPHandlers.
 type Server struct {
 	cfg Config

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -37,6 +38,13 @@ type Config struct {
 	Burst int
 	// UserAgent names the agent in the API server's logs.
 	UserAgent string
+}
+
+// RegisterFlags registers the flags of the API server; the defaults are the values of c.
+func (c *Config) RegisterFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "how to reach the API server (default: the pod's service account)")
+	f.StringVar(&c.Server, "kubernetes-server", c.Server, "URL of the API server, for a node that has no service addresses "+
+		"yet")
 }
 
 // definitions is the API group of CustomResourceDefinitions.

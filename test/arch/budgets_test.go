@@ -88,7 +88,6 @@ var manyImports = map[string]string{
 	"cmd/contiv-ksr":                  root,
 	"cmd/contiv-netctl":               root,
 	"cmd/contiv-netctl/internal/ui":   "the page shows what five parts of the agent report, in their own types",
-	"internal/daemon":                 "what both daemons start with: flags, logs, HTTP, API server, etcd",
 	"dataplane/linux":                 root,
 	"dataplane/links":                 messages,
 	"dataplane/nb":                    list,

@@ -7,19 +7,26 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/pflag"
+
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/policy/compiler"
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// Flag is the name of the flag that sets the limit.
-const Flag = "policy-set-limit"
+// flag is the name of the flag that sets the limit.
+const flag = "policy-set-limit"
+
+// RegisterFlag registers the flag; its default is the maximum.
+func RegisterFlag(f *pflag.FlagSet, limit *int, usage string) {
+	f.IntVar(limit, flag, model.MaxMembers, usage)
+}
 
 // CheckLimit returns an error if a value of the flag is invalid.
 func CheckLimit(limit int) error {
 	if limit < 0 || limit > model.MaxMembers {
-		return fmt.Errorf("--%s: %d is not between 0 and %d", Flag, limit, model.MaxMembers)
+		return fmt.Errorf("--%s: %d is not between 0 and %d", flag, limit, model.MaxMembers)
 	}
 	return nil
 }
@@ -27,7 +34,7 @@ func CheckLimit(limit int) error {
 // Message describes the effect on a policy with a set that is over the limit, and the fix.
 func Message(limit int, meaning string) string {
 	return fmt.Sprintf("a set has more than %d members: %s. Rules that allow by it match nothing, and rules that deny or pass by it deny everything; "+
-		"select less, or raise --%s", limit, meaning, Flag)
+		"select less, or raise --%s", limit, meaning, flag)
 }
 
 // Finder finds such policies. A set that was too large counts as small again at a sixteenth below the limit, as in the dataplane.
