@@ -48,6 +48,11 @@ func TestTwoTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Chains of services that are no longer used become due for removal after a grace period: that is pending, too, but not another program's
+	// change. So the grace periods do not end during the test.
+	held := make(chan struct{})
+	t.Cleanup(func() { close(held) })
+	b.View().Grace.Hold(held)
 	b.SetChains(table.IPv4, table.Filter, table.Chain{Name: "all", Rules: []table.Rule{{Actions: []table.Action{{Verb: table.Accept}}}}})
 	b.SetHook(table.IPv4, table.Filter, table.Forward, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: "all"}}})
 	apply(t, b)
@@ -71,8 +76,11 @@ func TestTwoTables(t *testing.T) {
 	s.Delete("ns/a")
 	s.Set(many("b"))
 	apply(t, s)
-	if !b.Pending() || s.Pending() {
-		t.Error("a change of the first table was missed, or taken for one of the second")
+	if !b.Pending() {
+		t.Error("a change of the first table was missed")
+	}
+	if s.Pending() {
+		t.Error("a change of the first table was taken for one of the second")
 	}
 	run(t, n, "flush map ip contiv-services backends-0; flush map ip contiv-services backends-1;"+
 		"flush map ip contiv-services backends-2; flush map ip contiv-services backends-3")
