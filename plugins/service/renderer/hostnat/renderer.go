@@ -2,36 +2,27 @@ package hostnat
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
-	"contiv.dev/vswitch/dataplane/nb"
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
-	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/output"
 )
 
 // Network reports how VPP is connected.
 type Network interface {
 	// ServiceNode describes the node; false: there is nothing of the family.
-	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
-}
-
-// Txn is the transaction of the event that is being handled.
-type Txn interface {
-	Update(note string) api.UpdateOperations
-	Resync() api.ResyncOperations
+	ServiceNode(ipv6 bool) (servicenode.Node, bool)
 }
 
 // Deps are what the renderer needs.
 type Deps struct {
 	Network  Network
-	Txn      Txn
+	Txn      output.Txn
 	Families renderer.Families // that VPP serves
 	Device   string            // the host's end of its link to VPP
 	// KeepsClients: VPP serves clients for which the host forwards under their own addresses, and answers by the host, as our plugin does.
@@ -47,11 +38,11 @@ type Renderer struct {
 // family is the state of one family.
 type family struct {
 	ipv6  bool
-	node  ipnet.ServiceNode
+	node  servicenode.Node
 	at    []netip.Addr
-	ports map[svcmodel.ID][]hostPort // of services that have any
-	keeps bool                       // VPP does: Deps.KeepsClients
-	put   *linux_nodeports.NodePorts // nil: none
+	ports map[renderer.ServiceID][]hostPort // of services that have any
+	keeps bool                              // VPP does: Deps.KeepsClients
+	put   *linux_nodeports.NodePorts        // nil: none
 }
 
 // hostPort is a node port.
@@ -77,7 +68,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		if !ok || !r.Families.Has(ipv6) || !node.HostLink.IsValid() {
 			continue
 		}
-		f := &family{ipv6: ipv6, node: node, ports: map[svcmodel.ID][]hostPort{}, keeps: r.KeepsClients}
+		f := &family{ipv6: ipv6, node: node, ports: map[renderer.ServiceID][]hostPort{}, keeps: r.KeepsClients}
 		f.setAddresses(ev.LocalNodeIPs)
 		for _, s := range ev.Services {
 			f.set(s)
@@ -87,7 +78,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	if len(r.families) == 0 {
 		return nil
 	}
-	return r.emit(r.Txn.Resync().Put, func(string) {})
+	return r.emit(output.Resync(r.Txn))
 }
 
 // setAddresses takes those of the node's addresses that the host has itself.
@@ -150,24 +141,20 @@ func (f *family) value(device string) *linux_nodeports.NodePorts {
 }
 
 // emit puts the values that are new, and removes those that are no longer wanted.
-func (r *Renderer) emit(put func(key string, v proto.Message), remove func(key string)) error {
+func (r *Renderer) emit(out *output.Writer) error {
 	for _, f := range r.families {
 		v := f.value(r.Device)
 		switch {
 		case v == nil && f.put == nil, v != nil && f.put != nil && proto.Equal(v, f.put):
 			continue
 		case v == nil:
-			remove(nb.NodePortsKey(f.put.Family))
+			out.Remove(f.put)
 		default:
-			key, err := nb.Key(v)
-			if err != nil {
-				return fmt.Errorf("node ports of the host: northbound value without a key: %w", err)
-			}
-			put(key, v)
+			out.Put(v)
 		}
 		f.put = v
 	}
-	return nil
+	return out.Err()
 }
 
 // update emits what an event has changed.
@@ -178,8 +165,7 @@ func (r *Renderer) update() error {
 	}) {
 		return nil
 	}
-	txn := r.Txn.Update("")
-	return r.emit(txn.Put, txn.Delete)
+	return r.emit(output.Update(r.Txn))
 }
 
 // change takes new or changed services. All node ports are gone through only if those of the service have changed, and not when its

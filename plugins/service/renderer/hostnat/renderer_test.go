@@ -9,9 +9,8 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -21,12 +20,12 @@ type node struct {
 	ops    int
 }
 
-func (n *node) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
+func (n *node) ServiceNode(ipv6 bool) (servicenode.Node, bool) {
 	a := netip.MustParseAddr
 	if !ipv6 {
-		return ipnet.ServiceNode{HostLink: a("172.30.1.1"), HostOwn: a("172.30.1.2"), Address: a("192.0.2.1")}, true
+		return servicenode.Node{HostLink: a("172.30.1.1"), HostOwn: a("172.30.1.2"), Address: a("192.0.2.1")}, true
 	}
-	return ipnet.ServiceNode{HostLink: a("fd00:172::1"), HostOwn: a("fd00:172::2"), Address: a("fd00:16::1")}, true
+	return servicenode.Node{HostLink: a("fd00:172::1"), HostOwn: a("fd00:172::2"), Address: a("fd00:16::1")}, true
 }
 
 func (n *node) Put(key string, v proto.Message)    { n.ops++; n.values[key] = v }
@@ -37,7 +36,7 @@ func (n *node) Resync() api.ResyncOperations       { return n }
 
 func svc(name, ip string, nodePorts ...uint16) *renderer.ContivService {
 	s := renderer.NewContivService()
-	s.ID = svcmodel.ID{Namespace: "ns", Name: name}
+	s.ID = renderer.ServiceID{Namespace: "ns", Name: name}
 	s.ClusterIPs = renderer.NewIPAddresses(net.ParseIP(ip))
 	for i, p := range nodePorts {
 		proto := []renderer.ProtocolType{renderer.TCP, renderer.UDP, renderer.SCTP}[i]

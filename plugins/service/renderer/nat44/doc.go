@@ -7,7 +7,7 @@
 // mapping changes. Values of the node: NAT itself, the interfaces, the pools, the identity mappings (node.go). Each interface that leads to
 // clients or backends translates both ways ("in and out"): pods, the way to other nodes, the host. The uplink is one of them, or,
 // with natExternalTraffic and an overlay, translates what leaves by it to the node's address (output feature); without an overlay a pipe
-// before the uplink does (NATNode.Exit). Then the node's own address, and those of load balancers, are identity mappings: what has been
+// before the uplink does (servicenode.NAT.Exit). Then the node's own address, and those of load balancers, are identity mappings: what has been
 // translated on the way in must not be translated again.
 //
 // The client's address is replaced (twice-NAT) where the answer would not come back through this VPP: for traffic from outside that may go

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/addressroutes"
 )
 
 // errNoIPv6 is reported for a service with IPv6 addresses.
@@ -19,18 +18,20 @@ func (r *Renderer) closeIPv6() {
 		return
 	}
 	for _, p := range node.Services {
-		r.put(addressroutes.Reject(node.MainVRF, p))
+		r.out.Put(node.Reject(p))
 	}
 }
 
-// refuseIPv6 reports services with IPv6 addresses as not served. Their IPv4 addresses are served.
-func (r *Renderer) refuseIPv6(services []*renderer.ContivService) {
+// refuseIPv6 returns a refusal for each service with IPv6 addresses, joined. Their IPv4 addresses are served.
+func (r *Renderer) refuseIPv6(services []*renderer.ContivService) error {
 	if !r.hasIPv6 {
-		return
+		return nil
 	}
+	var errs []error
 	for _, s := range services {
 		if len(s.Ports) > 0 && (slices.ContainsFunc(s.ClusterIPs.Addrs(), netip.Addr.Is6) || slices.ContainsFunc(s.ExternalIPs.Addrs(), netip.Addr.Is6)) {
-			r.fail(renderer.Refuse(s.ID, errNoIPv6))
+			errs = append(errs, renderer.Refuse(s.ID, errNoIPv6))
 		}
 	}
+	return errors.Join(errs...)
 }

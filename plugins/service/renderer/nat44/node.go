@@ -8,9 +8,7 @@ import (
 
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/addressroutes"
 )
 
 // Names of the node's own values.
@@ -55,7 +53,7 @@ func (r *Renderer) nodeValues() []proto.Message {
 		})
 	}
 	for _, p := range n.Services {
-		out = append(out, addressroutes.Reject(n.MainVRF, p))
+		out = append(out, n.Reject(p))
 	}
 	if !n.Outside {
 		return out
@@ -84,7 +82,7 @@ func bothWays(name string) *vpp_nat.Nat44Interface {
 
 func (r *Renderer) putInterface(name string) {
 	if name != r.node.Uplink {
-		r.put(bothWays(name))
+		r.out.Put(bothWays(name))
 	}
 }
 
@@ -93,10 +91,10 @@ func (r *Renderer) putInterface(name string) {
 func (r *Renderer) putUplink() {
 	n := &r.node
 	if n.Outside {
-		r.put(&vpp_nat.Nat44Interface{Name: n.Exit, OutputFeature: true})
+		r.out.Put(&vpp_nat.Nat44Interface{Name: n.Exit, OutputFeature: true})
 	}
 	if n.Uplink != "" && (!n.Outside || n.Exit != n.Uplink) {
-		r.put(bothWays(n.Uplink))
+		r.out.Put(bothWays(n.Uplink))
 	}
 }
 
@@ -150,9 +148,9 @@ func (r *Renderer) reject(addr netip.Addr, on bool) {
 }
 
 func (r *Renderer) putReject(addr netip.Addr, on bool) {
-	do := r.put
+	do := r.out.Put
 	if !on {
-		do = r.remove
+		do = r.out.Remove
 	}
 	for _, msg := range r.rejectValues(addr) {
 		do(msg)
@@ -167,14 +165,14 @@ func (r *Renderer) rejectValues(addr netip.Addr) []proto.Message {
 	whole := netip.PrefixFrom(addr, addr.BitLen())
 	var out []proto.Message
 	if r.node.HostLink.IsValid() {
-		out = append(out, addressroutes.ToVPP(r.node.HostIf, r.node.HostLink, addr))
+		out = append(out, r.node.FromHost(addr))
 	}
-	out = append(out, addressroutes.Reject(r.node.MainVRF, whole))
+	out = append(out, r.node.Reject(whole))
 	if !r.node.Outside {
 		return out
 	}
 	if r.node.Exit != r.node.Uplink { // a pod whose packet has been translated would get no ICMP error
-		out = append(out, transport.InterVRF(r.node.PodVRF, whole, r.node.MainVRF))
+		out = append(out, r.node.FromPods(whole))
 	}
 	return append(out,
 		&vpp_nat.Nat44AddressPool{Name: labelReject + addr.String(), VrfId: emptyVRF, FirstIp: addr.String()},

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/sourceranges"
 )
@@ -55,7 +54,7 @@ func (r *Renderer) warn(old, now *service) {
 }
 
 // release removes the state of a deleted service.
-func (r *Renderer) release(id svcmodel.ID, old *service) {
+func (r *Renderer) release(id renderer.ServiceID, old *service) {
 	for i := range old.mappings {
 		r.leave(id, &old.mappings[i])
 	}
@@ -64,7 +63,7 @@ func (r *Renderer) release(id svcmodel.ID, old *service) {
 }
 
 // leave removes the state of a mapping.
-func (r *Renderer) leave(id svcmodel.ID, m *mapping) {
+func (r *Renderer) leave(id renderer.ServiceID, m *mapping) {
 	if r.places[m.external] == id { // no other service has it by now
 		delete(r.places, m.external)
 		r.restrict(&mapping{external: m.external})
@@ -105,5 +104,5 @@ func (r *Renderer) emitACL() {
 	if r.node.Uplink != "" {
 		clients[r.node.Uplink] = struct{}{}
 	}
-	r.acl.Emit(sourceranges.Node{Interfaces: clients, Host: r.node.Host, Own: r.local}, r.put, r.remove)
+	r.acl.Emit(sourceranges.Node{Interfaces: clients, Host: r.node.HostOwn, Own: r.local}, r.out.Put, r.out.Remove)
 }

@@ -1,44 +1,34 @@
 package nat44
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
-	"contiv.dev/vswitch/dataplane/nb"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
-	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/output"
 	"contiv.dev/vswitch/plugins/service/renderer/sourceranges"
 )
-
-// Txn is the transaction of the event that is being handled.
-type Txn interface {
-	Update(note string) api.UpdateOperations
-	Resync() api.ResyncOperations
-}
 
 // Network reports how VPP is connected.
 type Network interface {
 	// NATNode describes the node; false: there is no IPv4.
-	NATNode() (ipnet.NATNode, bool)
+	NATNode() (servicenode.NAT, bool)
 	// ServiceNode describes the node for a family; false: there is nothing of the family.
-	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
+	ServiceNode(ipv6 bool) (servicenode.Node, bool)
 	// NextHopTo returns how VPP reaches an address.
-	NextHopTo(addr netip.Addr) ipnet.NextHop
+	NextHopTo(addr netip.Addr) servicenode.NextHop
 }
 
 // Deps are what the renderer needs.
 type Deps struct {
 	NodeName string // two nodes use different backends of a service that has more of them than VPP can take
 	Network  Network
-	Txn      Txn
+	Txn      output.Txn
 	Log      *slog.Logger
 }
 
@@ -56,21 +46,19 @@ var (
 
 // state is what has been rendered.
 type state struct {
-	node      ipnet.NATNode
+	node      servicenode.NAT
 	on        bool // the node has IPv4, and is known
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
 	local     *renderer.IPAddresses // of this node
 	acl       *sourceranges.ACL
 	frontends renderer.Interfaces
-	services  map[svcmodel.ID]*service
-	before    map[svcmodel.ID]*service // those before a resync, while it lasts
-	places    map[external]svcmodel.ID // services that have them
+	services  map[renderer.ServiceID]*service
+	before    map[renderer.ServiceID]*service // those before a resync, while it lasts
+	places    map[external]renderer.ServiceID // services that have them
 	watched
-	hasIPv6 bool // pods have addresses of IPv6, which nothing serves
-	put     func(msg proto.Message)
-	remove  func(msg proto.Message)
-	fail    func(error)
+	hasIPv6 bool           // pods have addresses of IPv6, which nothing serves
+	out     *output.Writer // of the event
 }
 
 // watched are addresses that node events may concern.
@@ -96,8 +84,8 @@ func New(deps Deps) *Renderer {
 
 func newState() *state {
 	return &state{
-		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		places: map[external]svcmodel.ID{}, acl: sourceranges.New(aclName),
+		nodeIPs: renderer.NewIPAddresses(), services: map[renderer.ServiceID]*service{},
+		places: map[external]renderer.ServiceID{}, acl: sourceranges.New(aclName),
 		watched: watched{rejects: map[netip.Addr]int{}, outside: renderer.AddressIndex{}},
 	}
 }
@@ -108,20 +96,16 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	r.state = newState()
 	r.before = before
 	defer func() { r.before = nil }()
-	txn := r.Txn.Resync()
-	var errs []error
-	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
-	r.remove = func(proto.Message) {}
-	r.fail = func(err error) { errs = append(errs, err) }
+	r.out = output.Resync(r.Txn)
 	r.closeIPv6()
-	r.refuseIPv6(ev.Services)
+	r.out.Fail(r.refuseIPv6(ev.Services))
 	if r.node, r.on = r.Network.NATNode(); !r.on {
-		return errors.Join(errs...)
+		return r.out.Err()
 	}
 	r.nodeIPs, r.local, r.frontends = ev.NodeIPs, ev.LocalNodeIPs, ev.FrontendIfs
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	for _, msg := range r.nodeValues() {
-		r.put(msg)
+		r.out.Put(msg)
 	}
 	for name := range r.frontends {
 		r.putInterface(name)
@@ -134,26 +118,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		r.emit(s)
 	}
 	r.emitACL()
-	return errors.Join(errs...)
-}
-
-// begin makes the transaction of an update the one that values go into.
-func (r *Renderer) begin(errs *[]error) {
-	txn := r.Txn.Update("")
-	r.put = func(msg proto.Message) {
-		*errs = append(*errs, withKey(msg, func(key string) { txn.Put(key, msg) }))
-	}
-	r.remove = func(msg proto.Message) { *errs = append(*errs, withKey(msg, txn.Delete)) }
-	r.fail = func(err error) { *errs = append(*errs, err) }
-}
-
-func withKey(msg proto.Message, use func(key string)) error {
-	key, err := nb.Key(msg)
-	if err != nil {
-		return fmt.Errorf("nat44: northbound value without a key: %w", err)
-	}
-	use(key)
-	return nil
+	return r.out.Err()
 }
 
 // AddService implements ServiceRendererAPI.
@@ -171,8 +136,7 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 	if !r.on {
 		return nil
 	}
-	var errs []error
-	r.begin(&errs)
+	r.out = output.Update(r.Txn)
 	old := r.services[s.ID]
 	if old == nil {
 		return nil
@@ -180,10 +144,10 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 	delete(r.services, s.ID)
 	r.release(s.ID, old)
 	if old.dnat != nil {
-		r.remove(old.dnat)
+		r.out.Remove(old.dnat)
 	}
 	r.emitACL()
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // UpdateLocalNodeIPs implements LocalNodeIPsRenderer.
@@ -206,8 +170,7 @@ func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 	if !r.on {
 		return nil
 	}
-	var errs []error
-	r.begin(&errs)
+	r.out = output.Update(r.Txn)
 	before := r.nodeIPs
 	r.nodeIPs = nodeIPs
 	for _, addr := range before.Differing(nodeIPs) {
@@ -215,7 +178,7 @@ func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 			r.putReject(addr, !nodeIPs.Contains(addr))
 		}
 	}
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // UpdateNodes implements NodesRenderer: another table may lead to backends that are not pods.
@@ -235,13 +198,12 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 	if !r.on {
 		return nil
 	}
-	var errs []error
-	r.begin(&errs)
+	r.out = output.Update(r.Txn)
 	before := r.frontends
 	r.frontends = now
 	for name := range before {
 		if !now.Has(name) && name != r.node.Uplink {
-			r.remove(bothWays(name))
+			r.out.Remove(bothWays(name))
 		}
 	}
 	for name := range now {
@@ -250,7 +212,7 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 		}
 	}
 	r.emitACL()
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // UpdateLocalBackendIfs implements ServiceRendererAPI: they are frontends, too.
@@ -258,20 +220,17 @@ func (r *Renderer) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error { retur
 
 // change renders services that are new or changed.
 func (r *Renderer) change(services []*renderer.ContivService) error {
-	var errs []error
 	if !r.on {
-		r.fail = func(err error) { errs = append(errs, err) }
-		r.refuseIPv6(services)
-		return errors.Join(errs...)
+		return r.refuseIPv6(services)
 	}
-	r.begin(&errs)
-	r.refuseIPv6(services)
+	r.out = output.Update(r.Txn)
+	r.out.Fail(r.refuseIPv6(services))
 	for _, s := range services {
 		r.take(s)
 		r.emit(r.services[s.ID])
 	}
 	r.emitACL()
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // emit puts the value of a service, if it is not the one that is there.
@@ -281,16 +240,16 @@ func (r *Renderer) emit(s *service) {
 	}
 	now := r.dnat(s)
 	if now != nil {
-		if _, err := nb.Key(now); err != nil {
-			r.fail(renderer.Refuse(s.value.ID, err))
+		if err := output.Check(now); err != nil {
+			r.out.Fail(renderer.Refuse(s.value.ID, err))
 			now = nil
 		}
 	}
 	switch {
 	case now == nil && s.dnat != nil:
-		r.remove(s.dnat)
+		r.out.Remove(s.dnat)
 	case now != nil && (s.dnat == nil || !proto.Equal(now, s.dnat)):
-		r.put(now)
+		r.out.Put(now)
 	}
 	s.dnat = now
 }

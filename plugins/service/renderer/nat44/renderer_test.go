@@ -16,9 +16,8 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
@@ -46,23 +45,23 @@ func (v *values) Resync() api.ResyncOperations {
 
 // network is a node in the overlay: pods in 10.1.0.0/16, of which 10.1.1.0/24 are here.
 type network struct {
-	node ipnet.NATNode
+	node servicenode.NAT
 	off  bool
 	ipv6 bool                // pods have addresses of it
 	far  map[netip.Addr]bool // other nodes' addresses that the overlay leads to
 }
 
-func (n *network) NATNode() (ipnet.NATNode, bool) { return n.node, !n.off }
+func (n *network) NATNode() (servicenode.NAT, bool) { return n.node, !n.off }
 
-func (n *network) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
-	return ipnet.ServiceNode{Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6 && n.ipv6
+func (n *network) ServiceNode(ipv6 bool) (servicenode.Node, bool) {
+	return servicenode.Node{Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6 && n.ipv6
 }
 
-func (n *network) NextHopTo(addr netip.Addr) ipnet.NextHop {
+func (n *network) NextHopTo(addr netip.Addr) servicenode.NextHop {
 	if n.far[addr] || netip.MustParsePrefix("10.1.0.0/16").Contains(addr) {
-		return ipnet.NextHop{VRF: 1}
+		return servicenode.NextHop{VRF: 1}
 	}
-	return ipnet.NextHop{Masquerade: true}
+	return servicenode.NextHop{Masquerade: true}
 }
 
 // world is a renderer with its input, in the order of the processor.
@@ -72,7 +71,7 @@ type world struct {
 	resolved *rendertest.Resolver // before r
 	net      *network
 	out      *values
-	services map[svcmodel.ID]*renderer.ContivService
+	services map[renderer.ServiceID]*renderer.ContivService
 	ev       *renderer.ResyncEventData
 	log      strings.Builder
 }
@@ -80,10 +79,12 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	addr := netip.MustParseAddr
-	w := &world{t: t, out: &values{}, services: map[svcmodel.ID]*renderer.ContivService{}, ev: renderer.NewResyncEventData()}
-	w.net = &network{far: map[netip.Addr]bool{}, node: ipnet.NATNode{
-		Uplink: "nic", Exit: "nic", Address: addr("192.168.16.1"), Outside: true, Loopback: addr("10.1.1.254"), HostLink: addr("172.30.1.1"),
-		Host: addr("172.30.1.2"), HostIf: "host", Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}, PodVRF: 1,
+	w := &world{t: t, out: &values{}, services: map[renderer.ServiceID]*renderer.ContivService{}, ev: renderer.NewResyncEventData()}
+	w.net = &network{far: map[netip.Addr]bool{}, node: servicenode.NAT{
+		Uplink: "nic", Exit: "nic", Outside: true, Loopback: addr("10.1.1.254"), PodVRF: 1, Node: servicenode.Node{
+			Address: addr("192.168.16.1"), HostLink: addr("172.30.1.1"), HostOwn: addr("172.30.1.2"), LinuxIf: "host",
+			Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
+		},
 	}}
 	w.r = w.renderer(w.out)
 	w.resolved = rendertest.Resolve(w.r)
@@ -132,7 +133,7 @@ func (w *world) set(s *renderer.ContivService) int {
 
 func (w *world) remove(name string) {
 	w.t.Helper()
-	id := svcmodel.ID{Namespace: "ns", Name: name}
+	id := renderer.ServiceID{Namespace: "ns", Name: name}
 	old := w.services[id]
 	delete(w.services, id)
 	w.must(w.resolved.DeleteService(old, nil))
@@ -182,7 +183,7 @@ func (w *world) asResynced() {
 // svc has port 80 of TCP, and backends by address; "L" in front: local, "H": of a host.
 func svc(name, ip string, backends ...string) *renderer.ContivService {
 	s := renderer.NewContivService()
-	s.ID = svcmodel.ID{Namespace: "ns", Name: name}
+	s.ID = renderer.ServiceID{Namespace: "ns", Name: name}
 	s.ClusterIPs = renderer.NewIPAddresses(net.ParseIP(ip))
 	s.Ports["web"] = &renderer.ServicePort{Protocol: renderer.TCP, Port: 80}
 	s.Reachable = map[string]renderer.Families{}

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/output"
 )
 
 // This file has the events of nodes. They cost what they change, however many services there are.
@@ -44,14 +44,13 @@ func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 
 // reclose opens or closes those of the addresses that have become, or are no longer, a node's.
 func (r *Renderer) reclose(addrs []netip.Addr, wasNode func(netip.Addr) bool) error {
-	var errs []error
-	r.begin(&errs)
+	r.out = output.Update(r.Txn)
 	for _, addr := range addrs {
 		if was, is := wasNode(addr), r.isNode(addr); was != is && r.addresses[addr] > 0 {
 			r.putClosed(addr, !is)
 		}
 	}
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // UpdateNodes implements NodesRenderer: backends at the node may be reached another way.
@@ -59,7 +58,7 @@ func (r *Renderer) UpdateNodes(addrs []netip.Addr) error {
 	return r.change(r.valuesOf(r.outside.At(addrs)))
 }
 
-func (r *Renderer) valuesOf(ids []svcmodel.ID) []*renderer.ContivService {
+func (r *Renderer) valuesOf(ids []renderer.ServiceID) []*renderer.ContivService {
 	out := make([]*renderer.ContivService, 0, len(ids))
 	for _, id := range ids {
 		out = append(out, r.services[id].value)

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/kube/svcmodel"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -18,7 +17,7 @@ type asked struct {
 	other map[netip.Addr]bool
 }
 
-func (a *asked) NextHopTo(addr netip.Addr) ipnet.NextHop {
+func (a *asked) NextHopTo(addr netip.Addr) servicenode.NextHop {
 	a.ways++
 	way := a.world.NextHopTo(addr)
 	way.Masquerade = way.Masquerade != a.other[addr]
@@ -30,7 +29,7 @@ func crowd(t *testing.T, n int) (*asked, *Renderer, *renderer.ResyncEventData) {
 	ev := event()
 	for i := range n {
 		s := web()
-		s.ID = svcmodel.ID{Namespace: "default", Name: fmt.Sprint("web-", i)}
+		s.ID = renderer.ServiceID{Namespace: "default", Name: fmt.Sprint("web-", i)}
 		s.ClusterIPs = renderer.FromAddrs(netip.AddrFrom4([4]byte{10, 97, byte(i >> 8), byte(i)}))
 		at := backend(fmt.Sprintf("192.168.%d.%d", 16+i/200, i%200), false)
 		at.HostNetwork = true

@@ -10,31 +10,23 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
-	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/addressroutes"
+	"contiv.dev/vswitch/plugins/service/renderer/output"
 )
-
-// Txn is the transaction of the event that is being handled.
-type Txn interface {
-	Update(note string) api.UpdateOperations
-	Resync() api.ResyncOperations
-}
 
 // Network describes how VPP is connected.
 type Network interface {
 	// ServiceNode describes the node in a family; false if the node has no addresses of the family.
-	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
+	ServiceNode(ipv6 bool) (servicenode.Node, bool)
 	// NextHopTo returns how VPP reaches an address.
-	NextHopTo(addr netip.Addr) ipnet.NextHop
+	NextHopTo(addr netip.Addr) servicenode.NextHop
 }
 
 // Deps holds the dependencies of the renderer.
 type Deps struct {
 	Network Network
-	Txn     Txn
+	Txn     output.Txn
 }
 
 // Renderer renders services for our VPP plugin. Only the event loop calls its methods.
@@ -51,17 +43,16 @@ var (
 
 // state holds what has been rendered.
 type state struct {
-	nodes     [2]ipnet.ServiceNode // IPv4, IPv6
+	nodes     [2]servicenode.Node // IPv4, IPv6
 	families  renderer.Families
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
 	local     *renderer.IPAddresses // of this node
-	services  map[svcmodel.ID]*service
+	services  map[renderer.ServiceID]*service
 	addresses map[netip.Addr]int // of services, by number of services
 	outside   renderer.AddressIndex
-	limited   map[svcmodel.ID]struct{} // services with source ranges
-	put       func(msg proto.Message)
-	remove    func(msg proto.Message)
+	limited   map[renderer.ServiceID]struct{} // services with source ranges
+	out       *output.Writer                  // of the event
 }
 
 // service is a rendered service.
@@ -92,8 +83,8 @@ func New(deps Deps) *Renderer { return &Renderer{Deps: deps, state: newState()} 
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), local: renderer.NewIPAddresses(),
-		services: map[svcmodel.ID]*service{}, addresses: map[netip.Addr]int{},
-		outside: renderer.AddressIndex{}, limited: map[svcmodel.ID]struct{}{},
+		services: map[renderer.ServiceID]*service{}, addresses: map[netip.Addr]int{},
+		outside: renderer.AddressIndex{}, limited: map[renderer.ServiceID]struct{}{},
 	}
 }
 
@@ -109,17 +100,14 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	if r.families == 0 {
 		return nil
 	}
-	txn := r.Txn.Resync()
-	var errs []error
-	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
-	r.remove = func(proto.Message) {}
+	r.out = output.Resync(r.Txn)
 	r.nodeIPs, r.local = ev.NodeIPs, ev.LocalNodeIPs
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	r.putNode()
 	for _, s := range ev.Services {
-		errs = append(errs, r.take(s))
+		r.out.Fail(r.take(s))
 	}
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // putNode puts routes that reject the networks of cluster IPs: packets to an address without a service do not leave the node.
@@ -129,7 +117,7 @@ func (r *Renderer) putNode() {
 			continue
 		}
 		for _, p := range r.nodes[i].Services {
-			r.put(addressroutes.Reject(r.nodes[i].MainVRF, p))
+			r.out.Put(r.nodes[i].Reject(p))
 		}
 	}
 }
@@ -163,24 +151,6 @@ func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// begin starts the transaction of an update: put and remove write to it.
-func (r *Renderer) begin(errs *[]error) {
-	txn := r.Txn.Update("")
-	r.put = func(msg proto.Message) {
-		*errs = append(*errs, withKey(msg, func(key string) { txn.Put(key, msg) }))
-	}
-	r.remove = func(msg proto.Message) { *errs = append(*errs, withKey(msg, txn.Delete)) }
-}
-
-func withKey(msg proto.Message, use func(key string)) error {
-	key, err := nb.Key(msg)
-	if err != nil {
-		return fmt.Errorf("services: northbound value without a key: %w", err)
-	}
-	use(key)
-	return nil
-}
-
 // take renders a new or changed service and puts what differs from its last rendering.
 func (r *Renderer) take(value *renderer.ContivService) error {
 	now, old := r.render(value), r.services[value.ID]
@@ -195,19 +165,19 @@ func (r *Renderer) take(value *renderer.ContivService) error {
 }
 
 // replace puts the new values of a service and removes the values that it no longer has. old is nil for a new service, now for a deleted one.
-func (r *Renderer) replace(id svcmodel.ID, old, now *service) {
+func (r *Renderer) replace(id renderer.ServiceID, old, now *service) {
 	old, now = cmp.Or(old, &service{}), cmp.Or(now, &service{})
 	before, after := old.values, now.values
 	addrsBefore, addrsAfter := old.addresses, now.addresses
 	r.outside.Move(id, old.outside, now.outside)
 	for key, msg := range before {
 		if after[key] == nil {
-			r.remove(msg)
+			r.out.Remove(msg)
 		}
 	}
 	for key, msg := range after {
 		if have := before[key]; have == nil || !proto.Equal(have, msg) {
-			r.put(msg)
+			r.out.Put(msg)
 		}
 	}
 	if slices.Equal(addrsBefore, addrsAfter) {
@@ -236,9 +206,9 @@ func (r *Renderer) close(addr netip.Addr, on bool) {
 }
 
 func (r *Renderer) putClosed(addr netip.Addr, on bool) {
-	do := r.put
+	do := r.out.Put
 	if !on {
-		do = r.remove
+		do = r.out.Remove
 	}
 	do(closed(addr))
 	node := r.nodes[0]
@@ -248,7 +218,7 @@ func (r *Renderer) putClosed(addr netip.Addr, on bool) {
 	if slices.ContainsFunc(node.Services, func(p netip.Prefix) bool { return p.Contains(addr) }) || !node.HostLink.IsValid() {
 		return
 	}
-	do(addressroutes.ToVPP(node.LinuxIf, node.HostLink, addr))
+	do(node.FromHost(addr))
 }
 
 func (r *Renderer) isNode(addr netip.Addr) bool {
@@ -270,12 +240,11 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 	if r.families == 0 {
 		return nil
 	}
-	var errs []error
-	r.begin(&errs)
+	r.out = output.Update(r.Txn)
 	for _, s := range services {
-		errs = append(errs, r.take(s))
+		r.out.Fail(r.take(s))
 	}
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // DeleteService implements ServiceRendererAPI.
@@ -284,12 +253,11 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 	if old == nil {
 		return nil
 	}
-	var errs []error
-	r.begin(&errs)
+	r.out = output.Update(r.Txn)
 	delete(r.services, s.ID)
 	delete(r.limited, s.ID)
 	r.replace(s.ID, old, nil)
-	return errors.Join(errs...)
+	return r.out.Err()
 }
 
 // UpdateLocalFrontendIfs implements ServiceRendererAPI: interfaces are the plugin's endpoints already (ipnet).

@@ -14,9 +14,8 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
-	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -45,21 +44,21 @@ func (w *world) Update(string) api.UpdateOperations { return w }
 
 func (w *world) Resync() api.ResyncOperations { return w }
 
-func (w *world) ServiceNode(v6 bool) (ipnet.ServiceNode, bool) {
+func (w *world) ServiceNode(v6 bool) (servicenode.Node, bool) {
 	if v6 {
-		return ipnet.ServiceNode{
+		return servicenode.Node{
 			HostLink: netip.MustParseAddr("fd30::1"), HostOwn: netip.MustParseAddr("fd30::2"), LinuxIf: "linux-vpp2",
 			Services: []netip.Prefix{netip.MustParsePrefix("fd96::/108")},
 		}, true
 	}
-	return ipnet.ServiceNode{
+	return servicenode.Node{
 		HostLink: netip.MustParseAddr("172.30.1.1"), HostOwn: netip.MustParseAddr("172.30.1.2"), LinuxIf: "linux-vpp2",
 		Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 	}, true
 }
 
-func (w *world) NextHopTo(addr netip.Addr) ipnet.NextHop {
-	return ipnet.NextHop{Masquerade: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
+func (w *world) NextHopTo(addr netip.Addr) servicenode.NextHop {
+	return servicenode.NextHop{Masquerade: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
 }
 
 func newWorld() (*world, *Renderer) {
@@ -89,7 +88,7 @@ func backend(ip string, local bool) *renderer.ServiceBackend {
 
 func web() *renderer.ContivService {
 	s := renderer.NewContivService()
-	s.ID = svcmodel.ID{Namespace: "default", Name: "web"}
+	s.ID = renderer.ServiceID{Namespace: "default", Name: "web"}
 	s.ClusterIPs = addrs("10.96.0.10")
 	s.Ports["http"] = &renderer.ServicePort{Protocol: renderer.TCP, Port: 80}
 	s.Backends["http"] = []*renderer.ServiceBackend{backend("10.1.1.2", true), backend("10.1.2.2", false)}
