@@ -158,13 +158,7 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 
 // plugNIC adds a NIC to a node, because a node needs one. The NIC is connected to nothing.
 func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
-	for _, args := range []string{"link add eth0 type veth peer name cable", "link set cable up", "link set eth0 up",
-		"addr add 192.0.2.10/24 dev eth0"} {
-		if _, err := ns.Run(ctx, "ip", strings.Fields(args)...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ns.IP(ctx, "link add eth0 type veth peer name cable", "link set cable up", "link set eth0 up", "addr add 192.0.2.10/24 dev eth0")
 }
 
 // hostIP returns the address by which pods reach their host.

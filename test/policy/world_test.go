@@ -143,23 +143,23 @@ func (w *world) node(i int, n *testbed.Node) {
 	node, own := w.addresses(i, n)
 	w.spaces[host], w.addrs[host] = n.Namespace, own
 	if !w.onVPP {
-		for _, gateway := range w.addrs["out"] { // nodes have a default gateway
-			w.run(n.Namespace, "ip", "route", "add", "default", "via", gateway.String(), "dev", testbed.UplinkNIC)
+		var gateways []string // nodes have a default gateway
+		for _, gateway := range w.addrs["out"] {
+			gateways = append(gateways, "route add default via "+gateway.String()+" dev "+testbed.UplinkNIC)
 		}
+		w.must(n.IP(w.ctx, gateways...))
 	}
 	w.must(w.api.Put(kubeapi.Node(n.Name, node, fmt.Sprintf("10.1.%d.0/24", i+1))))
 	w.serve(host)
 	start, cancel := context.WithTimeout(w.ctx, 2*time.Minute)
 	defer cancel()
 	w.must(n.StartAgent(start))
-	for f, gateway := range []string{"10.1.0.0/16", "fd10:1::/48"} {
-		if i == 0 { // out sends to pods through the first node
-			w.run(w.Underlay, "ip", "route", "add", gateway, "via", node[f].String())
-		}
+	if i == 0 { // out sends to pods through the first node
+		w.must(w.Underlay.IP(w.ctx, "route add 10.1.0.0/16 via "+node[0].String(), "route add fd10:1::/48 via "+node[1].String()))
 	}
 	if w.onVPP {
-		w.run(n.Namespace, "ip", "route", "add", "default", "via", fmt.Sprintf("172.30.%d.1", i+1))
-		w.run(n.Namespace, "ip", "route", "add", "default", "via", fmt.Sprintf("fd00:172:30:%d::1", i+1))
+		w.must(n.IP(w.ctx, fmt.Sprintf("route add default via 172.30.%d.1", i+1),
+			fmt.Sprintf("route add default via fd00:172:30:%d::1", i+1)))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"time"
 
 	"contiv.dev/vswitch/internal/clusterdb"
@@ -71,11 +71,9 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 	if c.Underlay, err = NewNamespace(ctx, c.opts.Name+"-net"); err != nil {
 		return err
 	}
-	for _, bridge := range []string{"uplink", "mgmt"} {
-		_, err := c.Underlay.Run(ctx, "ip", "link", "add", bridge, "up", "mtu", fmt.Sprint(UplinkMTU), "type", "bridge")
-		if err != nil {
-			return err
-		}
+	bridge := "link add %s up mtu " + strconv.Itoa(UplinkMTU) + " type bridge"
+	if err := c.Underlay.IP(ctx, fmt.Sprintf(bridge, "uplink"), fmt.Sprintf(bridge, "mgmt")); err != nil {
+		return err
 	}
 	return c.StartEtcd(ctx)
 }
@@ -137,34 +135,26 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 
 // plug connects a node's namespace with both networks.
 func (c *Cluster) plug(ctx context.Context, ns *Namespace, i int) error {
+	mtu := strconv.Itoa(UplinkMTU)
+	var cables, addrs []string
 	for nic, bridge := range map[string]string{UplinkNIC: "uplink", MgmtNIC: "mgmt"} {
 		port := portName(bridge, i)
-		if _, err := c.Underlay.Run(ctx, "ip", "link", "add", port, "mtu", fmt.Sprint(UplinkMTU), "type", "veth",
-			"peer", "name", nic, "mtu", fmt.Sprint(UplinkMTU), "netns", ns.Name); err != nil {
-			return err
-		}
-		if _, err := c.Underlay.Run(ctx, "ip", "link", "set", port, "master", bridge, "up"); err != nil {
-			return err
-		}
-		if _, err := ns.Run(ctx, "ip", "link", "set", nic, "up"); err != nil {
-			return err
-		}
+		cables = append(cables, "link add "+port+" mtu "+mtu+" type veth peer name "+nic+" mtu "+mtu+" netns "+ns.Name,
+			"link set "+port+" master "+bridge+" up")
+		addrs = append(addrs, "link set "+nic+" up")
 	}
-	addrs := []string{MgmtNIC + " " + MgmtAddress(i) + "/24"}
+	addrs = append(addrs, "addr add "+MgmtAddress(i)+"/24 dev "+MgmtNIC)
 	if c.opts.Addressed {
 		v4, v6 := UplinkAddress(i)
-		addrs = append(addrs, UplinkNIC+" "+v6+"/64 nodad")
+		addrs = append(addrs, "addr add "+v6+"/64 nodad dev "+UplinkNIC)
 		if !c.opts.NoIPv4 {
-			addrs = append(addrs, UplinkNIC+" "+v4+"/24")
+			addrs = append(addrs, "addr add "+v4+"/24 dev "+UplinkNIC)
 		}
 	}
-	for _, a := range addrs {
-		nic, addr, _ := strings.Cut(a, " ")
-		if _, err := ns.Run(ctx, "ip", append([]string{"addr", "add", "dev", nic}, strings.Fields(addr)...)...); err != nil {
-			return err
-		}
+	if err := c.Underlay.IP(ctx, cables...); err != nil {
+		return err
 	}
-	return nil
+	return ns.IP(ctx, addrs...)
 }
 
 func portName(bridge string, i int) string { return fmt.Sprintf("%s%d", bridge, i+1) }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,15 +36,47 @@ func UniqueName(prefix string) string {
 
 // NewNamespace creates a namespace with lo up.
 func NewNamespace(ctx context.Context, name string) (*Namespace, error) {
-	if err := run(ctx, "ip", "netns", "add", name); err != nil {
-		return nil, err
-	}
 	ns := &Namespace{Name: name}
-	if _, err := ns.Run(ctx, "ip", "link", "set", "lo", "up"); err != nil {
-		_ = ns.Delete(ctx)
-		return nil, err
+	if err := addNamespace(ctx, name); err != nil {
+		return nil, fmt.Errorf("add namespace %s: %w", name, err)
+	}
+	if err := ns.Do(setLoopbackUp); err != nil {
+		return nil, errors.Join(err, ns.Delete(ctx))
 	}
 	return ns, nil
+}
+
+// addNamespace does what ip netns add does: the tests make hundreds of namespaces, and a process for each takes longer than the namespace.
+func addNamespace(ctx context.Context, name string) error {
+	if !isMountPoint(netnsDir) { // ip makes it one when it adds the first namespace of the machine
+		return run(ctx, "ip", "netns", "add", name)
+	}
+	return onOwnThread(func() (back bool, err error) {
+		home, err := netns.Get()
+		if err != nil {
+			return true, err
+		}
+		defer home.Close()
+		added, err := netns.NewNamed(name)
+		if err == nil {
+			err = added.Close()
+		}
+		return netns.Set(home) == nil, err
+	})
+}
+
+func isMountPoint(dir string) bool {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir, 0, 0, &stat)
+	return err == nil && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
+func setLoopbackUp() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(lo)
 }
 
 // Path returns the namespace's file.
@@ -54,52 +88,80 @@ func (ns *Namespace) Path() string {
 }
 
 // Delete removes the name; the namespace ends with its last process.
-func (ns *Namespace) Delete(ctx context.Context) error {
-	return run(ctx, "ip", "netns", "del", ns.Name)
+func (ns *Namespace) Delete(context.Context) error { return deleteNamespace(ns.Name) }
+
+func deleteNamespace(name string) error {
+	if err := netns.DeleteNamed(name); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
 }
 
-// Command returns a command that runs inside the namespace but uses the machine's own file systems.
+// Command returns a command that runs inside the namespace but uses the machine's own file systems. It is for processes that the caller
+// starts; Run needs one process less.
 func (ns *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + ns.Path(), name}, args...)...)
 }
 
 // Run runs a command inside the namespace and returns its standard output.
 func (ns *Namespace) Run(ctx context.Context, name string, args ...string) (string, error) {
-	return output(ns.Command(ctx, name, args...))
+	return ns.output(exec.CommandContext(ctx, name, args...))
+}
+
+// IP runs lines of ip(8) inside the namespace, in one process: "link set eth0 up" and so on. The first that fails ends it.
+func (ns *Namespace) IP(ctx context.Context, lines ...string) error {
+	cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if _, err := ns.output(cmd); err != nil {
+		return fmt.Errorf("%w (lines: %s)", err, strings.Join(lines, "; "))
+	}
+	return nil
+}
+
+// output runs a command inside the namespace: a process inherits the namespace of the thread that starts it.
+func (ns *Namespace) output(cmd *exec.Cmd) (string, error) {
+	out, err := outputOf(cmd, func() error { return ns.Do(cmd.Start) })
+	if err != nil {
+		return out, fmt.Errorf("in %s: %w", ns.Name, err)
+	}
+	return out, nil
 }
 
 // Do runs f on a thread that is in the namespace: sockets that f makes belong to it. f must make its sockets before it passes work to
 // other goroutines.
 func (ns *Namespace) Do(f func() error) error {
+	return onOwnThread(func() (back bool, err error) {
+		home, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			return true, err
+		}
+		defer home.Close()
+		there, err := os.Open(ns.Path())
+		if err != nil {
+			return true, err
+		}
+		defer there.Close()
+		if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+			return true, fmt.Errorf("enter namespace %s: %w", ns.Name, err)
+		}
+		err = f()
+		return unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil, err
+	})
+}
+
+// onOwnThread runs f on a locked thread. If f reports that the thread has not returned to its own namespace, the thread ends.
+func onOwnThread(f func() (back bool, err error)) error {
 	done := make(chan error, 1)
 	//lint:allow go: ends with f; a thread whose way back fails dies with its goroutine
 	go func() {
 		runtime.LockOSThread()
-		done <- ns.onThread(f)
+		back, err := f()
+		if back {
+			runtime.UnlockOSThread()
+		}
+		done <- err
 	}()
 	return <-done
-}
-
-// onThread runs f in the namespace on the locked thread. It unlocks the thread if the thread has returned to its own namespace.
-func (ns *Namespace) onThread(f func() error) error {
-	home, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	there, err := os.Open(ns.Path())
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter namespace %s: %w", ns.Name, err)
-	}
-	err = f()
-	if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
-		runtime.UnlockOSThread()
-	}
-	return err
 }
 
 // PingOnce sends one echo request of size bytes (the IP packet, 0: ping's default), with the don't-fragment bit, and returns an error if
@@ -113,9 +175,8 @@ func (ns *Namespace) PingOnce(ctx context.Context, dst string, size int) error {
 		}
 		args = append(args, "-s", strconv.Itoa(size-headers))
 	}
-	out, err := ns.Command(ctx, "ping", append(args, dst)...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("ping %s from %s: %w: %s", dst, ns.Name, err, strings.Join(strings.Fields(string(out)), " "))
+	if out, err := ns.Run(ctx, "ping", append(args, dst)...); err != nil {
+		return fmt.Errorf("ping %s: %w: %s", dst, err, strings.Join(strings.Fields(out), " "))
 	}
 	return nil
 }
@@ -125,10 +186,17 @@ func run(ctx context.Context, name string, args ...string) error {
 	return err
 }
 
-func output(cmd *exec.Cmd) (string, error) {
+func output(cmd *exec.Cmd) (string, error) { return outputOf(cmd, cmd.Start) }
+
+// outputOf starts a command, waits for its end and returns its standard output.
+func outputOf(cmd *exec.Cmd, start func() error) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	err := start()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return stdout.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
@@ -155,7 +223,7 @@ func Clean(ctx context.Context, prefix string) error {
 				_ = run(ctx, "kill", "-9", pid) // the process may have ended in the meantime
 			}
 		}
-		errs = append(errs, run(ctx, "ip", "netns", "del", name))
+		errs = append(errs, deleteNamespace(name))
 	}
 	return errors.Join(errs...)
 }
