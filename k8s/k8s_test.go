@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 	}
 	work = dir
 	code := m.Run()
+	if err := stopRenderer(); err != nil {
+		fmt.Fprintln(os.Stderr, "render:", err)
+		code = max(code, 1)
+	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -36,22 +40,11 @@ func TestMain(m *testing.M) {
 // work is the directory of the programs that the tests share.
 var work string
 
-// buildRenderer builds the program of module k8s/render, once.
-var buildRenderer = sync.OnceValue(func() error { return gobuild.Build{Module: "render"}.Commands(work, "contiv.dev/vswitch/k8s/render") })
-
 // buildPrograms builds the programs that the manifests run, once.
 var buildPrograms = sync.OnceValue(func() error {
 	const cmd = "contiv.dev/vswitch/cmd/"
 	return gobuild.Commands(work, cmd+"contiv-agent", cmd+"contiv-init", cmd+"contiv-ksr", cmd+"contiv-netctl", cmd+"contiv-vpp-supervisor")
 })
-
-func renderer(t *testing.T) string {
-	t.Helper()
-	if err := buildRenderer(); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(work, "render")
-}
 
 // programs returns the directory of the programs that the manifests run.
 func programs(t *testing.T) string {
@@ -62,40 +55,10 @@ func programs(t *testing.T) string {
 	return work
 }
 
-// rendered returns the manifest for values, which must be valid.
-func rendered(t *testing.T, values string) string {
-	t.Helper()
-	text, err := render(t, renderer(t), values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-// render returns the manifest for values; "" stands for the chart's own.
-func render(t *testing.T, bin, values string, flags ...string) (string, error) {
-	t.Helper()
-	args := append(flags, "contiv-vpp")
-	if values != "" {
-		file := filepath.Join(t.TempDir(), "values.yaml")
-		if err := os.WriteFile(file, []byte(values), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		args = append([]string{"-values", file}, args...)
-	}
-	var out, errs bytes.Buffer
-	cmd := exec.Command(bin, args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return "", &renderError{errs.String()}
-	}
-	return out.String(), nil
-}
-
 // TestNotes checks that the manifest has the DaemonSet and the label that the notes of Helm name.
 func TestNotes(t *testing.T) {
 	for name, values := range variants() {
-		notes, err := render(t, renderer(t), values, "-notes")
+		notes, err := render(t, renderRequest{Values: values, Notes: true})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -110,10 +73,6 @@ func TestNotes(t *testing.T) {
 		}
 	}
 }
-
-type renderError struct{ text string }
-
-func (e *renderError) Error() string { return e.text }
 
 // variants returns values that users choose; each must render, and be accepted by an API server.
 func variants() map[string]string {
@@ -397,7 +356,7 @@ func TestVPPResources(t *testing.T) {
 // different nodes, and tolerate nodes that have no network yet.
 func TestRelay(t *testing.T) {
 	t.Parallel()
-	manifest := rendered(t, variants()["relay"])
+	manifest := variant(t, "relay")
 	for _, name := range []string{"contiv-agent-linux", "contiv-agent-vpp"} {
 		agent := at(object(t, manifest, "DaemonSet", name), "spec", "template", "spec", "containers", 0)
 		line := strings.Join(argv(agent), " ")
@@ -436,7 +395,6 @@ func TestRelay(t *testing.T) {
 // TestSchema checks that values that would fail on the nodes, or be ignored, are rejected with their name.
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	bin := renderer(t)
 	for values, want := range map[string]string{
 		"dataplane: vp":          "dataplane",
 		"dataPlane: vpp":         "dataPlane",
@@ -465,7 +423,7 @@ func TestSchema(t *testing.T) {
 		"maxUnavailable: 0":                                              "maxUnavailable",
 		"networkPolicy: {setLimit: -1}":                                  "setLimit",
 	} {
-		if _, err := render(t, bin, values); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := render(t, renderRequest{Values: values}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", values, err)
 		}
 	}

@@ -17,8 +17,8 @@ func TestNetworksOverlap(t *testing.T) {
 		"contivConf: {ipamConfig: {podSubnetCIDR: 'fd10:1::/48, 192.168.16.0/22', podSubnetOneNodePrefixLen: '64,26'}}": "podSubnetCIDR 192.168.16.0/22",
 		"contivConf: {ipamConfig: {vxlanCIDR: 172.30.9.0/24}}":                                                          "vxlanCIDR 172.30.9.0/24",
 		"contivConf: {ipamConfig: {podSubnetCIDR: 0.0.0.0/0}}":                                                          "podSubnetCIDR 0.0.0.0/0",
-		"kubernetes: {server: 'https://10.1.2.3:6443'}":                                                                 "podSubnetCIDR 10.1.0.0/16 holds https://10.1.2.3:6443",
-		"etcd: {mode: external, external: {endpoints: ['https://172.30.0.1:2379'], tlsSecret: x}}":                      "vppHostSubnetCIDR 172.30.0.0/16 holds https://172.30.0.1:2379",
+		"kubernetes: {server: 'https://10.1.2.3:6443'}":                                                                 "podSubnetCIDR 10.1.0.0/16 contains https://10.1.2.3:6443",
+		"etcd: {mode: external, external: {endpoints: ['https://172.30.0.1:2379'], tlsSecret: x}}":                      "vppHostSubnetCIDR 172.30.0.0/16 contains https://172.30.0.1:2379",
 		// valid networks
 		"contivConf: {ipamConfig: {podSubnetCIDR: 10.2.0.0/16}}":                                                                   "",
 		"contivConf: {ipamConfig: {podSubnetCIDR: 'fd10:1::/48', podSubnetOneNodePrefixLen: 64, serviceCIDR: 'fd00:10:96::/112'}}": "",
@@ -29,7 +29,7 @@ func TestNetworksOverlap(t *testing.T) {
 		"kubernetes: {server: 'https://api.example.com:6443'}":                                                                     "",
 		"contivConf: {ipamConfig: {podSubnetCIDR: 255.255.255.0/24, podSubnetOneNodePrefixLen: 26}}":                               "", // the agent rejects it
 	} {
-		_, err := render(t, renderer(t), values)
+		_, err := render(t, renderRequest{Values: values})
 		if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "choose")) {
 			t.Errorf("%s\n  %v\n  want %q", values, err, want)
 		}
@@ -61,7 +61,7 @@ func TestControllerConf(t *testing.T) {
 		t.Error("not both agents have the file")
 	}
 	for _, bad := range []string{"controllerConf: {delayRetri: 2s}", "controllerConf: {enableRetry: perhaps}", "controllerConf: {maxRetryAttempts: -1}"} {
-		if _, err := render(t, renderer(t), bad); err == nil {
+		if _, err := render(t, renderRequest{Values: bad}); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
 	}
@@ -75,7 +75,7 @@ func TestUplinkNotes(t *testing.T) {
 		"{dataplane: vpp, contivConf: {mainVPPInterface: {defaultRoute: true}}}": false,
 		"{dataplane: vpp, contivConf: {nodeConfig: [{nodeName: worker-7}]}}":     true,
 	} {
-		notes, err := render(t, renderer(t), values, "-notes")
+		notes, err := render(t, renderRequest{Values: values, Notes: true})
 		if err != nil {
 			t.Fatal(err)
 		}

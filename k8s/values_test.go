@@ -215,7 +215,7 @@ func TestKustomization(t *testing.T) {
 func TestHelmTest(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]string{"default": "", "remote": "agent: {remote: {enabled: true}}"} {
-		text, err := render(t, renderer(t), values, "-tests")
+		text, err := render(t, renderRequest{Values: values, Tests: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ func TestWindowsNodes(t *testing.T) {
 		t.Error("the manifests have Windows nodes' pods though nothing asks for them")
 	}
 	for _, variant := range []string{"windows", "windows-external"} {
-		manifest := rendered(t, variants()[variant])
+		manifest := variant(t, name)
 		for _, d := range documents(t, manifest) {
 			os := at(d, "spec", "template", "spec", "nodeSelector", "kubernetes.io/os")
 			name := fmt.Sprint(at(d, "metadata", "name"))
@@ -68,7 +68,7 @@ func TestWindowsNeeds(t *testing.T) {
 		"{" + server + ", cni: {confDir: 'C:\\\\conf'}}, contivConf: {vxlanVNI: 4096}}": "confDir",
 		"{" + server + ", extraArgs: [log-level=debug]}, contivConf: {vxlanVNI: 4096}}": "extraArgs",
 	} {
-		if text, err := render(t, renderer(t), values); err == nil || !strings.Contains(err.Error(), want) {
+		if text, err := render(t, renderRequest{Values: values}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error about %s (%d bytes)", values, err, want, len(text))
 		}
 	}

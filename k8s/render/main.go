@@ -2,11 +2,16 @@
 // module, so that the product does not depend on Helm.
 //
 //	go run . [-values file.yaml] [-namespace kube-system] [-kubeconfig FILE] CHART > contiv-vpp.yaml
+//	go run . -serve < requests > answers
 //
 // With a kubeconfig, templates can look up objects in the cluster, as with `helm upgrade`; without one, lookups return nothing.
+//
+// With -serve, one process renders many times: it answers each JSON object of its input with one of its output. To start this program takes
+// five times as long as to render the chart.
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,50 +29,98 @@ import (
 )
 
 func main() {
-	values := flag.String("values", "", "file with values other than the chart's")
-	namespace := flag.String("namespace", "kube-system", "namespace of the vswitch")
-	kubeconfig := flag.String("kubeconfig", "", "cluster that templates look into")
-	tests := flag.Bool("tests", false, "write what `helm test` runs instead")
-	notes := flag.Bool("notes", false, "write the notes that Helm prints after an installation instead")
+	var r request
+	file := flag.String("values", "", "file with values other than the chart's")
+	flag.StringVar(&r.Namespace, "namespace", "kube-system", "namespace of the vswitch")
+	flag.StringVar(&r.Kubeconfig, "kubeconfig", "", "cluster that templates look into")
+	flag.BoolVar(&r.Tests, "tests", false, "write what `helm test` runs instead")
+	flag.BoolVar(&r.Notes, "notes", false, "write the notes that Helm prints after an installation instead")
+	many := flag.Bool("serve", false, "answer the requests that are read from the standard input")
 	flag.Parse()
-	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig, *notes, *tests); err != nil {
+	r.Chart = flag.Arg(0)
+	run := func() error { return r.withValues(os.Stdout, *file) }
+	if *many {
+		run = func() error { return serve(os.Stdin, os.Stdout) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes, tests bool) error {
-	if dir == "" {
-		return errors.New("name the chart's directory")
+// request is what to render. Values is the text of a values file.
+type request struct {
+	Chart, Values, Namespace, Kubeconfig string
+	Notes, Tests                         bool
+}
+
+// answer has the manifests, or the error.
+type answer struct{ Text, Error string }
+
+// serve answers requests until the input ends.
+func serve(in io.Reader, out io.Writer) error {
+	requests, answers := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var r request
+		if err := requests.Decode(&r); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("request: %w", err)
+		}
+		var text strings.Builder
+		a := answer{}
+		if err := r.run(&text); err != nil {
+			a.Error = err.Error()
+		} else {
+			a.Text = text.String()
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
+		}
 	}
-	loaded, err := loader.Load(dir)
-	if err != nil {
-		return fmt.Errorf("chart %s: %w", dir, err)
-	}
-	values := map[string]any{}
-	if valuesFile != "" {
-		if values, err = chartutil.ReadValuesFile(valuesFile); err != nil {
+}
+
+func (r request) withValues(w io.Writer, file string) error {
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
 			return fmt.Errorf("values: %w", err)
 		}
+		r.Values = string(text)
+	}
+	return r.run(w)
+}
+
+func (r request) run(w io.Writer) error {
+	if r.Chart == "" {
+		return errors.New("name the chart's directory")
+	}
+	loaded, err := loader.Load(r.Chart)
+	if err != nil {
+		return fmt.Errorf("chart %s: %w", r.Chart, err)
+	}
+	values, err := chartutil.ReadValues([]byte(r.Values))
+	if err != nil {
+		return fmt.Errorf("values: %w", err)
 	}
 	// This also checks the values against the chart's schema.
 	all, err := chartutil.ToRenderValues(loaded, values, chartutil.ReleaseOptions{
-		Name: "contiv", Namespace: namespace, IsInstall: true,
+		Name: "contiv", Namespace: r.Namespace, IsInstall: true,
 	}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return err
 	}
-	files, err := render(loaded, all, kubeconfig)
+	files, err := render(loaded, all, r.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	if notes {
+	if r.Notes {
 		_, err := io.WriteString(w, files[path.Join(loaded.Name(), "templates/NOTES.txt")])
 		return err
 	}
 	for name := range files {
 		// Hooks of Helm are not part of the installed manifests.
-		if strings.Contains(name, "/templates/tests/") != tests {
+		if strings.Contains(name, "/templates/tests/") != r.Tests {
 			delete(files, name)
 		}
 	}

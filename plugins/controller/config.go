@@ -17,17 +17,17 @@ type Config struct {
 
 	// StartupResyncDeadline is how long after Start the node may take for its start-up resync before that is an error in
 	// the log and the reason of not being ready.
-	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline" doc:"How long the first resync may take before the log reports an error."`
+	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline" doc:"Time after which the log reports an error if the first resync has not ended."`
 	// EventDeadline is how long one event may take until the loop counts as stuck: the node is not ready and not healthy then. Everything
 	// that an event waits for has its own deadline, which is much shorter.
-	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline" doc:"How long one event may take before the node counts as not ready and not healthy."`
+	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline" doc:"Time after which the node is not ready and not healthy if an event has not been processed."`
 	// EnableVerification makes the controller compare, after each event, the result of updates with the result of a resync. For tests and
 	// debugging: every event costs a whole recomputation.
 	EnableVerification bool `yaml:"enableVerification" json:"enableVerification" doc:"After each event, compare the result of the updates with a resync from scratch. Slow; for tests."`
 	// EventQueueSize bounds the main queue and the queue of follow-ups, each.
 	EventQueueSize int `yaml:"eventQueueSize" json:"eventQueueSize" doc:"Length of the main queue, and of the queue of follow-up events."`
 	// ShutdownDeadline bounds Close. It is a part of what the agent as a whole has to stop.
-	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"How long queued events may take when the agent stops, at most 5s. The whole stop takes at most 10s."`
+	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"Time for processing queued events when the agent stops, at most 5s. The whole stop takes at most 10s."`
 }
 
 // RetryConfig has the options for values that failed and are retried one by one. The controller itself uses only EnableRetry
@@ -49,7 +49,7 @@ type HealingConfig struct {
 	PeriodicHealingInterval Duration `yaml:"periodicHealingInterval" json:"periodicHealingInterval" doc:"Time between two periodic resyncs."`
 	// DelayAfterErrorHealing is the delay between an error and the full resync that heals it. It doubles with every healing that fails, up
 	// to MaxHealingDelay.
-	DelayAfterErrorHealing Duration `yaml:"delayAfterErrorHealing" json:"delayAfterErrorHealing" doc:"Time between an error and the resync that heals it. It doubles with each resync that fails."`
+	DelayAfterErrorHealing Duration `yaml:"delayAfterErrorHealing" json:"delayAfterErrorHealing" doc:"Time between an error and the resync that repairs it. It doubles with each resync that fails."`
 	MaxHealingDelay        Duration `yaml:"maxHealingDelay" json:"maxHealingDelay" doc:"Upper limit of that time."`
 }
 
@@ -67,7 +67,7 @@ type HistoryConfig struct {
 // WatchConfig is for the watcher of the cluster's database; the controller does not use it.
 type WatchConfig struct {
 	// DelayLocalResync is how long the database may take to answer at start before the node's local copy is used.
-	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync" doc:"How long etcd may take to answer at start before the local copy is used."`
+	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync" doc:"Time after which the agent starts from the local copy if etcd has not replied."`
 	// RemoteDBProbingInterval is how often the connection to the database is checked.
 	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval" doc:"Time between two checks of the connection to etcd."`
 }

@@ -10,7 +10,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{/* What every pod of ours has: there is no other network before it. */}}
+{{/* Settings of all our pods: they use the host's network, because no other network exists before they run. */}}
 {{- define "contiv.host" -}}
 hostNetwork: true
 dnsPolicy: ClusterFirstWithHostNet
@@ -23,7 +23,7 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{/* A pod that each node, or etcd, cannot do without. */}}
+{{/* Settings of the pods that each node requires, and of etcd. */}}
 {{- define "contiv.pod" -}}
 {{ include "contiv.host" . }}
 priorityClassName: {{ .Values.priorityClassName }}
@@ -32,7 +32,7 @@ tolerations: {{- toYaml . | nindent 0 }}
 {{- end }}
 {{- end -}}
 
-{{/* Who this is. */}}
+{{/* The names of the node and the pod, for a container's environment. */}}
 {{- define "contiv.identity" -}}
 - name: CONTIV_NODE_NAME
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
@@ -40,7 +40,7 @@ tolerations: {{- toYaml . | nindent 0 }}
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 {{- end -}}
 
-{{/* Who this is and where the API server is. */}}
+{{/* The same, with the URL of the API server. */}}
 {{- define "contiv.env" -}}
 {{ include "contiv.identity" . }}
 {{- with .Values.kubernetes.server }}
@@ -49,7 +49,7 @@ tolerations: {{- toYaml . | nindent 0 }}
 {{- end }}
 {{- end -}}
 
-{{/* A container that needs nothing of the node. */}}
+{{/* Security context of a container that does not need access to the node. */}}
 {{- define "contiv.confined" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -57,7 +57,7 @@ capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
-{{/* Affinity of pods that must not share a node, beside the user's: (list "contiv-ksr" .Values.ksr). */}}
+{{/* Affinity of pods that must not share a node, in addition to the user's: (list "contiv-ksr" .Values.ksr). */}}
 {{- define "contiv.apart" -}}
 {{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" (dict "app.kubernetes.io/name" (index . 0))) -}}
 {{- $affinity := deepCopy ((index . 1).affinity | default dict) -}}
@@ -67,8 +67,8 @@ seccompProfile: {type: RuntimeDefault}
 {{- toYaml $affinity -}}
 {{- end -}}
 
-{{/* Which nodes: (list $ "vpp" .Values.vpp). With dataplane auto a label decides, beside the user's affinity: every term of required node
-affinity gets the label, because terms are alternatives. */}}
+{{/* Selection of nodes: (list $ "vpp" .Values.vpp). With dataplane auto a label decides, in addition to the user's affinity: every term of
+required node affinity gets the label, because terms are alternatives. */}}
 {{- define "contiv.nodes" -}}
 {{- $root := index . 0 -}}{{- $kind := index . 1 -}}
 {{- $affinity := deepCopy ((index . 2).affinity | default dict) -}}
@@ -115,7 +115,7 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- if eq .Values.etcd.mode "managed" }}contiv-etcd-client{{ else if eq .Values.etcd.mode "external" }}{{ .Values.etcd.external.tlsSecret }}{{ end -}}
 {{- end -}}
 
-{{/* Flags by which a program reaches etcd; the addresses of a managed one come from contiv-init. */}}
+{{/* Flags for the connection to etcd; contiv-init adds the addresses of a managed etcd. */}}
 {{- define "contiv.etcdArgs" -}}
 {{- if eq .Values.etcd.mode "external" }}
 - --etcd-endpoints={{ join "," .Values.etcd.external.endpoints }}
@@ -130,12 +130,12 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* The Secrets for callers from elsewhere: the given ones, or those of the chart. */}}
+{{/* The Secrets for remote callers: the configured ones, or those of the chart. */}}
 {{- define "contiv.restTLS" -}}{{ .Values.agent.remote.tlsSecret | default "contiv-rest-tls" }}{{- end -}}
 {{- define "contiv.restToken" -}}{{ .Values.agent.remote.tokenSecret | default "contiv-rest-token" }}{{- end -}}
 {{- define "contiv.restReadToken" -}}{{ .Values.agent.remote.readTokenSecret | default "contiv-rest-read-token" }}{{- end -}}
 
-{{/* A Secret with a random token: (list $ name). An upgrade takes what is in the cluster. */}}
+{{/* A Secret with a random token: (list $ name). An upgrade keeps the token that is in the cluster. */}}
 {{- define "contiv.tokenSecret" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -155,8 +155,8 @@ data:
   {{- end }}
 {{- end -}}
 
-{{/* The volume with the certificate of REST and its tokens, as (list $ mode tokens): (dict "file" "Secret"). Replaced Secrets are in
-use with the next connection. */}}
+{{/* The volume with the certificate of REST and its tokens, as (list $ mode tokens): (dict "file" "Secret"). The next
+connection uses a replaced Secret. */}}
 {{- define "contiv.restVolume" -}}
 {{- $root := index . 0 -}}
 name: rest
@@ -173,7 +173,7 @@ projected:
   {{- end }}
 {{- end -}}
 
-{{/* The kubelet asks the agent: (list $ "/liveness"). It has no token, and gets yes or no. */}}
+{{/* The kubelet's probe of the agent: (list $ "/liveness"). It has no token, and gets only yes or no. */}}
 {{- define "contiv.ask" -}}
 {{- $root := index . 0 -}}
 httpGet: {host: 127.0.0.1, port: {{ $root.Values.agent.restPort }}, path: {{ index . 1 }}{{ if $root.Values.agent.remote.enabled }}, scheme: HTTPS{{ end }}}
@@ -194,8 +194,8 @@ httpGet: {host: 127.0.0.1, port: {{ $root.Values.agent.restPort }}, path: {{ ind
 {{- if eq (div (include "contiv.ipv4" (index $a 0) | int64) $size) (div (include "contiv.ipv4" (index $b 0) | int64) $size) -}}true{{- end -}}
 {{- end -}}
 
-{{/* IPv4 networks of contiv.conf that overlap each other, or that hold the API server or etcd, are refused before they reach a
-node. The agent and pre-flight check all of it, IPv6 and the nodes' own networks as well. */}}
+{{/* Rejects IPv4 networks of contiv.conf that overlap each other, or that contain the API server or etcd, before they reach a
+node. The agent and the pre-flight checks test the same, and also IPv6 and the nodes' own networks. */}}
 {{- define "contiv.checkNetworks" -}}
 {{- $ipam := .Values.contivConf.ipamConfig | default dict -}}
 {{- $ipv4 := "^[0-9]{1,3}(\\.[0-9]{1,3}){3}/([0-9]|[12][0-9]|3[0-2])$" -}}
@@ -224,7 +224,7 @@ node. The agent and pre-flight check all of it, IPv6 and the nodes' own networks
 {{- if $host -}}
 {{- range $nets -}}
 {{- if and (has .name (list "podSubnetCIDR" "vppHostSubnetCIDR" "vxlanCIDR" "serviceCIDR")) (include "contiv.overlap" (list (printf "%s/32" $host) .net)) -}}
-{{- fail (printf "contivConf.ipamConfig: %s %s holds %s, which nodes have to reach without contiv; choose another network" .name .net $url) -}}
+{{- fail (printf "contivConf.ipamConfig: %s %s contains %s, which nodes must reach without contiv; choose another network" .name .net $url) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
