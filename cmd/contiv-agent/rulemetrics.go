@@ -11,7 +11,7 @@ import (
 
 	intdataplane "contiv.dev/vswitch/dataplane/linux"
 	"contiv.dev/vswitch/dataplane/proto"
-	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/renderer"
 	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
@@ -119,7 +119,7 @@ func origins(p model.Policy) int {
 }
 
 // vppRules reads the counters of our plugin. VPP lists all policies at once.
-func vppRules(read func(ctx context.Context) (map[uint64]contiv.PolicyCounts, error)) readRules {
+func vppRules(read func(ctx context.Context) (map[uint64]traffic.PolicyCounts, error)) readRules {
 	return func(ctx context.Context, policies []model.Policy) ([]renderer.Counts, error) {
 		counts, err := read(ctx)
 		if err != nil || len(counts) == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/renderer"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
@@ -27,8 +27,8 @@ func TestRuleCollector(t *testing.T) {
 	rule := func(n int) model.Rule { return model.Rule{Action: model.Allow, Origin: fmt.Sprintf("ingress[%d]", n)} }
 	list := []model.Policy{{ID: id("a"), Ingress: []model.Rule{rule(0), rule(0), rule(1)}, Egress: []model.Rule{{Origin: "egress[0]"}}},
 		{ID: id("absent"), Ingress: []model.Rule{rule(0)}}}
-	counts := map[uint64]contiv.PolicyCounts{vpppolicy.ID(id("a")): {Ingress: []uint64{1, 2, 4}, Egress: []uint64{8}}}
-	c := newRuleCollector(func() []model.Policy { return list }, vppRules(func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return counts, nil }))
+	counts := map[uint64]traffic.PolicyCounts{vpppolicy.ID(id("a")): {Ingress: []uint64{1, 2, 4}, Egress: []uint64{8}}}
+	c := newRuleCollector(func() []model.Policy { return list }, vppRules(func(context.Context) (map[uint64]traffic.PolicyCounts, error) { return counts, nil }))
 	c.now = time.Time{}.Local // the clock stands still
 	want := `action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[0]: 3
 action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[1]: 4
@@ -40,7 +40,7 @@ action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
 	for i := range ruleSeries {
 		list[1].Ingress = append(list[1].Ingress, rule(i+1))
 	}
-	counts[vpppolicy.ID(id("absent"))] = contiv.PolicyCounts{Ingress: make([]uint64, ruleSeries+1)}
+	counts[vpppolicy.ID(id("absent"))] = traffic.PolicyCounts{Ingress: make([]uint64, ruleSeries+1)}
 	if _, series, uncounted := gathered(t, c); series != ruleSeries || uncounted != 4 {
 		t.Errorf("%d series, %v rules are not counted", series, uncounted)
 	}
@@ -48,7 +48,7 @@ action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
 	if _, series, uncounted := gathered(t, c); series != ruleSeries || uncounted != 4+2 {
 		t.Errorf("%d series, %v rules are not counted with one policy more", series, uncounted)
 	}
-	c.read = vppRules(func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return nil, errors.New("VPP is away") })
+	c.read = vppRules(func(context.Context) (map[uint64]traffic.PolicyCounts, error) { return nil, errors.New("VPP is away") })
 	if text, _, _ := gathered(t, c); text != "" {
 		t.Errorf("without VPP: %s", text)
 	}

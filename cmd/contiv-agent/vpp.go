@@ -22,6 +22,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/plugins/ipnet"
@@ -93,13 +94,13 @@ func (m *vppPlane) parts(a *agent) parts {
 		services: func(p *service.Plugin) []renderer.ServiceRendererAPI { return m.services(a, p) },
 		policy: policyParts{
 			renderer: func() policyrenderer.Renderer { return m.policies(a) }, notEnforced: a.withoutPlugin,
-			denied: contiv.NewDenied(m.conn), connections: m.connections(),
+			denied: traffic.NewDenied(m.conn), connections: m.connections(),
 		},
 		counts: countParts{interfaces: noCounters},
 		open:   func() error { return m.open(a) }, jobs: m.jobs(a),
 		collectors: []prometheus.Collector{
 			natCollector{m.natUsed}, connectionCollector{statsSocket(m.socket)},
-			newRuleCollector(a.nodePolicies, vppRules(contiv.NewRuleCounts(m.conn).Read)),
+			newRuleCollector(a.nodePolicies, vppRules(traffic.NewRuleCounts(m.conn).Read)),
 			vppCollector{m.conn, m.buffers, m.pool, func() error { return a.ipnet.SourcesChecked() }},
 		},
 		health: healthParts{await: m.await, alive: m.alive, roomForPods: m.buffers.Low},
@@ -161,7 +162,7 @@ func (m *vppPlane) policies(a *agent) policyrenderer.Renderer {
 
 // connections lists the connections of the plugin. Only one request is sent at a time.
 func (m *vppPlane) connections() policy.Connections {
-	list := contiv.NewConnectionList(m.conn)
+	list := traffic.NewConnectionList(m.conn)
 	return func(ctx context.Context) ([]policy.Connection, error) {
 		all, err := list.List(ctx)
 		out := make([]policy.Connection, len(all))

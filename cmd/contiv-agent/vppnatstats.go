@@ -6,13 +6,13 @@ import (
 	"context"
 	"net/netip"
 
-	"contiv.dev/vswitch/dataplane/vpp/nat44"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // translated sets the sources of VPP's counts of translated connections.
 func (m *vppPlane) translated(s *statscollector.NATSource) {
-	users := nat44.NewUsers(m.conn)
+	users := traffic.NewUsers(m.conn)
 	s.Total = func() (int, error) { used, _ := m.natUsed.Counts(); return int(used), m.alive() }
 	s.ByAddress = func(ctx context.Context) (map[netip.Addr]int, error) {
 		list, err := users.Count(ctx)
@@ -33,9 +33,9 @@ func (m *vppPlane) translated(s *statscollector.NATSource) {
 }
 
 // natCounters returns what NAT44 has translated, by interface index.
-func natCounters(socket string) (map[uint32]nat44.Counters, error) {
-	list, err := nat44.ReadCounters(socket)
-	out := map[uint32]nat44.Counters{}
+func natCounters(socket string) (map[uint32]traffic.NATCounters, error) {
+	list, err := traffic.ReadNATCounters(socket)
+	out := map[uint32]traffic.NATCounters{}
 	for _, c := range list {
 		out[c.Index] = c
 	}

@@ -7,13 +7,13 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/vpp"
-	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
 // watch sets what is watched of the data path through VPP.
 func (m *vppPlane) watch(a *agent, d *pathwatch.Deps) {
-	path := &vppPath{a: a, m: m, endpoints: contiv.NewEndpoints(m.conn)}
+	path := &vppPath{a: a, m: m, endpoints: traffic.NewEndpoints(m.conn)}
 	d.Echo, d.AsksGateway, d.Dataplane, d.Table, d.Limits = pathwatch.NewPinger(), true, path, path, path
 }
 
@@ -21,7 +21,7 @@ func (m *vppPlane) watch(a *agent, d *pathwatch.Deps) {
 type vppPath struct {
 	a         *agent
 	m         *vppPlane
-	endpoints *contiv.Endpoints
+	endpoints *traffic.Endpoints
 
 	// The values of the last round: what NAT has refused, and what our plugin counts (nil: VPP does not have it).
 	refused     uint64

@@ -87,6 +87,14 @@ func appendRouteHead(b []byte, outIf string, vrf uint32) []byte {
 	return append(b, "/dst/"...)
 }
 
+// VrfTableKeyFor returns the key of a VPP table for callers that have an address family and not the model's enumeration.
+func VrfTableKeyFor(id uint32, ipv6 bool) string {
+	if ipv6 {
+		return VrfTableKey(id, vpp_l3.VrfTable_IPV6)
+	}
+	return VrfTableKey(id, vpp_l3.VrfTable_IPV4)
+}
+
 // VrfTableKey returns the key of a VPP table.
 func VrfTableKey(id uint32, proto vpp_l3.VrfTable_Protocol) string {
 	var buf keyBuf

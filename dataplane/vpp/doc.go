@@ -1,6 +1,6 @@
 // Package vpp registers the descriptors of VPP's objects: how each northbound value of dataplane/nb is converted to requests of VPP's binary
-// API, and how VPP's objects are converted back to northbound values. It also reads data that belongs to no object: counters, buffers, NICs,
-// packet traces.
+// API, and how VPP's objects are converted back to northbound values. It also reads data that belongs to no object: buffers, NICs, counters of
+// links, packet traces. Package traffic reads connections, sessions and counts of packets.
 //
 // There is one package per feature of VPP (iface, l2, l3, acl, nat44, and contiv for our own plugin), and one file per object; kit has the
 // shared code. A scheduler.Descriptor has: validate, equal, dependencies, create, update, delete, dump. It starts requests on a conn.Lane

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
-	"contiv.dev/vswitch/dataplane/vpp/nat44"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/test/testbed"
@@ -20,7 +20,7 @@ import (
 func TestNATByPod(t *testing.T) {
 	const sessions = 50000
 	v := vpptest.Start(t, vpptest.Options{HeapMB: 512, FewPlugins: []string{"nat"}})
-	if _, err := nat44.ReadCounters(v.StatsSocket() + "-not-there"); err == nil {
+	if _, err := traffic.ReadNATCounters(v.StatsSocket() + "-not-there"); err == nil {
 		t.Error("counters of a VPP that is not there")
 	}
 	for _, line := range []string{
@@ -41,7 +41,7 @@ func TestNATByPod(t *testing.T) {
 	c := conn.New(conn.Config{Socket: v.Socket()}, slog.New(slog.DiscardHandler))
 	c.Start(jobs)
 	t.Cleanup(c.Close)
-	users := nat44.NewUsers(c)
+	users := traffic.NewUsers(c)
 	want := map[netip.Addr]int{netip.MustParseAddr("10.1.2.2"): sessions - 1000, netip.MustParseAddr("10.1.2.3"): 1000}
 	err := testbed.Eventually(t.Context(), 50*time.Millisecond, func() error {
 		list, err := users.Count(t.Context())
@@ -59,7 +59,7 @@ func TestNATByPod(t *testing.T) {
 		out, _ := v.CLI("show nat44 summary")
 		t.Fatalf("users: %v\n%s", err, out)
 	}
-	counters, err := nat44.ReadCounters(v.StatsSocket())
+	counters, err := traffic.ReadNATCounters(v.StatsSocket())
 	if err != nil || len(counters) < 2 || counters[1].Out2In != sessions || counters[1].In2Out != 0 {
 		t.Errorf("counters %+v, %v", counters, err)
 	}
@@ -75,7 +75,7 @@ func TestNATByPod(t *testing.T) {
 	t.Logf("counting %d sessions by user: %s on average, %s at most", sessions, (sum / 10).Round(10*time.Microsecond),
 		longest.Round(10*time.Microsecond))
 	start := time.Now()
-	if _, err := nat44.ReadCounters(v.StatsSocket()); err != nil {
+	if _, err := traffic.ReadNATCounters(v.StatsSocket()); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("reading the counters of interfaces: %s", time.Since(start).Round(10*time.Microsecond))

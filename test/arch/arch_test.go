@@ -169,7 +169,7 @@ type parts struct {
 
 // TestParts checks that each part can be read and changed in one folder, and does not import the parts beside it.
 func TestParts(t *testing.T) {
-	vpp := parts{"dataplane/vpp/", map[string][]string{"kit": nil, "iface": {"kit"}},
+	vpp := parts{"dataplane/vpp/", map[string][]string{"kit": nil, "iface": {"kit"}, "traffic": {"kit"}},
 		"declare an interface for what it needs, and hand it over in dataplane/vpp/register.go"}
 	for _, feature := range []string{"l2", "l3", "acl", "nat44", "contiv"} {
 		vpp.below[feature] = []string{"kit", "iface"}

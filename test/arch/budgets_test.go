@@ -93,7 +93,6 @@ var manyImports = map[string]string{
 	"dataplane/nb":                  list,
 	"dataplane/vpp":                 list,
 	"dataplane/vpp/contiv":          messages,
-	"dataplane/vpp/nat44":           messages,
 	"dataplane/windows":             "both versions of the service that Windows has",
 	"dataplane/windows/wiring":      "both versions of the service that Windows has, and the scheduler",
 	"plugins/ipnet":                 "the one place that puts each model of a pod's and a node's wiring",

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 	"contiv.dev/vswitch/test/testbed/whoami"
@@ -108,7 +108,7 @@ func (w *world) countedByFake() {
 	w.t.Helper()
 	for i, want := range []string{"default/guarded", "default/restricted"} {
 		agent := w.fakes.nodes[i].agent
-		counts, err := contiv.NewRuleCounts(agent.vpp).Read(w.ctx)
+		counts, err := traffic.NewRuleCounts(agent.vpp).Read(w.ctx)
 		w.must(err)
 		decided := map[string]uint64{}
 		for _, p := range agent.policies.Policies() {

@@ -8,7 +8,6 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
@@ -56,8 +55,8 @@ func (k *descriptors) contivEndpointDescriptor() scheduler.Descriptor[*vpp_conti
 func endpointDeps(_ string, v *vpp_contiv.Endpoint, add func(string)) {
 	add(nb.VppInterfaceKey(v.Interface))
 	if v.AnswerVrf != 0 {
-		add(nb.VrfTableKey(v.AnswerVrf, vpp_l3.VrfTable_IPV4))
-		add(nb.VrfTableKey(v.AnswerVrf, vpp_l3.VrfTable_IPV6))
+		add(nb.VrfTableKeyFor(v.AnswerVrf, false))
+		add(nb.VrfTableKeyFor(v.AnswerVrf, true))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
@@ -89,7 +88,7 @@ func (k *descriptors) natIdentityDescriptor() scheduler.Descriptor[natIdentity] 
 			add(nb.VppInterfaceKey(v.External.If))
 		}
 		if v.VRF != 0 {
-			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV4))
+			add(nb.VrfTableKeyFor(v.VRF, false))
 		}
 	}
 	// The label of an existing mapping cannot be changed, and has no effect.

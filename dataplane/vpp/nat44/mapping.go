@@ -11,7 +11,6 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
@@ -35,7 +34,7 @@ func (k *descriptors) natMappingDescriptor() scheduler.Descriptor[*natMapping] {
 			}
 			for _, vrf := range v.tables() {
 				if vrf != 0 {
-					add(nb.VrfTableKey(vrf, vpp_l3.VrfTable_IPV4))
+					add(nb.VrfTableKeyFor(vrf, false))
 				}
 			}
 		},

@@ -8,7 +8,6 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
@@ -102,7 +101,7 @@ func (k *descriptors) natAddressDescriptor() scheduler.Descriptor[natAddress] {
 	desc.Deps = func(_ string, v natAddress, add func(string)) {
 		add(nb.Nat44GlobalKey)
 		if v.VRF != 0 && v.VRF != kit.None {
-			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV4))
+			add(nb.VrfTableKeyFor(v.VRF, false))
 		}
 	}
 	desc.Create = func(op *scheduler.Op, _ string, v natAddress) { set(op, "add", v, true) }

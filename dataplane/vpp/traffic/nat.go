@@ -1,4 +1,4 @@
-package nat44
+package traffic
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"go.fd.io/govpp/adapter"
 	"go.fd.io/govpp/adapter/statsclient"
@@ -18,8 +19,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Counters counts the packets that were received on one interface and translated by NAT44, summed over all workers.
-type Counters struct {
+// NATCounters counts the packets that were received on one interface and translated by NAT44, summed over all workers.
+type NATCounters struct {
 	Index uint32 // sw_if_index
 	// Out2In packets went to a service, In2Out packets came from the backend of one. Drops could not be translated.
 	Out2In, In2Out, Drops uint64
@@ -28,12 +29,15 @@ type Counters struct {
 // natStats is the prefix of NAT44's counters by interface: /nat44-ed/<direction>/<path>/<protocol, or drops>.
 const natStats = "/nat44-ed/"
 
-// ReadCounters reads VPP's statistics segment, which does not affect VPP. Interfaces without NAT have no entry.
-func ReadCounters(socket string) ([]Counters, error) {
+// statsTimeout is the timeout for VPP's statistics socket.
+const statsTimeout = 100 * time.Millisecond
+
+// ReadNATCounters reads VPP's statistics segment, which does not affect VPP. Interfaces without NAT have no entry.
+func ReadNATCounters(socket string) ([]NATCounters, error) {
 	if _, err := os.Stat(socket); err != nil {
 		return nil, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
 	}
-	c := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(natStatsTimeout))
+	c := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(statsTimeout))
 	if err := c.Connect(); err != nil {
 		return nil, fmt.Errorf("VPP statistics: %w", err)
 	}
@@ -45,8 +49,8 @@ func ReadCounters(socket string) ([]Counters, error) {
 	return out, nil
 }
 
-func sumNATCounters(entries []adapter.StatEntry) []Counters {
-	var out []Counters
+func sumNATCounters(entries []adapter.StatEntry) []NATCounters {
+	var out []NATCounters
 	for _, e := range entries {
 		data, ok := e.Data.(adapter.SimpleCounterStat)
 		direction, what, found := strings.Cut(strings.TrimPrefix(string(e.Name), natStats), "/")
@@ -55,7 +59,7 @@ func sumNATCounters(entries []adapter.StatEntry) []Counters {
 		}
 		for _, worker := range data {
 			for len(out) < len(worker) {
-				out = append(out, Counters{Index: uint32(len(out))})
+				out = append(out, NATCounters{Index: uint32(len(out))})
 			}
 			for i, n := range worker {
 				switch {

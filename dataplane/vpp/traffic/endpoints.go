@@ -1,4 +1,4 @@
-package contiv
+package traffic
 
 import (
 	"context"
