@@ -40,7 +40,7 @@ func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := findTools(ctx, r, cfg.Variant)
+	t, other, err := findTools(ctx, r, cfg.Variant)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
 	b := &Backend{log: cfg.Log, sets: sets}
 	b.env = &env{cfg: cfg, log: cfg.Log, runner: r, tools: t, metrics: m, sets: sets}
 	b.layers = allLayers(b.env)
-	if other, ok := otherTools(ctx, r, t); ok {
+	if other.base != "" {
 		env := *b.env
 		env.tools = other
 		if env.metrics, err = newMetrics(nil, ""); err != nil { // removals there do not count as ours
@@ -175,9 +175,10 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 	// A set that cannot be created breaks the chains that need it. A changed name of a set also requires rendering again.
 	setsMatter := len(res.Broken) > 0 || b.names != b.sets.Names()
 	b.names = b.sets.Names()
+	began := b.env.cfg.Clock.Now()
 	for _, t := range b.layers {
 		t.dirty = t.dirty || setsMatter
-		t.prepare(b.env.cfg.Clock.Now())
+		t.prepare(began)
 	}
 	if b.applyLayers(ctx, b.layers, &res); res.Err == nil && b.env.grace != nil {
 		b.removeRest(ctx, &res)
@@ -191,8 +192,21 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 	if res.Err == nil {
 		b.addSets(&res, b.sets.ApplyDestroys())
 	}
+	b.alignChecks(b.env.cfg.Clock.Now().Sub(began))
 	b.wakeUp(&res)
 	return res
+}
+
+// alignChecks sets the checks that this apply has scheduled to the same time if they differ only because the apply took that long: checks at
+// the same time need one listing of a family's tables, and others one listing each.
+func (b *Backend) alignChecks(took time.Duration) {
+	for _, t := range b.layers {
+		for _, other := range b.layers {
+			if t.checks.scheduled && other.checks.scheduled {
+				t.checks.align(other.checks.againAt, took)
+			}
+		}
+	}
 }
 
 func (b *Backend) applyLayers(ctx context.Context, layers []*layer, res *table.Result) {
@@ -207,16 +221,25 @@ func (b *Backend) applyLayers(ctx context.Context, layers []*layer, res *table.R
 }
 
 // readAhead reads a family's layers with one command if more than one must be read. iptables-nft-save loads all of them in any case, which
-// takes most of its time. If it fails, each layer is read separately, and reports the error.
+// takes most of its time. If it fails, each layer is read separately, and reports the error. Tables that the kernel does not have are not
+// read.
 func readAhead(ctx context.Context, family []*layer) {
 	env := family[0].env
 	if env.tools.variant != VariantNFT {
 		return
 	}
+	if !slices.ContainsFunc(family, func(t *layer) bool { return t.have == nil }) {
+		return
+	}
+	tables, known := existing(env.runner, VariantNFT, family[0].family)
 	parsers := map[string]*saveParser{}
 	for _, t := range family {
-		if t.have == nil {
-			parsers["*"+string(t.name)] = t.parser()
+		switch p := t.parser(); {
+		case t.have != nil:
+		case known && !tables[t.name]:
+			t.ahead = t.learn(p) == nil
+		default:
+			parsers["*"+string(t.name)] = p
 		}
 	}
 	if len(parsers) < 2 {

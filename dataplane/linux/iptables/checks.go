@@ -15,6 +15,7 @@ type checks struct {
 	againAt   time.Time     // zero: never
 	interval  time.Duration // the interval that ends at againAt
 	repairs   int
+	scheduled bool // the last apply has set againAt
 }
 
 // seen records that the table was read.
@@ -41,13 +42,20 @@ func (c *checks) done(now time.Time, wrote, repair bool, atLeast time.Duration) 
 	case c.first <= 0:
 	case wrote && (!repair || c.repairs <= repairsInARow):
 		c.interval = max(c.first, atLeast)
-		c.againAt = now.Add(c.interval)
+		c.againAt, c.scheduled = now.Add(c.interval), true
 	case looked:
 		if c.interval *= 2; c.interval > maxPostWrite {
 			c.againAt = time.Time{}
 		} else {
-			c.againAt = now.Add(c.interval)
+			c.againAt, c.scheduled = now.Add(c.interval), true
 		}
+	}
+}
+
+// align postpones the next check until a later check of another table, by at most most.
+func (c *checks) align(at time.Time, most time.Duration) {
+	if !c.againAt.IsZero() && at.After(c.againAt) && at.Sub(c.againAt) <= most {
+		c.againAt = at
 	}
 }
 

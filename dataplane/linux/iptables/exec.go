@@ -12,6 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -23,6 +27,8 @@ type runner interface {
 	run(ctx context.Context, c command) error
 	// procNet reads a file of the network namespace's /proc/net.
 	procNet(name string) ([]byte, error)
+	// nftTables returns the names of a family's tables in nf_tables.
+	nftTables(f table.Family) ([]string, error)
 }
 
 // command is one run of a program.
@@ -59,6 +65,19 @@ func (s system) procNet(name string) (out []byte, err error) {
 		return err
 	})
 	return out, err
+}
+
+func (s system) nftTables(f table.Family) ([]string, error) {
+	c, err := wire.Dial(s.ns)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	proto := uint8(unix.NFPROTO_IPV4)
+	if f == table.IPv6 {
+		proto = unix.NFPROTO_IPV6
+	}
+	return wire.Tables(c, proto)
 }
 
 const (

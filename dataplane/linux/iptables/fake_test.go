@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
 // fakeSystem has iptables programs that keep tables in memory. The input of iptables-restore is parsed strictly: a line that the real
@@ -32,6 +34,7 @@ type fakeSystem struct {
 	poison        func(line string) bool // a rule that the kernel rejects
 	hint          bool                   // whether the error names the line
 	missing       map[string]bool        // programs that are not installed
+	fresh         bool                   // nf_tables has only the tables that were used
 }
 
 type fakeTable struct {
@@ -55,6 +58,20 @@ func (f *fakeSystem) has(program string) bool {
 
 func (f *fakeSystem) procNet(string) ([]byte, error) {
 	return []byte("raw\nmangle\nnat\nfilter\n"), nil
+}
+
+func (f *fakeSystem) nftTables(family table.Family) ([]string, error) {
+	if !f.fresh {
+		return []string{"raw", "mangle", "nat", "filter"}, nil
+	}
+	var names []string
+	for key := range f.tables {
+		program, name, _ := strings.Cut(key, " ")
+		if strings.HasPrefix(program, "ip6") == (family == table.IPv6) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func (f *fakeSystem) table(family, name string) *fakeTable {

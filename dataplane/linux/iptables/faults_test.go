@@ -260,6 +260,79 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// slowSystem has programs that take 30 ms each.
+type slowSystem struct {
+	*fakeSystem
+	clock *fakeClock
+}
+
+func (s slowSystem) run(ctx context.Context, c command) error {
+	s.clock.now = s.clock.now.Add(30 * time.Millisecond)
+	return s.fakeSystem.run(ctx, c)
+}
+
+// The checks of tables that were written in the same apply are due at the same time, so that each needs one listing of a family's tables.
+func TestChecksOfOneApplyAreDueTogether(t *testing.T) {
+	r := newRig(t, Config{PostWriteCheckInterval: time.Second, RefreshInterval: -1})
+	slow := slowSystem{r.sys, r.clock}
+	for _, l := range r.layers {
+		l.runner = slow
+	}
+	for _, f := range []table.Family{4, 6} {
+		for _, l := range []table.Layer{table.Raw, table.Mangle, table.NAT, table.Filter} {
+			r.SetChains(f, l, table.Chain{Name: "cali-a", Rules: []table.Rule{numberedRule(1, act(table.Accept)...)}})
+			r.SetHook(f, l, table.Output, jump("cali-a"))
+		}
+	}
+	res := apply(t, r.Backend)
+	if r.sys.restores != 8 {
+		t.Fatalf("%d restores, want one for each table", r.sys.restores)
+	}
+	for look := range 5 {
+		r.clock.now = r.clock.now.Add(res.Again - 1)
+		if r.Pending() {
+			t.Errorf("look %d: pending before it is time", look)
+		}
+		r.clock.now = r.clock.now.Add(1)
+		saves := r.sys.saves
+		res = apply(t, r.Backend)
+		if n := r.sys.saves - saves; n != 2 {
+			t.Errorf("look %d: %d listings, want one for each family", look, n)
+		}
+	}
+	// A table that is written later has checks of its own.
+	r.SetChains(4, table.Filter, numberedChain("cali-a", 2))
+	if res = apply(t, r.Backend); res.Again != time.Second {
+		t.Errorf("again %v, want a second", res.Again)
+	}
+}
+
+// On a node that has no tables of iptables, the first apply reads nothing, and later ones read what there is.
+func TestTablesThatDoNotExistAreNotRead(t *testing.T) {
+	fresh := func(s *fakeSystem) { s.fresh = true }
+	r := newRig(t, Config{PostWriteCheckInterval: -1, RefreshInterval: -1}, fresh)
+	r.basics()
+	if apply(t, r.Backend); r.sys.restores != 1 || r.sys.saves != 0 {
+		t.Errorf("%d restores and %d saves, want 1 and none", r.sys.restores, r.sys.saves)
+	}
+	r.expect(map[string]string{"cali-a": "1 2 3 cali-b", "cali-b": "4 5", "FORWARD": "cali-a"})
+	r.Resync(false, true)
+	if res := apply(t, r.Backend); res.Writes != 0 || r.sys.saves != 1 {
+		t.Errorf("%d writes and %d saves for a look, want none and one of the table that exists", res.Writes, r.sys.saves)
+	}
+	r.filter().chains["cali-b"] = nil
+	r.open(Config{}) // the next process
+	r.basics()
+	if res := apply(t, r.Backend); res.Writes == 0 {
+		t.Error("the next process has not read the table")
+	}
+	r.expect(map[string]string{"cali-a": "1 2 3 cali-b", "cali-b": "4 5", "FORWARD": "cali-a"})
+	clear(r.sys.tables) // another program deletes the tables
+	r.Resync(false, true)
+	apply(t, r.Backend)
+	r.expect(map[string]string{"cali-a": "1 2 3 cali-b", "cali-b": "4 5", "FORWARD": "cali-a"})
+}
+
 // A program that undoes our changes immediately each time does not cause endless work.
 func TestChangesUndoneByAnotherProgram(t *testing.T) {
 	r := newRig(t, Config{})

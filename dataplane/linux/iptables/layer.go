@@ -142,6 +142,7 @@ func (t *layer) apply(ctx context.Context, res *table.Result) error {
 func (t *layer) prepare(now time.Time) {
 	due := t.checks.due(now)
 	t.looking = due && !t.dirty && t.have != nil
+	t.checks.scheduled = false
 	if due {
 		t.have = nil
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,9 +102,63 @@ func TestFindTools(t *testing.T) {
 		for _, m := range c.missing {
 			s.missing[m] = true
 		}
-		got, err := findTools(context.Background(), s, c.want)
+		got, _, err := findTools(context.Background(), s, c.want)
 		if (err != nil) != c.fails || got.base != c.base {
 			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// bothVariants has both variants; the legacy one has tables only if used is true.
+type bothVariants struct {
+	*fakeSystem
+	used bool
+	ran  []string
+}
+
+func (b *bothVariants) procNet(string) ([]byte, error) {
+	if !b.used {
+		return nil, nil
+	}
+	return []byte("filter\n"), nil
+}
+
+func (b *bothVariants) run(ctx context.Context, c command) error {
+	b.ran = append(b.ran, strings.Join(append([]string{c.program}, c.args...), " "))
+	if c.program == "iptables-legacy" {
+		c.line([]byte("iptables v1.8.9 (legacy)"))
+		return nil
+	}
+	return b.fakeSystem.run(ctx, c)
+}
+
+// TestFindToolsRunsFewPrograms: each program reports its version once, and rules are only counted where the choice depends on them.
+func TestFindToolsRunsFewPrograms(t *testing.T) {
+	versions := []string{"iptables --version", "iptables-nft --version", "iptables-legacy --version"}
+	for name, c := range map[string]struct {
+		used  bool // legacy tables
+		fresh bool // no tables of nf_tables
+		want  Variant
+		runs  []string
+	}{
+		"usual":              {false, false, VariantAuto, nil},
+		"nothing":            {false, true, VariantAuto, nil},
+		"legacy tables":      {true, false, VariantAuto, []string{"iptables-legacy-save", "ip6tables-legacy-save"}},
+		"nft is configured":  {true, false, VariantNFT, nil},
+		"legacy, configured": {true, false, VariantLegacy, nil},
+	} {
+		s := &bothVariants{fakeSystem: newFakeSystem(t), used: c.used}
+		s.missing, s.fresh = nil, c.fresh
+		used, other, err := findTools(context.Background(), s, c.want)
+		wantUsed, wantOther := "iptables-nft", "iptables-legacy"
+		if c.want == VariantLegacy {
+			wantUsed, wantOther = wantOther, wantUsed
+		}
+		if err != nil || used.base != wantUsed || other.base != wantOther {
+			t.Errorf("%s: %+v, %+v, %v", name, used, other, err)
+		}
+		if !slices.Equal(s.ran, append(versions[:3:3], c.runs...)) {
+			t.Errorf("%s: ran %q", name, s.ran)
 		}
 	}
 }

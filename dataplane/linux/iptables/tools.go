@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,51 +45,57 @@ func (t tools) program(f table.Family, what string) string {
 
 var errNoIPTables = errors.New("iptables is not installed: install it, or choose the nftables backend")
 
-// findTools selects the programs to use.
-func findTools(ctx context.Context, r runner, want Variant) (tools, error) {
+// findTools selects the programs to use. other are those of the other variant; their base is "" if they are not installed.
+func findTools(ctx context.Context, r runner, want Variant) (used, other tools, err error) {
 	byDefault, err := askVersion(ctx, r, "iptables")
 	if err != nil && !errors.Is(err, errNoIPTables) {
-		return tools{}, err
+		return tools{}, tools{}, err
 	}
+	named := map[Variant]tools{} // the programs whose names have the variant
 	var found []tools
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		if want != VariantAuto && want != v {
-			continue
-		}
 		t, err := askVersion(ctx, r, "iptables-"+string(v))
 		switch {
 		case err == nil && t.variant == v:
-			found = append(found, t)
+			named[v] = t
 		case byDefault.variant == v:
-			found = append(found, byDefault)
+			t = byDefault
+		default:
+			continue
+		}
+		if want == VariantAuto || want == v {
+			found = append(found, t)
 		}
 	}
 	switch {
 	case len(found) == 0 && want != VariantAuto && byDefault.base != "":
-		return tools{}, fmt.Errorf("iptables' variant %s is not installed, only %s", want, byDefault.variant)
+		return tools{}, tools{}, fmt.Errorf("iptables' variant %s is not installed, only %s", want, byDefault.variant)
 	case len(found) == 0:
-		return tools{}, errNoIPTables
+		return tools{}, tools{}, errNoIPTables
 	case len(found) == 1:
-		return found[0], nil
+		used = found[0]
+	default:
+		used = withMoreRules(ctx, r, found[0], found[1], byDefault.variant)
 	}
-	nft, legacy := found[0], found[1]
-	switch a, b := countRules(ctx, r, nft), countRules(ctx, r, legacy); {
-	case a > b:
-		return nft, nil
-	case b > a, byDefault.variant == VariantLegacy:
-		return legacy, nil
+	if used.variant == VariantNFT {
+		return used, named[VariantLegacy], nil
 	}
-	return nft, nil
+	return used, named[VariantNFT], nil
 }
 
-// otherTools returns the programs of the variant that is not in use, if they are installed.
-func otherTools(ctx context.Context, r runner, used tools) (tools, bool) {
-	other := VariantNFT
-	if used.variant == VariantNFT {
-		other = VariantLegacy
+// withMoreRules returns the variant with more rules; if equal, the default one. It lists rules only if the result may depend on them.
+func withMoreRules(ctx context.Context, r runner, nft, legacy tools, byDefault Variant) tools {
+	b := countRules(ctx, r, legacy)
+	if b == 0 && byDefault != VariantLegacy {
+		return nft
 	}
-	t, err := askVersion(ctx, r, "iptables-"+string(other))
-	return t, err == nil && t.variant == other
+	switch a := countRules(ctx, r, nft); {
+	case a > b:
+		return nft
+	case b > a, byDefault == VariantLegacy:
+		return legacy
+	}
+	return nft
 }
 
 var versionLine = regexp.MustCompile(`v(\d+)\.(\d+)(?:\.(\d+))?(?:\s+\((\w+)\))?`)
@@ -121,8 +128,9 @@ func askVersion(ctx context.Context, r runner, program string) (tools, error) {
 func countRules(ctx context.Context, r runner, t tools) int {
 	n := 0
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
-		if t.variant == VariantLegacy && len(legacyTables(r, f)) == 0 {
-			continue // reading would make the kernel create them
+		if tables, known := existing(r, t.variant, f); known && !slices.ContainsFunc(append(layerNames[:], "security"),
+			func(l layerName) bool { return tables[l] }) {
+			continue // with the legacy variant, reading would make the kernel create them
 		}
 		err := r.run(ctx, command{program: t.program(f, "-save"), line: func(l []byte) {
 			if bytes.HasPrefix(l, []byte("-A ")) {
@@ -134,6 +142,22 @@ func countRules(ctx context.Context, r runner, t tools) int {
 		}
 	}
 	return n
+}
+
+// existing returns the tables of a variant that the kernel has; known is false if the kernel does not list them.
+func existing(r runner, v Variant, f table.Family) (tables map[layerName]bool, known bool) {
+	if v == VariantLegacy {
+		return legacyTables(r, f), true
+	}
+	names, err := r.nftTables(f)
+	if err != nil {
+		return nil, false
+	}
+	tables = map[layerName]bool{}
+	for _, name := range names {
+		tables[layerName(name)] = true
+	}
+	return tables, true
 }
 
 // legacyTables returns the tables of the legacy variant that are in use.

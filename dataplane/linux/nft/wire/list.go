@@ -52,6 +52,23 @@ type Lister struct {
 // NewLister returns a Lister of a table that sends its requests to c.
 func NewLister(c Asker, table string, proto uint8) Lister { return Lister{c, table, proto} }
 
+// Tables lists the names of a family's tables. If tables change meanwhile, the listing is repeated.
+func Tables(c Asker, proto uint8) ([]string, error) {
+	for range MaxListings {
+		var names []string
+		err := c.Get(unix.NFT_MSG_GETTABLE, unix.NLM_F_DUMP, proto, nil, func(a []byte) {
+			names = append(names, netlink.Text(Attr(a, unix.NFTA_TABLE_NAME)))
+		})
+		if err == nil {
+			return names, nil
+		}
+		if !errors.Is(err, ErrDumpChanged) {
+			return nil, fmt.Errorf("list tables of nf_tables: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("list tables of nf_tables: %w", ErrDumpChanged)
+}
+
 // TableFlags reports whether the table exists, and its flags.
 func (l Lister) TableFlags() (present bool, flags uint32, err error) {
 	err = l.c.Get(unix.NFT_MSG_GETTABLE, 0, l.proto, func(w *Buffer) { w.String(unix.NFTA_TABLE_NAME, l.Table) },
