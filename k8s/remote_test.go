@@ -3,6 +3,7 @@ package k8s
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -169,7 +170,7 @@ func (a *apiServer) upgradeKeepsSecrets() {
 		}
 	}
 	// If a user deletes a Secret, the next upgrade makes a new one.
-	a.must("", "-n", "kube-system", "delete", "secret", "contiv-rest-token")
+	a.answer(a.call(http.MethodDelete, systemPath+"secrets/contiv-rest-token", ""))
 	third := upgrade()
 	if at(object(a.t, third, "Secret", "contiv-rest-token"), "data", "token") ==
 		at(object(a.t, first, "Secret", "contiv-rest-token"), "data", "token") {

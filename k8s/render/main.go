@@ -6,8 +6,8 @@
 //
 // With a kubeconfig, templates can look up objects in the cluster, as with `helm upgrade`; without one, lookups return nothing.
 //
-// With -serve, one process renders many times: it answers each JSON object of its input with one of its output. To start this program takes
-// five times as long as to render the chart.
+// With -serve, one process renders many times: it answers each JSON object of its input with one of its output. Starting this program takes
+// six times as long as rendering the chart.
 package main
 
 import (
