@@ -24,13 +24,13 @@ func (o *natOptions) register(f *pflag.FlagSet) {
 	f.Uint32Var(&o.sessions, "nat-sessions", 0, "limit of NAT sessions for each worker of VPP; applied when VPP starts "+
 		"(0: VPP's default)")
 	f.DurationVar(&o.udp, "nat-udp-timeout", 0, "idle time after which VPP may remove a UDP session (0: VPP's default)")
-	f.DurationVar(&o.tcp, "nat-tcp-timeout", 0, "the same for an established TCP connection")
+	f.DurationVar(&o.tcp, "nat-tcp-timeout", 0, "idle time of an established TCP connection (0: VPP's default)")
 	// VPP's default of 240 s would break clients that reuse a port: VPP finds the session of an answer by backend, client and port, so a closed
 	// connection to a service would take the answers of a new direct connection to the same backend.
-	f.DurationVar(&o.opening, "nat-tcp-transitory-timeout", 30*time.Second, "the same for a TCP connection that opens or closes")
-	f.DurationVar(&o.icmp, "nat-icmp-timeout", 0, "the same for pings")
-	f.DurationVar(&o.byPod, "nat-sessions-by-pod", 0, "count NAT sessions by pod for metrics, at most this often (0: not at "+
-		"all). VPP forwards nothing meanwhile, about 3 ms for 50,000 sessions; the kernel needs about 250 ms of a CPU")
+	f.DurationVar(&o.opening, "nat-tcp-transitory-timeout", 30*time.Second, "idle time of a TCP connection that opens or closes")
+	f.DurationVar(&o.icmp, "nat-icmp-timeout", 0, "idle time of a ping session (0: VPP's default)")
+	f.DurationVar(&o.byPod, "nat-sessions-by-pod", 0, "minimum interval between two counts of NAT sessions by pod, for metrics "+
+		"(0: no counts). During a count VPP forwards no packets, about 3 ms for 50,000 sessions; the kernel needs about 250 ms of a CPU")
 }
 
 func (o *natOptions) settings() nat44.Settings {

@@ -70,31 +70,31 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.config, "config", o.config, "contiv.conf; without it, all defaults apply")
 	f.StringVar(&o.controllerConfig, "controller-config", "", "controller.conf: retries, healing and the event history; without it, "+
 		"all defaults apply")
-	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, else the host name)")
-	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must be empty after a reboot")
-	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "embedded etcd and the local copy of the cluster's state")
+	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, otherwise the host name)")
+	f.StringVar(&o.runDir, "run-dir", o.runDir, "directory of sockets and of the records of attached pods; must be empty after a reboot")
+	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "directory of the embedded etcd and of the local copy of the cluster's state")
 	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, linux (the kernel's own stack), windows (its network service), "+
-		"fake (for trials: no packet moves), or auto: windows on Windows, vpp where its socket is, else linux")
+		"fake (for trials: forwards no packets), or auto: windows on Windows, vpp if its socket exists, otherwise linux")
 	f.StringVar(&o.vppSocket, "vpp-socket", o.vppSocket, "VPP's binary API socket")
 	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
 	o.http.RegisterFlags(f, "the REST API")
 	o.diag.register(f)
 	o.etcd.RegisterFlags(f, "external etcd, comma separated; without it, the agent embeds an etcd")
-	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
-	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
-	f.StringVar(&o.linuxNames, "linux-names", linuxNamesContiv, "how chains and metrics of --dataplane linux are named: contiv (contiv-*, "+
-		"contiv_linux_*), or felix (cali-*, felix_*), for tools that know Felix. A change takes effect at the next start and removes the chains "+
+	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "number of VETH pairs that are kept ready, with VPP attached, for new pods with VETH (0: none)")
+	f.StringVar(&o.filter, "linux-backend", "auto", "packet filter of --dataplane linux: nft, iptables, or auto")
+	f.StringVar(&o.linuxNames, "linux-names", linuxNamesContiv, "names of the chains and metrics of --dataplane linux: contiv (contiv-*, "+
+		"contiv_linux_*), or felix (cali-*, felix_*), for tools that support Felix. A change takes effect at the next start and removes the chains "+
 		"of the other names")
-	f.BoolVar(&o.invalidPass, "disable-conntrack-invalid-check", false, "with --dataplane linux, network policy judges packets whose state in "+
-		"connection tracking is INVALID, instead of dropping them; for networks whose answers come by another way. A TCP connection that policy "+
-		"has cut may then go on where its other end may connect")
+	f.BoolVar(&o.invalidPass, "disable-conntrack-invalid-check", false, "with --dataplane linux, network policy is applied to packets whose state "+
+		"in connection tracking is INVALID, instead of dropping them; for networks in which replies take another path. A TCP connection that "+
+		"policy has ended may then continue if its other end may connect")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
-		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, where contiv-ksr writes")
+		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, to which contiv-ksr writes")
 	o.kubernetes.api.RegisterFlags(f)
 	o.services.register(f)
 	o.registerPlatform(f)
 	o.watch.register(f)
-	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
+	f.BoolVar(&o.verify, "verify", false, "after each event, compare the result with a recomputation from scratch (slow, for tests)")
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 

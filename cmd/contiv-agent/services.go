@@ -50,14 +50,14 @@ type serviceOptions struct {
 
 func (o *serviceOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
-	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
+	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that accept "+
 		"traffic for node ports (default: all)")
-	f.StringVar(&o.healthAddress, healthFlag, proxyhealth.DefaultAddress, "where cloud load balancers ask whether this node serves, "+
-		"as of kube-proxy (/healthz, /livez); empty: nowhere, for nodes on which kube-proxy runs")
-	large.RegisterFlag(f, &o.policySetLimit, "how many members a set of network policy may have (0: as many as "+
+	f.StringVar(&o.healthAddress, healthFlag, proxyhealth.DefaultAddress, "address of the health checks of cloud load balancers, "+
+		"as in kube-proxy (/healthz, /livez); empty: none, for nodes on which kube-proxy runs")
+	large.RegisterFlag(f, &o.policySetLimit, "maximum number of members of a set of network policy (0: as many as "+
 		"fit); rules that allow by a larger one match nothing, rules that deny by it deny everything")
-	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that no service "+
-		"gets by naming a node's address in spec.externalIPs or as a load balancer's")
+	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that a service "+
+		"cannot use with a node's address in spec.externalIPs or as the address of a load balancer")
 }
 
 // healthFlag has the name of kube-proxy's flag.

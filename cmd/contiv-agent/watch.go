@@ -22,8 +22,8 @@ type watchOptions struct {
 }
 
 func (o *watchOptions) register(f *pflag.FlagSet) {
-	f.BoolVar(&o.on, "datapath-watch", true, "check whether packets get through; without it, readiness only says that processes run")
-	f.BoolVar(&o.heal, "datapath-repair", true, "repair what the watch finds; without it, problems are only reported")
+	f.BoolVar(&o.on, "datapath-watch", true, "check whether packets get through; without it, readiness only means that the processes run")
+	f.BoolVar(&o.heal, "datapath-repair", true, "repair the problems that the watch finds; without it, they are only reported")
 }
 
 // conditionDataPath is the type of the node condition in Kubernetes.

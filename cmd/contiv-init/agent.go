@@ -30,17 +30,17 @@ func agentCommand(c *common) *cobra.Command {
 	s := &starter{common: c}
 	cmd := &cobra.Command{
 		Use:   "agent -- AGENT [ARGUMENT...]",
-		Short: "Find etcd through the API server, and become the agent",
+		Short: "Find etcd through the API server, and execute the agent",
 		Args:  cobra.MinimumNArgs(1),
 		RunE:  func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.service, "service", "contiv-etcd", "service that lists etcd's members")
-	f.IntVar(&s.members, "members", 1, "their number; 0: the agent knows where etcd is")
-	f.DurationVar(&s.maxWait, "timeout", 10*time.Second, "how long to wait for all of them before doing "+
-		"with those of the last start, or with fewer")
-	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with those of the last start")
-	f.StringVar(&s.runDir, "empty-after-reboot", "", "run directory of the agent that survives reboots (Windows): emptied if it is of another boot")
+	f.IntVar(&s.members, "members", 1, "number of etcd's members; 0: do not search, because the agent has the addresses")
+	f.DurationVar(&s.maxWait, "timeout", 10*time.Second, "time to wait for all members before the "+
+		"agent starts with the addresses of the last start, or with fewer members")
+	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with the members' addresses of the last start")
+	f.StringVar(&s.runDir, "empty-after-reboot", "", "run directory of the agent that survives reboots (Windows): emptied if it was written before the last boot")
 	return cmd
 }
 

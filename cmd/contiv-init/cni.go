@@ -39,9 +39,9 @@ type cniOptions struct {
 
 func (o *cniOptions) places(cmd *cobra.Command) {
 	f, i := cmd.Flags(), &o.install
-	f.StringVar(&i.BinDir, "cni-bin-dir", "/opt/cni/bin", "the runtime's CNI plugins")
-	f.StringVar(&i.ConfDir, "cni-conf-dir", "/etc/cni/net.d", "the runtime's CNI configurations")
-	f.StringVar(&i.Conflist, "conflist", "10-contiv.conflist", "name of ours among them")
+	f.StringVar(&i.BinDir, "cni-bin-dir", "/opt/cni/bin", "directory of the runtime's CNI plugins")
+	f.StringVar(&i.ConfDir, "cni-conf-dir", "/etc/cni/net.d", "directory of the runtime's CNI configurations")
+	f.StringVar(&i.Conflist, "conflist", "10-contiv.conflist", "name of our CNI configuration file")
 }
 
 func cniCommand(c *common) *cobra.Command {
@@ -54,16 +54,16 @@ func cniCommand(c *common) *cobra.Command {
 	}
 	o.places(cmd)
 	f, i := cmd.Flags(), &o.install
-	f.StringVar(&i.Source, "source", "/usr/local/bin", "where the plugins come from")
-	f.StringSliceVar(&i.Binaries, "binaries", []string{"contiv-cni", "loopback", "portmap"}, "the plugins")
+	f.StringVar(&i.Source, "source", "/usr/local/bin", "directory from which the plugins are copied")
+	f.StringSliceVar(&i.Binaries, "binaries", []string{"contiv-cni", "loopback", "portmap"}, "plugins to install")
 	f.StringVar(&i.List.Version, "cni-version", "1.0.0",
 		"the oldest CNI version to accept; runtimes use the newest that they support")
-	f.StringVar(&i.List.AgentSocket, "agent-cni-socket", "/run/contiv/cni.sock", "the agent's CNI socket, as the host has it")
+	f.StringVar(&i.List.AgentSocket, "agent-cni-socket", "/run/contiv/cni.sock", "path of the agent's CNI socket on the host")
 	f.BoolVar(&i.List.Portmap, "portmap", true, "host ports by the portmap plugin")
 	f.BoolVar(&i.List.MasqueradeAll, "portmap-masquerade", false,
-		"clients of host ports appear with the node's address, as they must where VPP has the uplink")
+		"replace the address of host port clients by the node's address; required if VPP has the uplink")
 	f.StringVar(&o.rest, "agent-socket", "/run/contiv/rest.sock", "the agent's REST socket")
-	f.DurationVar(&o.interval, "interval", 10*time.Second, "how often to check that everything is still in place")
+	f.DurationVar(&o.interval, "interval", 10*time.Second, "interval between two checks that plugins and configuration are in place")
 	f.BoolVar(&o.condition, "node-condition", true,
 		"report to the API server when the node's network is available (NetworkUnavailable=False)")
 	return cmd
@@ -73,7 +73,7 @@ func uninstallCommand(c *common) *cobra.Command {
 	o := &cniOptions{common: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall-cni",
-		Short: "Remove our CNI configuration and plugin; pods that run keep what they have",
+		Short: "Remove our CNI configuration and plugin; running pods keep their network",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return o.install.Remove() },
 	}

@@ -43,7 +43,7 @@ func certsCommand(c *common) *cobra.Command {
 	var ca, client string
 	cmd := &cobra.Command{
 		Use:   "etcd-certs",
-		Short: "Make the Secrets with etcd's CA and the agents' certificate, unless they are there",
+		Short: "Create the Secrets with etcd's CA and the agents' certificate, unless they exist",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k, err := c.client()
@@ -101,18 +101,18 @@ func etcdCommand(c *common) *cobra.Command {
 	m := &member{common: c}
 	cmd := &cobra.Command{
 		Use:   "etcd -- ETCD [ARGUMENT...]",
-		Short: "Become a member of the vswitch's etcd",
+		Short: "Execute etcd as a member of the vswitch's etcd cluster",
 		Args:  cobra.MinimumNArgs(1),
 		RunE:  func(cmd *cobra.Command, args []string) error { return m.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&m.name, "name", os.Getenv("CONTIV_POD_NAME"), "name of the member: of its pod")
-	f.StringVar(&m.addr, "address", os.Getenv("CONTIV_POD_IP"), "its address")
+	f.StringVar(&m.name, "name", os.Getenv("CONTIV_POD_NAME"), "name of the member: the name of its pod")
+	f.StringVar(&m.addr, "address", os.Getenv("CONTIV_POD_IP"), "address of the member")
 	f.StringVar(&m.service, "service", "contiv-etcd", "service that lists all members")
-	f.IntVar(&m.members, "members", 1, "their number")
-	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "where it keeps its data, in a folder of its name")
-	f.StringVar(&m.caDir, "ca-dir", "/etc/contiv/etcd-ca", "CA with key")
-	f.StringVar(&m.tlsDir, "tls-dir", "/run/etcd-tls", "where its own certificate goes")
+	f.IntVar(&m.members, "members", 1, "number of members")
+	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "directory in which the member keeps its data, in a folder with its name")
+	f.StringVar(&m.caDir, "ca-dir", "/etc/contiv/etcd-ca", "directory of the CA with its key")
+	f.StringVar(&m.tlsDir, "tls-dir", "/run/etcd-tls", "directory for the member's own certificate")
 	return cmd
 }
 

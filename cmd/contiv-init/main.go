@@ -49,7 +49,7 @@ type common struct {
 func newCommand() *cobra.Command {
 	c := &common{log: logs.New(os.Stderr, slog.LevelInfo, nil)}
 	cmd := &cobra.Command{
-		Use: "contiv-init", Short: "Installs what the vswitch needs on a node", SilenceUsage: true, SilenceErrors: true,
+		Use: "contiv-init", Short: "Prepares a node for the vswitch: pre-flight checks, CNI plugin, etcd", SilenceUsage: true, SilenceErrors: true,
 		Version: version.Get().String(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Name() == "agent" { // this command becomes the agent, and has the agent's variables, too: the agent checks them
@@ -60,10 +60,10 @@ func newCommand() *cobra.Command {
 	}
 	cmd.SetVersionTemplate(version.Template)
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file for the API server (default: the pod's service account)")
 	f.StringVar(&c.server, "kubernetes-server", os.Getenv("CONTIV_KUBERNETES_SERVER"),
-		"URL of the API server, for a node that has "+
-			"no service addresses yet")
+		"URL of the API server, for a node on which "+
+			"service addresses do not work yet")
 	f.StringVar(&c.node, "node-name", os.Getenv("CONTIV_NODE_NAME"), "name of this node")
 	f.StringVar(&c.namespace, "namespace", os.Getenv("CONTIV_NAMESPACE"), "namespace of the vswitch")
 	cmd.AddCommand(preflightCommand(c), cniCommand(c), uninstallCommand(c), certsCommand(c), etcdCommand(c), agentCommand(c),

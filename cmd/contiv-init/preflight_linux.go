@@ -34,25 +34,25 @@ func preflightCommand(c *common) *cobra.Command {
 	o := &preflightOptions{common: c, places: preflight.Places{Root: "/"}}
 	cmd := &cobra.Command{
 		Use:   "preflight",
-		Short: "Say what this node lacks",
-		Long: "preflight says what this node lacks, and what to do about it. Exit status 0: nothing (there may be warnings); " +
-			"3: something, pods could not be served; 1: preflight itself did not work.",
+		Short: "Check whether this node meets the requirements",
+		Long: "preflight reports what this node lacks, with the fix. Exit status 0: nothing (there may be warnings); " +
+			"3: something without which pods get no network; 1: preflight itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.dataplane, "dataplane", "linux", "vpp or linux")
 	f.StringVar(&o.config, "config", "", "contiv.conf; without it, all defaults apply")
-	f.IntVar(&o.wants.Settings.HeapMB, "heap-mb", 512, "VPP's main heap")
+	f.IntVar(&o.wants.Settings.HeapMB, "heap-mb", 512, "VPP's main heap in MB")
 	f.IntVar(&o.wants.Settings.Buffers, "buffers", 65536, "VPP's packet buffers per NUMA node")
 	f.StringVar(&o.wants.Hugepages, "hugepages", vppsup.HugepagesAuto, "packet buffers in hugepages: on, off or auto")
 	f.Int64Var(&o.limit, "hugepages-limit-mb", -1, "how much of the node's hugepages VPP's container may use; -1: no limit")
 	f.StringVar(&o.rest, "http", "127.0.0.1:9999", "address of the agent's REST API")
-	f.StringVar(&o.places.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "the runtime's CNI configurations")
-	f.StringVar(&o.wants.Conflist, "conflist", "10-contiv.conflist", "name of ours among them")
+	f.StringVar(&o.places.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "directory of the runtime's CNI configurations")
+	f.StringVar(&o.wants.Conflist, "conflist", "10-contiv.conflist", "name of our CNI configuration file")
 	f.StringVar(&o.places.AgentSocket, "agent-socket", "/run/contiv/rest.sock", "the agent's socket, to detect a running agent")
 	f.StringVar(&o.places.VPPSocket, "vpp-socket", "/run/vpp/api.sock", "VPP's socket, to detect a running VPP")
-	f.BoolVar(&o.relay, "relay", false, "the agent takes the state of Kubernetes from contiv-ksr: do not list network policies, which this node's account may not")
+	f.BoolVar(&o.relay, "relay", false, "the agent reads the state of Kubernetes from contiv-ksr: do not list network policies, because this node's account may not")
 	f.BoolVar(&o.report, "report", false, "report to the API server: an Event, and the condition "+conditionPreflight+" of the node")
 	return cmd
 }

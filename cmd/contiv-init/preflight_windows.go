@@ -26,16 +26,16 @@ func preflightCommand(c *common) *cobra.Command {
 	o := &preflightOptions{common: c}
 	cmd := &cobra.Command{
 		Use:   "preflight",
-		Short: "Say what this node lacks",
-		Long: "preflight says what this node lacks, and what to do about it. Exit status 0: nothing (there may be warnings); " +
-			"3: something, pods could not be served; 1: preflight itself did not work.",
+		Short: "Check whether this node meets the requirements",
+		Long: "preflight reports what this node lacks, with the fix. Exit status 0: nothing (there may be warnings); " +
+			"3: something without which pods get no network; 1: preflight itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.config, "config", "", "contiv.conf; without it, all defaults apply")
-	f.StringVar(&o.confDir, "cni-conf-dir", `C:\Program Files\containerd\cni\conf`, "the runtime's CNI configurations")
-	f.StringVar(&o.conflist, "conflist", "10-contiv.conflist", "name of ours among them")
+	f.StringVar(&o.confDir, "cni-conf-dir", `C:\Program Files\containerd\cni\conf`, "directory of the runtime's CNI configurations")
+	f.StringVar(&o.conflist, "conflist", "10-contiv.conflist", "name of our CNI configuration file")
 	f.BoolVar(&o.report, "report", false, "report to the API server: an Event, and the condition "+conditionPreflight+" of the node")
 	return cmd
 }

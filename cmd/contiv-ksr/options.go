@@ -41,15 +41,15 @@ func defaultOptions() *options {
 }
 
 func (o *options) register(f *pflag.FlagSet) {
-	f.StringVar(&o.name, "name", o.name, "name of this replica (default: POD_NAME, else the host name)")
+	f.StringVar(&o.name, "name", o.name, "name of this replica (default: POD_NAME, otherwise the host name)")
 	o.kubernetes.RegisterFlags(f)
 	o.etcd.RegisterFlags(f, "the etcd that the agents use, comma separated")
 	o.http.RegisterFlags(f, "/liveness, /readiness and /metrics")
-	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long the other replicas wait after the leader failed")
-	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often the whole state in etcd is compared")
+	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "time after which another replica replaces a leader that failed")
+	f.DurationVar(&o.resync, "resync-interval", o.resync, "interval between two comparisons of the whole state in etcd")
 	large.RegisterFlag(f, &o.policySetLimit, "the agents' flag of this name, for the conditions of ClusterNetworkPolicies; "+
-		"give it the same value")
-	f.DurationVar(&o.policyStatus, "policy-status-interval", o.policyStatus, "how often the conditions of ClusterNetworkPolicies are compared")
+		"set both to the same value")
+	f.DurationVar(&o.policyStatus, "policy-status-interval", o.policyStatus, "interval between two comparisons of the conditions of ClusterNetworkPolicies")
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 

@@ -127,11 +127,11 @@ type checkReport struct {
 func (n *netctl) check() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Compare the nodes with each other, and each dataplane with its configuration", Args: cobra.NoArgs,
-		Long: "check compares what nodes say of each other (IDs, tunnel ends, ARP and forwarding entries, routes to pods), of " +
-			"their pods " +
-			"(runtime, addresses, dataplane, Kubernetes), and what is in each dataplane with what was programmed. It changes " +
-			"nothing. Nodes whose agents listen on a loopback address only are not asked, and named.\n" +
-			"The exit status is 1 when something was found.",
+		Long: "check compares the data that nodes have about each other (IDs, tunnel ends, ARP and forwarding entries, routes to pods) and " +
+			"about their pods " +
+			"(runtime, addresses, dataplane, Kubernetes), and each dataplane with its desired state. It changes " +
+			"nothing. It lists the nodes that it cannot query, because their agents listen on a loopback address only.\n" +
+			"The exit status is 1 if there is a finding.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
 			asked, local, why := reachable(c)
 			all := views(ctx, c, asked)

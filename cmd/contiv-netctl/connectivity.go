@@ -54,10 +54,10 @@ func (n *netctl) connectivity() *cobra.Command {
 	cmd := &cobra.Command{Use: "connectivity", Short: "Test the network with real packets"}
 	o := &connectivityOptions{}
 	test := &cobra.Command{
-		Use: "test", Short: "Send packets between pods that the test makes", Args: cobra.NoArgs,
-		Long: "connectivity test makes pods on up to two nodes, without images, and sends real packets: between pods on one node and on two, " +
-			"from pods to nodes and back, to services and DNS, to an address outside, packets of the full MTU, and bulk data that is compared, in " +
-			"all address families. It removes its pods, also when it is interrupted.\nThe exit status is 1 when a test failed.",
+		Use: "test", Short: "Send packets between pods that the test creates", Args: cobra.NoArgs,
+		Long: "connectivity test creates pods on up to two nodes, without images, and sends real packets: between pods on one node and on two, " +
+			"from pods to nodes and back, to services and DNS, to an address outside of the cluster, packets of the full MTU, and bulk data that is " +
+			"compared, in all address families. It removes its pods, even if it is interrupted.\nThe exit status is 1 when a test failed.",
 		Example: "  contiv-netctl connectivity test\n  contiv-netctl connectivity test --nodes worker-1,worker-2 --outside 192.0.2.1:443",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("timeout") {
@@ -68,10 +68,10 @@ func (n *netctl) connectivity() *cobra.Command {
 			})(cmd, args)
 		},
 	}
-	test.Flags().StringSliceVar(&o.nodes, "nodes", nil, "one or two nodes (default: this one and another one that is ready)")
+	test.Flags().StringSliceVar(&o.nodes, "nodes", nil, "one or two nodes (default: this node and another ready one)")
 	test.Flags().StringVar(&o.outside, "outside", "", "ADDR:PORT outside of the cluster that accepts TCP connections (default: not tested)")
 	test.Flags().Int64Var(&o.bulkMB, "bulk", 20, "MB to transfer in each bulk test; 0: none")
-	test.Flags().StringVar(&o.dns, "dns-name", "kubernetes.default.svc.cluster.local.", "name to ask the cluster's DNS for")
+	test.Flags().StringVar(&o.dns, "dns-name", "kubernetes.default.svc.cluster.local.", "name to resolve by the cluster's DNS")
 	_ = test.RegisterFlagCompletionFunc("nodes", n.completeNodes) // fails only for a flag that does not exist
 	cmd.AddCommand(test)
 	return cmd

@@ -37,7 +37,7 @@ func (n *netctl) policyDrops() *cobra.Command {
 	last := 50
 	cmd := &cobra.Command{
 		Use: "drops [[NAMESPACE/]POD]", Short: "List connections that network policy has denied, newest first", Args: cobra.MaximumNArgs(1),
-		Long: "drops asks all nodes which connections network policy has denied within the last hour. Nodes limit what they report, so COUNT may be less than\n" +
+		Long: "drops lists the connections that network policy has denied on all nodes in the last hour. Nodes limit their reports, so COUNT may be less than\n" +
 			"the number of packets.",
 		ValidArgsFunction: n.completePods,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
@@ -54,7 +54,7 @@ func (n *netctl) policyDrops() *cobra.Command {
 			return warn(cmd, answers)
 		}),
 	}
-	cmd.Flags().IntVar(&last, "last", last, "how many connections to show")
+	cmd.Flags().IntVar(&last, "last", last, "maximum number of connections to show")
 	return cmd
 }
 

@@ -35,6 +35,6 @@ func (n *netctl) logs() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().IntVar(&last, "last", last, "how many lines")
+	cmd.Flags().IntVar(&last, "last", last, "maximum number of lines")
 	return cmd
 }

@@ -51,7 +51,7 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "contiv-netctl",
 		Short: "Inspect and test the network of a cluster",
-		Long: "contiv-netctl asks the agent of this node on its socket, as root, and the agents of other nodes over TLS.\n" +
+		Long: "contiv-netctl queries the agent of this node on its socket, as root, and the agents of other nodes over TLS.\n" +
 			"The exit status is 1 when a command fails, when check finds a fault, or when ping or trace lose a packet.",
 		SilenceUsage: true, SilenceErrors: true, Version: version.Get().String(),
 		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
@@ -71,16 +71,16 @@ func newCommand() *cobra.Command {
 	root.SetVersionTemplate(version.Template)
 	f := root.PersistentFlags()
 	f.StringVar(&n.opts.Socket, "socket", "/run/contiv/rest.sock", "socket of the local agent")
-	f.StringVar(&n.opts.Server, "server", "", "host:port of an agent to ask instead of the local one")
-	f.StringVar(&n.opts.Port, "port", "", "port of other nodes' agents (default: that of the first)")
-	f.StringVar(&n.opts.CAFile, "ca", "", "CA certificate of the agents (default: as the first agent says)")
-	f.StringVar(&n.opts.TokenFile, "token-file", "", "file with the agents' bearer token (default: as the first agent says)")
-	f.StringVar(&n.opts.ServerName, "tls-server-name", "", "name in the agents' certificates (default: the node's, its "+
+	f.StringVar(&n.opts.Server, "server", "", "host:port of an agent to query instead of the local one")
+	f.StringVar(&n.opts.Port, "port", "", "port of other nodes' agents (default: the port of the first agent)")
+	f.StringVar(&n.opts.CAFile, "ca", "", "CA certificate of the agents (default: the file that the first agent names)")
+	f.StringVar(&n.opts.TokenFile, "token-file", "", "file with the agents' bearer token (default: the file that the first agent names)")
+	f.StringVar(&n.opts.ServerName, "tls-server-name", "", "name in the agents' certificates (default: the node's name, its "+
 		"address, or "+client.SharedName+")")
 	f.BoolVar(&n.opts.Plain, "plain", false, "no TLS; only for an agent on a loopback address")
 	f.StringVarP(&n.output, "output", "o", string(table.Text), "table, wide, json, yaml or name")
 	f.StringVar(&n.color, "color", "auto", "colours: always, never, or auto: on a terminal, unless NO_COLOR is set")
-	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "for the whole command")
+	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "timeout of the whole command")
 	// It fails only for a flag that does not exist.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),

@@ -21,10 +21,10 @@ type natRow struct {
 func (n *netctl) nat() *cobra.Command {
 	return &cobra.Command{
 		Use: "nat [NODE]", Short: "Show NAT sessions and translated packets by pod", Args: cobra.MaximumNArgs(1),
-		Long: "On VPP with the contiv plugin, nat counts connections by the pod that opened them; those that come from elsewhere are one line.\n" +
-			"On all others it counts NAT sessions by the address behind NAT: the backend of a service, or the pod that sends to the outside. Those " +
-			"of pods on other nodes are one line.\nCounting holds up VPP, about 3 ms for 50,000 sessions; a node does it at most " +
-			"once in 5 seconds, and not above 200,000.\nTranslated packets are counted by VPP's NAT44 only.",
+		Long: "On VPP with the contiv plugin, nat counts connections by the pod that opened them; all other connections are one line.\n" +
+			"On all others it counts NAT sessions by the address behind NAT: the backend of a service, or the pod that sends out of the cluster. " +
+			"Sessions of pods on other nodes are one line.\nA count stops VPP for about 3 ms with 50,000 sessions; a node counts at most " +
+			"once in 5 seconds, and not above 200,000 sessions.\nTranslated packets are counted by VPP's NAT44 only.",
 		ValidArgsFunction: n.completeNodes,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			answers := client.Each(ctx, c, args, get[statscollector.NATReport](statscollector.NATPath))

@@ -110,8 +110,8 @@ type policyRule struct {
 
 func (n *netctl) policyShow() *cobra.Command {
 	return &cobra.Command{
-		Long: "show takes a NetworkPolicy with its namespace, or a ClusterNetworkPolicy by its name. Without a namespace and such a\n" +
-			"ClusterNetworkPolicy it is the NetworkPolicy of that name in namespace default.",
+		Long: "show takes a NetworkPolicy with its namespace, or a ClusterNetworkPolicy by its name. Without a namespace, and if\n" +
+			"there is no such ClusterNetworkPolicy, it shows the NetworkPolicy of that name in namespace default.",
 		Use: "show [NAMESPACE/]NAME", Short: "Show the rules of a policy on each node with pods that it selects", Args: cobra.ExactArgs(1),
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			path := "/contiv/v1/policies/show?policy=" + url.QueryEscape(args[0])
@@ -171,8 +171,8 @@ func (n *netctl) policyWhy() *cobra.Command {
 	protocol, port := "tcp", 0
 	cmd := &cobra.Command{
 		Use: "why FROM TO", Short: "Explain which policies allow or deny a connection", Args: cobra.ExactArgs(2),
-		Long: "why asks the nodes of both pods what policy says to a connection: egress on the sender's node, ingress on the receiver's.\n" +
-			"FROM and TO are pods ([NAMESPACE/]NAME) or addresses. For a service, name a backend. The exit status is 1 if it is denied.",
+		Long: "why queries the nodes of both pods for the policies that apply to a connection: egress on the sender's node, ingress on the receiver's.\n" +
+			"FROM and TO are pods ([NAMESPACE/]NAME) or addresses. For a service, name a backend. The exit status is 1 if the connection is denied.",
 		ValidArgsFunction: n.completePods,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			q := url.Values{"from": {args[0]}, "to": {args[1]}, "protocol": {protocol}}

@@ -47,9 +47,9 @@ func (n *netctl) policyTry() *cobra.Command {
 	file := ""
 	cmd := &cobra.Command{
 		Use: "try -f FILE", Short: "Show what a policy would change, without applying it", Args: cobra.NoArgs,
-		Long: "try asks the nodes what a NetworkPolicy or ClusterNetworkPolicy would change: which pods, ports and peers would be denied or\n" +
+		Long: "try reports what a NetworkPolicy or ClusterNetworkPolicy would change: which pods, ports and peers would be denied or\n" +
 			"allowed, and which open connections would end. Nothing changes. A policy of the same name is replaced in the comparison.\n" +
-			"What no node can see is not listed: connections that VPP does not track, and peers outside of the cluster one by one.",
+			"Not listed are connections that VPP does not track, and single peers outside of the cluster: the nodes have no data about them.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
 			text, err := readPolicy(cmd.InOrStdin(), file)
 			if err != nil {

@@ -121,7 +121,7 @@ func (n *netctl) ping() *cobra.Command {
 		}),
 	}
 	f.register(cmd)
-	cmd.Flags().IntVarP(&count, "count", "c", count, "how many probes")
+	cmd.Flags().IntVarP(&count, "count", "c", count, "number of probes")
 	cmd.Flags().IntVar(&interval, "interval", interval, "milliseconds between probes")
 	cmd.Flags().IntVar(&size, "size", size, "payload of echo requests in bytes")
 	return cmd

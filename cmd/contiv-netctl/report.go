@@ -91,7 +91,7 @@ func (n *netctl) report() *cobra.Command {
 		Use: "report [NODE...]", Short: "Collect a support bundle of all nodes", ValidArgsFunction: n.completeNodes,
 		Long: "report writes the state of agents and VPP, and the findings of check, into a tar.gz. Tokens, passwords and keys are not " +
 			"in it: " +
-			"agents do not show them, and what looks like one is blacked out.",
+			"agents do not return them, and text that looks like one is blacked out.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			if err := c.Check(args); err != nil {
 				return err
@@ -119,7 +119,7 @@ func (n *netctl) report() *cobra.Command {
 			return failed
 		}),
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "where to write; -: standard output (default: contiv-report-<time>.tar.gz here)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "output file; -: standard output (default: contiv-report-<time>.tar.gz in the current directory)")
 	return cmd
 }
 

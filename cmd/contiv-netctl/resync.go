@@ -17,7 +17,7 @@ const resyncPath = "/controller/resync?method=downstream"
 func (n *netctl) resync() *cobra.Command {
 	return &cobra.Command{
 		Use: "resync NODE...", Short: "Repair the dataplanes of nodes", Args: cobra.MinimumNArgs(1),
-		Long: "resync compares the dataplane of nodes with what is programmed, and writes only what differs. Traffic " +
+		Long: "resync compares the dataplane of nodes with the desired state, and writes only the differences. Traffic " +
 			"continues.\nNODE may be \"-\" for this node.",
 		ValidArgsFunction: n.completeNodes,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {

@@ -133,8 +133,8 @@ func (n *netctl) pods() *cobra.Command {
 
 func (n *netctl) ipam() *cobra.Command {
 	return n.watchable(&cobra.Command{
-		Use: "ipam [NODE]", Short: "Show the nodes' subnets and how full they " +
-			"are", Args: cobra.MaximumNArgs(1), ValidArgsFunction: n.completeNodes,
+		Use: "ipam [NODE]", Short: "Show the nodes' subnets and their " +
+			"usage", Args: cobra.MaximumNArgs(1), ValidArgsFunction: n.completeNodes,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			if err := c.Check(args); err != nil {
 				return err
@@ -163,7 +163,7 @@ func (n *netctl) ipam() *cobra.Command {
 func (n *netctl) services() *cobra.Command {
 	node := ""
 	cmd := &cobra.Command{
-		Use: "services [NAMESPACE[/NAME]]", Short: "List services as a node's dataplane has them", Args: cobra.MaximumNArgs(1),
+		Use: "services [NAMESPACE[/NAME]]", Short: "List the services in a node's dataplane", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: n.completeServices,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			agent, err := c.Agent(node)
@@ -271,7 +271,7 @@ func compact(raw json.RawMessage) string {
 func (n *netctl) dump() *cobra.Command {
 	node, q, full := "", map[string]*string{}, false
 	cmd := &cobra.Command{
-		Use: "dump [KIND]", Short: "Show what a node has programmed", Args: cobra.MaximumNArgs(1),
+		Use: "dump [KIND]", Short: "Show the values that a node has programmed", Args: cobra.MaximumNArgs(1),
 		Example: "  contiv-netctl dump vpp-route --node worker-1\n  contiv-netctl dump --state FAILED,PENDING\n  contiv-netctl " +
 			"dump -o yaml --key-prefix config/vpp/v2/interfaces/",
 		ValidArgsFunction: n.completeKinds,
@@ -306,7 +306,7 @@ func (n *netctl) dump() *cobra.Command {
 		}),
 	}
 	for name, help := range map[string]string{
-		"state": "only values in these states (CONFIGURED, PENDING, FAILED, …)", "key-prefix": "only keys that begin with this",
+		"state": "only values in these states (CONFIGURED, PENDING, FAILED, …)", "key-prefix": "only keys with this prefix",
 		"view": "desired, applied or both",
 	} {
 		q[name] = cmd.Flags().String(name, "", help)
@@ -332,7 +332,7 @@ type event struct {
 func (n *netctl) events() *cobra.Command {
 	node, last, detail := "", 20, false
 	cmd := &cobra.Command{
-		Use: "events [NUMBER]", Short: "Show what a node's agent has handled", Args: cobra.MaximumNArgs(1),
+		Use: "events [NUMBER]", Short: "Show the events that a node's agent has processed", Args: cobra.MaximumNArgs(1),
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			agent, err := c.Agent(node)
 			if err != nil {
@@ -361,8 +361,8 @@ func (n *netctl) events() *cobra.Command {
 			return n.printEvents(cmd, raw)
 		}),
 	}
-	cmd.Flags().IntVar(&last, "last", last, "how many")
-	cmd.Flags().BoolVar(&detail, "detail", false, "with what each plugin did, and the operations")
+	cmd.Flags().IntVar(&last, "last", last, "maximum number of events")
+	cmd.Flags().BoolVar(&detail, "detail", false, "also show the work of each plugin, and the operations")
 	n.nodeFlag(cmd, &node, "which node (default: this one)")
 	return n.watchable(cmd)
 }

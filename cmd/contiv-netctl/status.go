@@ -16,7 +16,7 @@ func (n *netctl) status() *cobra.Command {
 	return n.watchable(&cobra.Command{
 		Use: "status", Short: "Show the state of the cluster on one screen", Args: cobra.NoArgs,
 		Long: "status shows nodes, data paths, etcd, addresses and values on one screen, with the cause of each problem. It is quick; " +
-			"check compares more.\nThe exit status is 1 when there is a problem.",
+			"check compares more.\nThe exit status is 1 if there is a problem.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
 			answers := client.Each(ctx, c, nil, state.AskNode)
 			first, _ := c.First()

@@ -53,8 +53,8 @@ func (n *netctl) top() *cobra.Command {
 		Use: "top [pods|services|nodes]", Short: "Show pods, services or nodes by traffic", Args: cobra.MaximumNArgs(1),
 		ValidArgs: []string{"pods", "services", "nodes"},
 		Long: "top pods shows the bits and packets per second of each pod, top nodes those of all pods of a node: the difference of two readings of the\n" +
-			"dataplane's counters. IN is what the pod receives.\ntop services shows the connections of each service that are open now. PACKETS and BYTES are those " +
-			"of these connections, and \"-\" where no\ndataplane counts them: VPP does not; Linux does with net.netfilter.nf_conntrack_acct=1. VPP counts connections " +
+			"dataplane's counters. IN is the traffic that the pod receives.\ntop services shows the open connections of each service. PACKETS and BYTES belong to " +
+			"these connections, and are \"-\" if no\ndataplane counts them: VPP does not; Linux does with net.netfilter.nf_conntrack_acct=1. VPP counts connections " +
 			"with the contiv plugin only.",
 		Example: "  contiv-netctl top\n  contiv-netctl top services --watch\n  contiv-netctl top pods --sort drops --limit 5 -o wide",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
@@ -75,8 +75,8 @@ func (n *netctl) top() *cobra.Command {
 		}),
 	}
 	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between the two readings of counters")
-	cmd.Flags().StringVar(&f.sort, "sort", topSorts[0], "first are those with the most of: "+strings.Join(topSorts, ", "))
-	cmd.Flags().IntVar(&f.limit, "limit", 20, "at most so many lines; 0: all")
+	cmd.Flags().StringVar(&f.sort, "sort", topSorts[0], "sort by the largest value of: "+strings.Join(topSorts, ", "))
+	cmd.Flags().IntVar(&f.limit, "limit", 20, "maximum number of lines; 0: all")
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(topSorts, cobra.ShellCompDirectiveNoFileComp))
 	return n.watchable(cmd)

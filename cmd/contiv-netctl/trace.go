@@ -36,8 +36,8 @@ func (n *netctl) trace() *cobra.Command {
 		Example: "  contiv-netctl trace web-1 default/db-0 --port 5432\n  contiv-netctl trace web-1 svc/db\n  contiv-netctl trace " +
 			"web-1 10.96.0.10:53 --proto udp",
 		Long: "trace records packets on the nodes of both ends, sends one from the first end, and shows what each node did with " +
-			"it and with its answer, and which network policy allows or denies it.\nFor a service, it shows the chosen backend, and follows the packet to the node of the backend.\n" +
-			placesHelp + "\nThe exit status is 1 when there was no answer.",
+			"it and with its reply, and which network policy allows or denies it.\nFor a service, it shows the chosen backend, and follows the packet to the node of the backend.\n" +
+			placesHelp + "\nThe exit status is 1 if there was no reply.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			rep, err := follow(ctx, c, f, args, packets)
 			if err != nil {
@@ -53,9 +53,9 @@ func (n *netctl) trace() *cobra.Command {
 		}),
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&raw, "raw", false, "also print what the dataplanes recorded")
-	cmd.Flags().BoolVar(&all, "all", false, "Linux: also show our rules that only lead to others")
-	cmd.Flags().IntVar(&packets, "packets", packets, "VPP: how many packets of each input to record; more on a busy node")
+	cmd.Flags().BoolVar(&raw, "raw", false, "also print the records of the dataplanes")
+	cmd.Flags().BoolVar(&all, "all", false, "Linux: also show our rules that only jump to other chains")
+	cmd.Flags().IntVar(&packets, "packets", packets, "VPP: number of packets of each input to record; use more on a busy node")
 	return cmd
 }
 

@@ -17,7 +17,7 @@ func (n *netctl) ui() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ui", Short: "Serve a page that shows the cluster: topology, pods, services, drops, events and traces", Args: cobra.NoArgs,
 		Long: "ui serves a page on a loopback address of this machine and prints its address, with a key, for a browser. The page runs for as long\n" +
-			"as the command; the cluster runs nothing for it. The agents are asked to read only. --allow-trace lets the page send a packet, as\n" +
+			"as the command; nothing is installed in the cluster. The page sends only requests that read. --allow-trace lets it send a packet, as\n" +
 			"contiv-netctl trace does.\nFrom another machine: ssh -L 8080:127.0.0.1:8080 NODE contiv-netctl ui --listen 127.0.0.1:8080",
 		Example: "  contiv-netctl ui\n  contiv-netctl ui --listen 127.0.0.1:8080 --allow-trace\n  contiv-netctl ui --server 10.99.0.101:9999 --ca ca.crt " +
 			"--token-file read-token",

@@ -47,7 +47,7 @@ func (n *netctl) version() *cobra.Command {
 			return n.run(n.askVersions)(cmd, args)
 		},
 	}
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "only that of contiv-netctl; asks no agent")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "only the version of contiv-netctl; queries no agent")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ func newCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:           "contiv-vpp-supervisor",
-		Short:         "Starts VPP as contiv.conf says, and again when it crashed",
+		Short:         "Starts VPP with the settings in contiv.conf, and restarts it after a crash",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -59,25 +59,25 @@ func newCommand() *cobra.Command {
 	cmd.SetVersionTemplate(version.Template)
 	f, s := cmd.Flags(), &o.sup.Settings
 	f.StringVar(&o.sup.Bin, "vpp", "vpp", "the VPP binary")
-	f.StringVar(&o.config, "config", "", "contiv.conf; without, VPP gets no NIC")
+	f.StringVar(&o.config, "config", "", "contiv.conf; without it, VPP gets no NIC")
 	f.StringVar(&o.node, "node-name", os.Getenv("CONTIV_NODE_NAME"), "name of this node, for its section of contiv.conf")
-	f.StringVar(&s.RunDir, "run-dir", "/run/vpp", "VPP's sockets")
-	f.IntVar(&s.HeapMB, "heap-mb", 512, "VPP's main heap")
+	f.StringVar(&s.RunDir, "run-dir", "/run/vpp", "directory of VPP's sockets")
+	f.IntVar(&s.HeapMB, "heap-mb", 512, "VPP's main heap in MB")
 	f.IntVar(&s.Buffers, "buffers", 65536, "packet buffers per NUMA node; each TAP holds about 256")
 	f.IntVar(&s.Workers, "workers", 0, "worker threads; 0: the main thread forwards packets")
-	f.StringVar(&s.WorkerCores, "worker-cores", "", "processors for the workers, one for each, such as 2-3,6 (default: VPP chooses)")
+	f.StringVar(&s.WorkerCores, "worker-cores", "", "processors of the workers, one for each, such as 2-3,6 (default: VPP chooses)")
 	f.StringVar(&s.MainCore, "main-core", "", "processor of VPP's main thread (default: VPP chooses)")
 	f.StringVar(&s.Plugins, "plugin-path", "", "directory of VPP's plugins (default: VPP's own)")
 	f.StringVar(&s.Prefix, "shm-prefix", "", "prefix of shared memory, for a second VPP on the host")
 	f.StringVar(&o.extra, "extra-config", "", "file with further sections of startup.conf; may be absent")
 	f.StringVar(&o.sup.Hugepages, "hugepages", vppsup.HugepagesAuto,
-		"packet buffers in hugepages: on, off, or auto: when there are enough")
+		"packet buffers in hugepages: on, off, or auto: on if there are enough")
 	f.StringSliceVar(&o.sup.Preload, "preload", nil, "library to preload into VPP; may be given several times")
-	f.StringVar(&o.sup.Socket, "health-socket", "", "where to report VPP's health (default: <run-dir>/supervisor.sock)")
-	f.DurationVar(&o.sup.Frozen, "frozen-after", time.Minute, "kill a VPP that does not answer for so long; "+
-		"one that starts gets twice the time after each start that took too long; 0: never")
-	f.DurationVar(&o.sup.Grace, "grace", 5*time.Second, "how long VPP may take to stop")
-	f.BoolVar(&o.print, "print", false, "print startup.conf and end")
+	f.StringVar(&o.sup.Socket, "health-socket", "", "socket for queries of VPP's health (default: <run-dir>/supervisor.sock)")
+	f.DurationVar(&o.sup.Frozen, "frozen-after", time.Minute, "kill a VPP that has not replied for this time; "+
+		"while VPP starts, the time doubles after each start that took too long; 0: never")
+	f.DurationVar(&o.sup.Grace, "grace", 5*time.Second, "time that VPP has to stop before it is killed")
+	f.BoolVar(&o.print, "print", false, "print startup.conf and exit")
 	cmd.AddCommand(newHealthCommand())
 	return cmd
 }
@@ -152,7 +152,7 @@ func newHealthCommand() *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Say whether VPP is up, by exit status",
+		Short: "Report by exit status whether VPP is up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
@@ -165,6 +165,6 @@ func newHealthCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&socket, "health-socket", "/run/vpp/supervisor.sock", "the supervisor's")
+	cmd.Flags().StringVar(&socket, "health-socket", "/run/vpp/supervisor.sock", "health socket of the supervisor")
 	return cmd
 }

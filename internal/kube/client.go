@@ -42,9 +42,9 @@ type Config struct {
 
 // RegisterFlags registers the flags of the API server; the defaults are the values of c.
 func (c *Config) RegisterFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "how to reach the API server (default: the pod's service account)")
-	f.StringVar(&c.Server, "kubernetes-server", c.Server, "URL of the API server, for a node that has no service addresses "+
-		"yet")
+	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig file for the API server (default: the pod's service account)")
+	f.StringVar(&c.Server, "kubernetes-server", c.Server, "URL of the API server, for a node on which service addresses do not "+
+		"work yet")
 }
 
 // definitions is the API group of CustomResourceDefinitions.
