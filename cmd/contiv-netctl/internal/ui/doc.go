@@ -7,8 +7,7 @@
 //
 //   - server.go listens and routes; guard.go decides which requests are answered: the Host header must name loopback, the
 //     request must have the secret that only the terminal shows, and be a GET.
-//   - fleet.go queries the agents. The interval depends on how long the answers take, and not on how many pages are open.
-//   - topology.go, workloads.go, drops.go and events.go convert the answers to what a view shows.
+//   - fleet queries the agents and converts their answers to what a view shows.
 //
 // A trace sends a packet and needs the token for full access, so it is off unless the command allows it (--allow-trace). Then one POST exists,
 // for the page's own origin only. Traces that were saved by contiv-netctl trace -o json are drawn without it.

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/ui/fleet"
 )
 
 // TestGuard: requests without the key, with another host name, with other methods, and for paths outside of the page get the right answers.
@@ -210,11 +212,11 @@ func TestTraceIsAllowedOnRequest(t *testing.T) {
 // TestManyPagesAskOnce: however many pages are open, the agents are queried once.
 func TestManyPagesAskOnce(t *testing.T) {
 	c := newCluster(t, 2)
-	f := newFleet(c.open)
+	f := fleet.New(c.open)
 	done := make(chan error)
 	for range 50 {
 		go func() {
-			_, err := f.overview(t.Context())
+			_, err := f.Overview(t.Context())
 			done <- err
 		}()
 	}

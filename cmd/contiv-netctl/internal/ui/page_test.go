@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/ui/fleet"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/test/testbed/browser"
 )
@@ -116,7 +117,7 @@ func lookAtDrops(c *cluster, p *browser.Page) {
 		c.nodes[0].drops = []diag.DropCounter{{Where: "contiv-ip4-input", Reason: "spoofed source", Count: 7, Means: "a pod sent from an address that is not its own"}}
 	})
 	c.set(func() {
-		c.nodes[1].denied = []Denied{{Time: time.Now(), Count: 120, Direction: "ingress", Pod: "shop/db-1", Source: "10.1.1.4", SourcePod: "default/cache-0",
+		c.nodes[1].denied = []fleet.Denied{{Time: time.Now(), Count: 120, Direction: "ingress", Pod: "shop/db-1", Source: "10.1.1.4", SourcePod: "default/cache-0",
 			Dest: "10.1.2.3", DestPod: "shop/db-1", Protocol: "TCP", Port: 5432, Policy: "shop/db-only-web", Because: "no rule of the policies that select the pod allows it"}}
 	})
 	p.Want(".denied", "default/cache-0", "shop/db-1", "TCP 5432", "shop/db-only-web", "no rule of the policies")

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/ui/fleet"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
@@ -62,7 +63,7 @@ type Server struct {
 	cfg      Config
 	listener net.Listener
 	secret   string
-	fleet    *fleet
+	fleet    *fleet.Fleet
 	slots    chan struct{}
 	handler  http.Handler
 }
@@ -81,7 +82,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w; choose another port, or 0 for a random one", cfg.Listen, err)
 	}
-	s := &Server{cfg: cfg, listener: l, secret: newSecret(), fleet: newFleet(cfg.Open), slots: make(chan struct{}, maxRequests)}
+	s := &Server{cfg: cfg, listener: l, secret: newSecret(), fleet: fleet.New(cfg.Open), slots: make(chan struct{}, maxRequests)}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	s.handler = &guard{
 		secret: s.secret, cookie: "contiv-ui-" + port, posts: map[string]bool{tracePath: cfg.Trace != nil}, next: s.routes(),
@@ -127,15 +128,15 @@ func (s *Server) routes() http.Handler {
 	}
 	for name, answer := range map[string]func(*http.Request) (any, error){
 		"session":   s.session,
-		"overview":  func(r *http.Request) (any, error) { return s.fleet.overview(r.Context()) },
-		"workloads": func(r *http.Request) (any, error) { return s.fleet.workloads(r.Context()) },
-		"drops":     func(r *http.Request) (any, error) { return s.fleet.drops(r.Context()) },
-		"events":    func(r *http.Request) (any, error) { return s.fleet.eventList(r.Context(), r.URL.Query().Get("node")) },
+		"overview":  func(r *http.Request) (any, error) { return s.fleet.Overview(r.Context()) },
+		"workloads": func(r *http.Request) (any, error) { return s.fleet.Workloads(r.Context()) },
+		"drops":     func(r *http.Request) (any, error) { return s.fleet.Drops(r.Context()) },
+		"events":    func(r *http.Request) (any, error) { return s.fleet.Events(r.Context(), r.URL.Query().Get("node")) },
 		"event": func(r *http.Request) (any, error) {
-			return s.fleet.event(r.Context(), r.URL.Query().Get("node"), r.URL.Query().Get("number"))
+			return s.fleet.Event(r.Context(), r.URL.Query().Get("node"), r.URL.Query().Get("number"))
 		},
 		"value": func(r *http.Request) (any, error) {
-			return s.fleet.value(r.Context(), r.URL.Query().Get("node"), r.URL.Query().Get("value"))
+			return s.fleet.Value(r.Context(), r.URL.Query().Get("node"), r.URL.Query().Get("value"))
 		},
 	} {
 		mux.HandleFunc("GET "+apiPrefix+name, s.api(answer))
@@ -187,19 +188,13 @@ func (s *Server) trace(r *http.Request) (any, error) {
 	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&req); err != nil {
-		return nil, &badRequest{fmt.Errorf("body: %w", err)}
+		return nil, &fleet.BadRequest{Err: fmt.Errorf("body: %w", err)}
 	}
 	if req.From == "" || req.To == "" {
-		return nil, &badRequest{errors.New("give a pod in from, and a pod, node, service or address in to")}
+		return nil, &fleet.BadRequest{Err: errors.New("give a pod in from, and a pod, node, service or address in to")}
 	}
 	return s.cfg.Trace(r.Context(), req)
 }
-
-// badRequest is an error that the page or its user has caused.
-type badRequest struct{ error }
-
-// Unwrap implements errors.
-func (b *badRequest) Unwrap() error { return b.error }
 
 // api answers with JSON. It does not send an answer again that the page already has.
 func (s *Server) api(answer func(*http.Request) (any, error)) http.HandlerFunc {
@@ -213,7 +208,7 @@ func (s *Server) api(answer func(*http.Request) (any, error)) http.HandlerFunc {
 			return
 		}
 		v, err := answer(r)
-		var bad *badRequest
+		var bad *fleet.BadRequest
 		switch {
 		case errors.As(err, &bad):
 			fail(w, http.StatusBadRequest, err)

@@ -19,6 +19,7 @@ import (
 
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/ui/fleet"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/pathwatch"
@@ -54,7 +55,7 @@ type agent struct {
 	failed   int
 	used     int
 	drops    []diag.DropCounter
-	denied   []Denied
+	denied   []fleet.Denied
 	events   []map[string]any
 }
 
@@ -199,12 +200,12 @@ func (c *cluster) answer(a *agent, r *http.Request) (any, bool) {
 		return c.traffic(a), true
 	case diag.DropsPath:
 		return diag.DropsReply{Sampled: time.Now(), Counters: a.drops}, true
-	case deniedPath:
+	case "/contiv/v1/policy/drops":
 		return a.denied, true
-	case historyPath:
+	case "/controller/event-history":
 		return history(a, r)
 	case "/scheduler/dump":
-		return []Value{{Key: r.URL.Query().Get("key"), State: "CONFIGURED", Applied: json.RawMessage(`{"type": "TAP", "enabled": true, "mtu": 1450, "tap": {"version": 2}}`)}}, true
+		return []fleet.Value{{Key: r.URL.Query().Get("key"), State: "CONFIGURED", Applied: json.RawMessage(`{"type": "TAP", "enabled": true, "mtu": 1450, "tap": {"version": 2}}`)}}, true
 	}
 	return nil, false
 }

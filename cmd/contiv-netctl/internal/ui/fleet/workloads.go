@@ -1,4 +1,4 @@
-package ui
+package fleet
 
 import (
 	"cmp"
@@ -61,7 +61,8 @@ type Backend struct {
 	Node    string `json:"node,omitempty"`
 }
 
-func (f *fleet) workloads(ctx context.Context) (Workloads, error) {
+// Workloads returns the pods and services.
+func (f *Fleet) Workloads(ctx context.Context) (Workloads, error) {
 	w, next, err := f.works.get(ctx, func(ctx context.Context) (Workloads, error) {
 		c, err := f.connect(ctx, false)
 		if err != nil {
@@ -78,7 +79,7 @@ func (f *fleet) workloads(ctx context.Context) (Workloads, error) {
 }
 
 // work joins pods and services.
-func (f *fleet) work(c *client.Cluster, list state.PodList, from string, services []state.Service, err error) Workloads {
+func (f *Fleet) work(c *client.Cluster, list state.PodList, from string, services []state.Service, err error) Workloads {
 	w := Workloads{From: from, Pods: []Pod{}, Services: []Service{}, Missing: []Problem{}}
 	for _, a := range list.Answers {
 		if a.Err != nil {

@@ -1,4 +1,4 @@
-package ui
+package fleet
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 	reopenAfter = 10 * time.Second
 )
 
-// fleet queries the agents. Many pages may call its methods at the same time: they share the answers.
-type fleet struct {
+// Fleet queries the agents. Many pages may call its methods at the same time: they share the answers.
+type Fleet struct {
 	open func(context.Context) (*client.Cluster, error)
 
 	mu      sync.Mutex
@@ -38,8 +38,9 @@ type fleet struct {
 	events    eventLogs
 }
 
-func newFleet(open func(context.Context) (*client.Cluster, error)) *fleet {
-	return &fleet{open: open, events: eventLogs{nodes: map[string]*eventLog{}}}
+// New returns a Fleet; open connects to the cluster for reading.
+func New(open func(context.Context) (*client.Cluster, error)) *Fleet {
+	return &Fleet{open: open, events: eventLogs{nodes: map[string]*eventLog{}}}
 }
 
 // remembered caches an answer until it expires.
@@ -68,7 +69,7 @@ func (m *remembered[T]) get(ctx context.Context, ask func(context.Context) (T, e
 }
 
 // connect returns the cluster as it was a moment ago, or queries it.
-func (f *fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error) {
+func (f *Fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.cluster != nil && !fresh && time.Since(f.asked) < reopenAfter {
@@ -89,13 +90,13 @@ func (f *fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error
 }
 
 // agent returns the agent of a node, given by its name; empty: the first agent.
-func (f *fleet) agent(ctx context.Context, node string) (*client.Agent, error) {
+func (f *Fleet) agent(ctx context.Context, node string) (*client.Agent, error) {
 	c, err := f.connect(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Check([]string{node}); err != nil {
-		return nil, &badRequest{err}
+		return nil, &BadRequest{Err: err}
 	}
 	return c.Agent(node)
 }
@@ -105,3 +106,12 @@ func absent(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
+
+// BadRequest is an error that the page or its user has caused.
+type BadRequest struct{ Err error }
+
+// Error implements error.
+func (b *BadRequest) Error() string { return b.Err.Error() }
+
+// Unwrap returns the cause.
+func (b *BadRequest) Unwrap() error { return b.Err }

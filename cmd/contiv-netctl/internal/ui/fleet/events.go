@@ -1,4 +1,4 @@
-package ui
+package fleet
 
 import (
 	"cmp"
@@ -191,8 +191,8 @@ type eventLog struct {
 	events  []Event // the newest first
 }
 
-// eventList returns what a node's agent has handled; of the first node, if none is named.
-func (f *fleet) eventList(ctx context.Context, node string) (EventList, error) {
+// Events returns what a node's agent has handled; of the first node, if none is named.
+func (f *Fleet) Events(ctx context.Context, node string) (EventList, error) {
 	agent, err := f.agent(ctx, node)
 	if err != nil {
 		return EventList{}, err
@@ -245,10 +245,10 @@ func (l *eventLogs) of(ctx context.Context, agent *client.Agent) ([]Event, error
 	return log.events, nil
 }
 
-// event returns one event of a node with its transaction.
-func (f *fleet) event(ctx context.Context, node, number string) (EventDetail, error) {
+// Event returns one event of a node with its transaction.
+func (f *Fleet) Event(ctx context.Context, node, number string) (EventDetail, error) {
 	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
-		return EventDetail{}, &badRequest{fmt.Errorf("event %q: a number is needed", number)}
+		return EventDetail{}, &BadRequest{Err: fmt.Errorf("event %q: a number is needed", number)}
 	}
 	agent, err := f.agent(ctx, node)
 	if err != nil {
@@ -271,10 +271,10 @@ type Value struct {
 	Applied json.RawMessage `json:"applied,omitempty"`
 }
 
-// value requests a value from a node.
-func (f *fleet) value(ctx context.Context, node, key string) (Value, error) {
+// Value requests a value from a node.
+func (f *Fleet) Value(ctx context.Context, node, key string) (Value, error) {
 	if key == "" || strings.ContainsAny(key, "\r\n") {
-		return Value{}, &badRequest{errors.New("the key of a value is needed")}
+		return Value{}, &BadRequest{Err: errors.New("the key of a value is needed")}
 	}
 	agent, err := f.agent(ctx, node)
 	if err != nil {

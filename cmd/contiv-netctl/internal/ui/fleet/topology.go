@@ -1,4 +1,4 @@
-package ui
+package fleet
 
 import (
 	"cmp"
@@ -96,7 +96,8 @@ func askNode(ctx context.Context, a *client.Agent) (n nodeAnswer, err error) {
 	return n, nil
 }
 
-func (f *fleet) overview(ctx context.Context) (Overview, error) {
+// Overview returns the nodes, and the paths between them.
+func (f *Fleet) Overview(ctx context.Context) (Overview, error) {
 	o, next, err := f.overviews.get(ctx, func(ctx context.Context) (Overview, error) {
 		c, err := f.connect(ctx, true)
 		if err != nil {
@@ -113,7 +114,7 @@ func (f *fleet) overview(ctx context.Context) (Overview, error) {
 }
 
 // topology makes the overview from the answers of the nodes.
-func (f *fleet) topology(nodes client.Nodes, answers []client.Answer[nodeAnswer], from, services string) Overview {
+func (f *Fleet) topology(nodes client.Nodes, answers []client.Answer[nodeAnswer], from, services string) Overview {
 	plain := make([]client.Answer[state.Node], len(answers))
 	byName := map[string]*nodeAnswer{}
 	for i := range answers {

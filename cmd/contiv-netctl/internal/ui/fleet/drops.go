@@ -1,4 +1,4 @@
-package ui
+package fleet
 
 import (
 	"cmp"
@@ -133,7 +133,8 @@ func askDrops(ctx context.Context, a *client.Agent) (d dropAnswer, err error) {
 	return d, err
 }
 
-func (f *fleet) drops(ctx context.Context) (Drops, error) {
+// Drops returns what the nodes have dropped lately.
+func (f *Fleet) Drops(ctx context.Context) (Drops, error) {
 	d, next, err := f.losses.get(ctx, func(ctx context.Context) (Drops, error) {
 		c, err := f.connect(ctx, false)
 		if err != nil {
@@ -146,7 +147,7 @@ func (f *fleet) drops(ctx context.Context) (Drops, error) {
 }
 
 // dropped joins the nodes' counters.
-func (f *fleet) dropped(now time.Time, answers []client.Answer[dropAnswer]) Drops {
+func (f *Fleet) dropped(now time.Time, answers []client.Answer[dropAnswer]) Drops {
 	d := Drops{Counters: []Drop{}, Interfaces: []Drop{}, Denied: []Denied{}, Missing: []Problem{}}
 	for _, a := range answers {
 		if a.Err != nil {
