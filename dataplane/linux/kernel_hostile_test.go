@@ -59,9 +59,9 @@ func (n *node) learned() string { return n.run("ip", "-6", "route", "show", "pro
 // interface's parameters.
 func TestKernelRouterAdvertisement(t *testing.T) {
 	onBothBackends(t, toHost, func(t *testing.T, n *node) {
-		n.run("sysctl", "-w", "net.ipv6.conf.default.accept_ra=2")
-		n.run("sysctl", "-w", "net.ipv6.conf."+n.Outside.Iface+".accept_ra=2")
-		n.run("sysctl", "-w", "net.ipv6.conf."+n.Pods[0].Iface+".accept_ra=2")
+		n.set("net/ipv6/conf/default/accept_ra", "2")
+		n.set("net/ipv6/conf/"+n.Outside.Iface+"/accept_ra", "2")
+		n.set("net/ipv6/conf/"+n.Pods[0].Iface+"/accept_ra", "2")
 		n.apply(n.open()...)
 		n.up("pod1", "pod2", "pod3")
 		eventually(t, "what a router outside advertises is learned", func() bool {
@@ -88,12 +88,12 @@ func TestKernelRouterAdvertisement(t *testing.T) {
 			}
 		}
 		nothing("parameters only")
-		n.run("sysctl", "-w", "net.ipv6.conf."+n.Pods[0].Iface+".accept_ra=2")
+		n.set("net/ipv6/conf/"+n.Pods[0].Iface+"/accept_ra", "2")
 		n.start()
 		// The parameters are set when the interface is announced; change them without informing the driver.
 		n.apply(n.open()...)
 		n.up("pod1")
-		n.run("sysctl", "-w", "net.ipv6.conf."+n.Pods[0].Iface+".accept_ra=2")
+		n.set("net/ipv6/conf/"+n.Pods[0].Iface+"/accept_ra", "2")
 		nothing("rules only")
 		n.stop()
 		n.empty("filter") // where the check of the pod's source drops it too
@@ -109,7 +109,7 @@ func TestKernelTunnelPacketsOfWorkloads(t *testing.T) {
 		n.apply(append(n.open(), &proto.HostMetadataUpdate{Hostname: "node2", Ipv4Addr: peer[4].String(),
 			Ipv6Addr: peer[6].String()})...)
 		n.up("pod1", "pod2", "pod3")
-		n.run("sysctl", "-w", "net.ipv4.conf."+n.Pods[0].Iface+".rp_filter=0")
+		n.set("net/ipv4/conf/"+n.Pods[0].Iface+"/rp_filter", "0")
 		bothFamilies(func(f table.Family) {
 			n.Expect(t,
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Outside.UDP(n.Host.Addr(f), 4789), Why: "another node"},
@@ -160,27 +160,27 @@ func TestKernelParametersAreRepaired(t *testing.T) {
 	onBothBackends(t, config, func(t *testing.T, n *node) {
 		n.apply(n.open()...)
 		n.up("pod1", "pod2", "pod3")
-		conf := "/proc/sys/net/ipv%d/conf/" + n.Pods[0].Iface + "/%s"
+		conf := "net/ipv%d/conf/" + n.Pods[0].Iface + "/%s"
 		changed := map[string][2]string{ // our value, the other program's value
-			"/proc/sys/net/ipv4/ip_forward":             {"1", "0"},
-			"/proc/sys/net/ipv6/conf/all/forwarding":    {"1", "0"},
-			fmt.Sprintf(conf, 4, "rp_filter"):           {"1", "0"},
-			fmt.Sprintf(conf, 4, "route_localnet"):      {"0", "1"},
-			fmt.Sprintf(conf, 4, "accept_redirects"):    {"0", "1"},
-			fmt.Sprintf(conf, 4, "proxy_arp"):           {"1", "0"},
-			fmt.Sprintf(conf, 6, "accept_ra"):           {"0", "2"},
-			fmt.Sprintf(conf, 6, "autoconf"):            {"0", "1"},
-			fmt.Sprintf(conf, 6, "accept_redirects"):    {"0", "1"},
-			"/proc/sys/net/ipv4/conf/default/rp_filter": {"1", "0"},
+			"net/ipv4/ip_forward":                    {"1", "0"},
+			"net/ipv6/conf/all/forwarding":           {"1", "0"},
+			fmt.Sprintf(conf, 4, "rp_filter"):        {"1", "0"},
+			fmt.Sprintf(conf, 4, "route_localnet"):   {"0", "1"},
+			fmt.Sprintf(conf, 4, "accept_redirects"): {"0", "1"},
+			fmt.Sprintf(conf, 4, "proxy_arp"):        {"1", "0"},
+			fmt.Sprintf(conf, 6, "accept_ra"):        {"0", "2"},
+			fmt.Sprintf(conf, 6, "autoconf"):         {"0", "1"},
+			fmt.Sprintf(conf, 6, "accept_redirects"): {"0", "1"},
+			"net/ipv4/conf/default/rp_filter":        {"1", "0"},
 		}
 		for path, values := range changed {
-			if got := strings.TrimSpace(n.run("cat", path)); got != values[0] {
+			if got := n.get(path); got != values[0] {
 				t.Errorf("%s is %s, want %s", path, got, values[0])
 			}
-			n.run("sh", "-c", "echo "+values[1]+" > "+path)
+			n.set(path, values[1])
 		}
 		for path, values := range changed {
-			eventually(t, path+" is put back", func() bool { return strings.TrimSpace(n.run("cat", path)) == values[0] })
+			eventually(t, path+" is put back", func() bool { return n.get(path) == values[0] })
 		}
 		before, err := n.d.Dump()
 		time.Sleep(600 * time.Millisecond)

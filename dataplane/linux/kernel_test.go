@@ -160,6 +160,27 @@ func (n *node) run(name string, args ...string) string {
 	return runIn(n.t, n.Host.NS, name, args...)
 }
 
+// set writes a kernel parameter of the host; the path begins after /proc/sys.
+func (n *node) set(path, value string) {
+	n.t.Helper()
+	if err := n.Host.NS.Do(func() error { return os.WriteFile("/proc/sys/"+path, []byte(value), 0) }); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// get reads a kernel parameter of the host.
+func (n *node) get(path string) string {
+	n.t.Helper()
+	var value []byte
+	if err := n.Host.NS.Do(func() (err error) {
+		value, err = os.ReadFile("/proc/sys/" + path)
+		return err
+	}); err != nil {
+		n.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(value))
+}
+
 // kernel returns all of our objects in the host's kernel, see kernelText.
 func (n *node) kernel() string {
 	n.t.Helper()
@@ -423,7 +444,7 @@ func TestKernelSpoofedSources(t *testing.T) {
 		n.apply(n.open()...)
 		n.up("pod1", "pod2", "pod3")
 		// The reverse path check is one of two protections; this tests the other.
-		n.run("sysctl", "-w", "net.ipv4.conf."+n.Pods[0].Iface+".rp_filter=0")
+		n.set("net/ipv4/conf/"+n.Pods[0].Iface+"/rp_filter", "0")
 		bothFamilies(func(f table.Family) {
 			n.Expect(t,
 				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 80).FromAddr(n.addr(2, f)),

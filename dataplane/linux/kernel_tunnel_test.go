@@ -20,7 +20,7 @@ func TestKernelTunnelPacketsByLayer(t *testing.T) {
 			n.apply(append(n.open(), peer)...)
 			n.up("pod1", "pod2", "pod3")
 			n.stop() // the driver would repair what is removed below
-			n.run("sysctl", "-w", "net.ipv4.conf."+n.Pods[0].Iface+".rp_filter=0")
+			n.set("net/ipv4/conf/"+n.Pods[0].Iface+"/rp_filter", "0")
 		}
 		expect := func(want tabletest.Verdict, why string) {
 			t.Helper()

@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/internal/nsdo"
 )
@@ -32,18 +33,7 @@ func nsName(t testing.TB, name string) string {
 func netns(t testing.TB, name string) *nsdo.Namespace {
 	t.Helper()
 	tabletest.NeedRoot(t)
-	name = nsName(t, name)
-	runIn(t, nil, "ip", "netns", "add", name)
-	ns, err := nsdo.Open("/run/netns/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ns.Close()
-		runIn(t, nil, "ip", "netns", "del", name)
-	})
-	runIn(t, ns, "ip", "link", "set", "lo", "up")
-	return ns
+	return nettest.Named(t, nsName(t, name)).Namespace
 }
 
 // stepper is a driver on a real kernel whose loop does not run: step does the work of the loop, without its throttle. It receives no
@@ -258,28 +248,25 @@ func BenchmarkSetMember(b *testing.B) {
 //
 //	pod a eth0 ── calia (node 1) eth0 ── eth0 (node 2) calib ── eth0 pod b
 func twoNodes(t *testing.T) (nodes, pods [2]*nsdo.Namespace) {
+	tabletest.NeedRoot(t)
+	var hosts, inside [2]*nettest.NS
 	for i, name := range []string{"1", "2"} {
-		nodes[i], pods[i] = netns(t, "node"+name), netns(t, "pod"+name)
+		hosts[i], inside[i] = nettest.Named(t, nsName(t, "node"+name)), nettest.Named(t, nsName(t, "pod"+name))
+		nodes[i], pods[i] = hosts[i].Namespace, inside[i].Namespace
 	}
-	ip := func(ns *nsdo.Namespace, args string) { runIn(t, ns, "ip", strings.Fields(args)...) }
-	path := func(name string) string { return nsName(t, name) }
-	ip(nodes[0], "link add eth0 type veth peer name eth0 netns "+path("node2"))
+	hosts[0].Batch("link add eth0 type veth peer name eth0 netns " + hosts[1].Name)
 	for i, suffix := range []string{"a", "b"} {
 		n := i + 1
 		host := "cali" + suffix
-		ip(nodes[i], "link set eth0 up")
-		ip(nodes[i], fmt.Sprintf("addr add 192.0.2.%d/24 dev eth0", n))
-		ip(nodes[i], fmt.Sprintf("link add %s address 02:00:00:00:00:ff type veth peer name eth0 address 02:00:00:00:00:0%d netns %s",
-			host, n, path(fmt.Sprintf("pod%d", n))))
-		ip(nodes[i], "link set "+host+" up")
-		ip(pods[i], "link set eth0 up")
-		ip(pods[i], fmt.Sprintf("addr add 10.65.%d.%d/32 dev eth0", i, n))
-		ip(pods[i], "route add 169.254.1.1 dev eth0 scope link")
-		ip(pods[i], "route add default via 169.254.1.1 dev eth0")
-		ip(pods[i], "neigh add 169.254.1.1 lladdr 02:00:00:00:00:ff dev eth0 nud permanent")
-		ip(pods[i], fmt.Sprintf("-6 addr add fd00:65:%d::%d/128 dev eth0 nodad", i, n))
-		ip(pods[i], "-6 route add default via fe80::1 dev eth0")
-		ip(pods[i], "-6 neigh add fe80::1 lladdr 02:00:00:00:00:ff dev eth0 nud permanent")
+		hosts[i].Batch("link set eth0 up", fmt.Sprintf("addr add 192.0.2.%d/24 dev eth0", n),
+			fmt.Sprintf("link add %s address 02:00:00:00:00:ff type veth peer name eth0 address 02:00:00:00:00:0%d netns %s",
+				host, n, inside[i].Name),
+			"link set "+host+" up")
+		inside[i].Batch("link set eth0 up", fmt.Sprintf("addr add 10.65.%d.%d/32 dev eth0", i, n),
+			"route add 169.254.1.1 dev eth0 scope link", "route add default via 169.254.1.1 dev eth0",
+			"neigh add 169.254.1.1 lladdr 02:00:00:00:00:ff dev eth0 nud permanent",
+			fmt.Sprintf("addr add fd00:65:%d::%d/128 dev eth0 nodad", i, n), "route add ::/0 via fe80::1 dev eth0",
+			"neigh add fe80::1 lladdr 02:00:00:00:00:ff dev eth0 nud permanent")
 	}
 	return nodes, pods
 }

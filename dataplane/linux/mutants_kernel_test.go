@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
@@ -34,11 +36,10 @@ type kernelRig struct {
 // onKernel creates the namespace; each proof has a separate one.
 func onKernel(t *testing.T) *kernelRig {
 	k := &kernelRig{t: t, ns: nettest.New(t)}
-	for _, line := range []string{"link add name eth0 type veth peer name eth0-peer", "link add name calia type veth peer name calia-peer",
-		"addr add 192.0.2.1/24 dev eth0", "link set eth0 up", "link set eth0-peer up", "link set calia up", "link set calia-peer up"} {
-		k.ns.IP(line)
-	}
-	k.ns.Run("sysctl -qw net.ipv4.conf.all.rp_filter=0")
+	k.ns.Veth("eth0", "eth0-peer")
+	k.ns.Veth("calia", "calia-peer")
+	k.ns.IP("addr add 192.0.2.1/24 dev eth0")
+	k.ns.Set("net/ipv4/conf/all/rp_filter", "0")
 	return k
 }
 
@@ -200,6 +201,16 @@ func (k *kernelRig) silence() {
 	}
 }
 
+// script logs the name of the namespace and the call, and calls the program. It starts no other process.
+const script = `#!/bin/sh
+ns=
+for file in /run/netns/%s*; do
+	[ "$file" -ef /proc/self/ns/net ] && ns=${file##*/}
+done
+echo "$ns ${0##*/} $* lock=$XTABLES_LOCKFILE" >>%s
+exec %s "$@"
+`
+
 // tools puts programs before iptables' own ones in PATH which log their calls and then call those. It returns a function that returns the
 // calls in a namespace.
 func tools(t *testing.T) (calls func(k *kernelRig) []string) {
@@ -211,7 +222,7 @@ func tools(t *testing.T) (calls func(k *kernelRig) []string) {
 			t.Fatal(err)
 		}
 		for _, program := range all {
-			text := fmt.Sprintf("#!/bin/sh\necho \"$(readlink /proc/self/ns/net) ${0##*/} $* lock=$XTABLES_LOCKFILE\" >>%s\nexec %s \"$@\"\n", log, program)
+			text := fmt.Sprintf(script, nettest.NamePrefix(), log, program)
 			if err := os.WriteFile(filepath.Join(dir, filepath.Base(program)), []byte(text), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -219,13 +230,12 @@ func tools(t *testing.T) (calls func(k *kernelRig) []string) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return func(k *kernelRig) (out []string) {
-		ns := strings.TrimSpace(k.ns.Run("readlink /proc/self/ns/net"))
 		text, err := os.ReadFile(log)
 		if err != nil {
 			k.t.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
-			if call, is := strings.CutPrefix(line, ns+" "); is {
+			if call, is := strings.CutPrefix(line, k.ns.Name+" "); is {
 				out = append(out, call)
 			}
 		}
@@ -308,14 +318,27 @@ func kernelOptionProofs() map[string]optionProof {
 			k := onKernel(t)
 			k.ns.IP("route add 10.65.9.9/32 dev calia proto 202 scope link") // of a workload of an earlier driver
 			k.start(Config{}, o)
-			return within(4*time.Second, func() bool { return !strings.Contains(k.ns.IP("route show"), "10.65.9.9") })
+			return within(4*time.Second, func() bool { return !k.routeTo("10.65.9.9") })
 		}},
 	}
 }
 
+// routeTo reports whether the main table has a route to an IPv4 address of its own.
+func (k *kernelRig) routeTo(a string) bool {
+	k.t.Helper()
+	var list []netlink.Route
+	if err := k.ns.Do(func() (err error) {
+		list, err = netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+		return err
+	}); err != nil {
+		k.t.Fatal(err)
+	}
+	return slices.ContainsFunc(list, func(r netlink.Route) bool { return r.Dst != nil && r.Dst.String() == a+"/32" })
+}
+
 // refused sets the reverse path check of the namespace, loose or not, and reports whether a driver refuses to start there.
 func (k *kernelRig) refused(o Options, value string) bool {
-	k.ns.Run("sysctl -qw net.ipv4.conf.all.rp_filter=" + value)
+	k.ns.Set("net/ipv4/conf/all/rp_filter", value)
 	d, err := New(Config{RulesConfig: rules.Config{Hostname: "node1"}}, o)
 	if err != nil {
 		k.t.Fatal(err)
