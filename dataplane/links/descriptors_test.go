@@ -45,16 +45,16 @@ func TestVethPodInTheKernel(t *testing.T) {
 	w.eventually("addresses that are not tentative", func() bool {
 		return !strings.Contains(w.ip(ns, "-6", "addr"), "tentative")
 	})
-	if out := w.run("nsenter", "--net="+ns, "cat", "/proc/sys/net/ipv6/conf/eth0/accept_dad"); out != "0\n" {
+	if out := w.runIn(ns, "cat", "/proc/sys/net/ipv6/conf/eth0/accept_dad"); out != "0\n" {
 		t.Errorf("accept_dad is %q", out)
 	}
-	out := w.run("nsenter", "--net="+ns, "ethtool", "-k", "eth0")
+	out := w.runIn(ns, "ethtool", "-k", "eth0")
 	for _, off := range []string{"tx-checksumming: off", "tx-tcp-segmentation: off", "generic-segmentation-offload: off"} {
 		if !strings.Contains(out, off) {
 			t.Errorf("ethtool -k lacks %q:\n%s", off, out)
 		}
 	}
-	if out := w.run("nsenter", "--net="+ns, "cat", "/proc/sys/net/ipv6/conf/eth0/accept_ra"); out != "0\n" {
+	if out := w.runIn(ns, "cat", "/proc/sys/net/ipv6/conf/eth0/accept_ra"); out != "0\n" {
 		t.Errorf("accept_ra is %q", out)
 	}
 	if dev, ok := w.b.LinuxDevice("host-" + w.id); !ok || dev != "h"+w.id {
@@ -140,7 +140,7 @@ func TestLinkUpdates(t *testing.T) {
 	pod.GetVeth().TxChecksumOffloading = linux_interfaces.VethLink_CHKSM_OFFLOAD_ENABLED
 	w.put(pod)
 	w.shows(ns, "-o link show eth0", before, "mtu 1400", "02:fe:00:00:00:08")
-	if out := w.run("nsenter", "--net="+ns, "ethtool", "-k", "eth0"); !strings.Contains(out, "tx-checksumming: on") {
+	if out := w.runIn(ns, "ethtool", "-k", "eth0"); !strings.Contains(out, "tx-checksumming: on") {
 		t.Error("tx checksums are still off")
 	}
 	values[1] = pod

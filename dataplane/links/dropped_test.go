@@ -33,7 +33,7 @@ func TestTapsDropped(t *testing.T) {
 		ip neigh replace 198.18.90.2 lladdr 02:00:00:00:00:02 dev $1 nud permanent
 		for i in $(seq $2); do echo x > /dev/udp/198.18.90.2/9; done`
 	w.run("bash", "-c", commands, "-", here, "40")
-	w.run("nsenter", "--net="+ns, "bash", "-c", commands, "-", there, "100")
+	w.runIn(ns, "bash", "-c", commands, "-", there, "100")
 	got := NewHostMonitor(nil).TapsDropped([]TapAt{{Device: here}, {ns, there}, {ns, here}, {"/run/netns/no-such", there}})
 	if got[0] < 20 || got[0] > 40 || got[1] < 80 || got[1] > 120 || got[2] != 0 || got[3] != 0 {
 		t.Errorf("%v packets dropped", got)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
@@ -19,9 +20,11 @@ import (
 	"contiv.dev/vswitch/dataplane/nb/linux/l3"
 	"contiv.dev/vswitch/dataplane/nb/linux/namespace"
 	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // world is an agent's Linux dataplane in the real kernel. Namespaces and devices are unique to the test.
@@ -116,8 +119,10 @@ func (w *world) fakeVPP() scheduler.Descriptor[*vpp_interfaces.Interface] {
 func (w *world) netns(name string) string {
 	w.t.Helper()
 	full := "cvt-" + w.id + "-" + name
-	w.run("ip", "netns", "add", full)
-	w.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", full).Run() })
+	if err := nettest.Add(full); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = nettest.Remove(full) }) // the test may have removed it
 	return "/var/run/netns/" + full
 }
 
@@ -127,7 +132,11 @@ func (w *world) dev(name string) string {
 	if len(d) > maxName {
 		w.t.Fatalf("device name %s is too long", d)
 	}
-	w.t.Cleanup(func() { _ = exec.Command("ip", "link", "del", d).Run() })
+	w.t.Cleanup(func() {
+		if link, err := netlink.LinkByName(d); err == nil { // the test may have removed it
+			_ = netlink.LinkDel(link)
+		}
+	})
 	return d
 }
 
@@ -143,7 +152,25 @@ func (w *world) run(args ...string) string {
 // ip runs ip in a namespace given by path.
 func (w *world) ip(ns string, args ...string) string {
 	w.t.Helper()
-	return w.run(append([]string{"nsenter", "--net=" + ns, "ip"}, args...)...)
+	return w.runIn(ns, append([]string{"ip"}, args...)...)
+}
+
+// runIn runs a command in a namespace given by path.
+func (w *world) runIn(path string, args ...string) (out string) {
+	w.t.Helper()
+	ns, err := nsdo.Open(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer ns.Close()
+	if err := ns.Do(func() error {
+		text, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		out = string(text)
+		return err
+	}); err != nil {
+		w.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
 }
 
 // shows fails unless the output of ip in the namespace contains all the words.

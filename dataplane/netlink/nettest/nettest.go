@@ -43,22 +43,15 @@ func NamePrefix() string { return fmt.Sprintf("cvrt-%d-", os.Getpid()) }
 func Named(t testing.TB, name string) *NS {
 	t.Helper()
 	n := &NS{Name: name, t: t}
-	if err := onOwnThread(func() error {
-		h, err := netns.NewNamed(name)
-		if err != nil {
-			return err
-		}
-		return h.Close()
-	}); err != nil {
-		t.Fatalf("make namespace %s: %v", name, err)
+	if err := Add(name); err != nil {
+		t.Fatal(err)
 	}
-	path := filepath.Join("/run/netns", name)
 	t.Cleanup(func() {
-		if err := errors.Join(unix.Unmount(path, unix.MNT_DETACH), os.Remove(path)); err != nil {
-			t.Errorf("remove namespace %s: %v", name, err)
+		if err := Remove(name); err != nil {
+			t.Error(err)
 		}
 	})
-	ns, err := nsdo.Open(path)
+	ns, err := nsdo.Open(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +59,32 @@ func Named(t testing.TB, name string) *NS {
 	n.Namespace = ns
 	n.Up("lo")
 	return n
+}
+
+const dir = "/run/netns"
+
+// Add does what ip netns add does.
+func Add(name string) error {
+	err := onOwnThread(func() error {
+		h, err := netns.NewNamed(name)
+		if err != nil {
+			return err
+		}
+		return h.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("add namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Remove does what ip netns del does.
+func Remove(name string) error {
+	path := filepath.Join(dir, name)
+	if err := errors.Join(unix.Unmount(path, unix.MNT_DETACH), os.Remove(path)); err != nil {
+		return fmt.Errorf("remove namespace %s: %w", name, err)
+	}
+	return nil
 }
 
 // onOwnThread runs f, which may change the namespace of its thread, and restores the namespace.
