@@ -16,8 +16,10 @@ import (
 	"contiv.dev/vswitch/dataplane/feed"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	windataplane "contiv.dev/vswitch/dataplane/windows"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
+	"contiv.dev/vswitch/internal/durable"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -91,8 +93,14 @@ func newHNS(a *agent, node windowsNode) (parts, error) {
 	})
 	m.wiring = wiring.New(wiring.Deps{
 		HCN: node.v2, Routes: node.routes, NodeAddresses: addresses, Network: ipnet.HNSNetwork, Log: a.log.With("component", "hns"),
-		Closed: func() ([]hns.ACL, error) { return windataplane.ClosedRulesOn(node.v1) },
-		Record: wiring.RecordFile(filepath.Join(a.opts.dataDir, "load-balancers")),
+		Closed: func() ([]hcn.Policy, error) {
+			rules, err := windataplane.ClosedRulesOn(node.v1)
+			if err != nil {
+				return nil, err
+			}
+			return hcn.ACLPolicies(rules)
+		},
+		Record: durable.Lines(filepath.Join(a.opts.dataDir, "load-balancers")),
 	})
 	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)
 	return m.parts(a), nil

@@ -83,22 +83,21 @@ const (
 
 // manyImports are packages that import more than maxImports packages of this module.
 var manyImports = map[string]string{
-	"cmd/contiv-agent":         root,
-	"cmd/contiv-init":          root,
-	"cmd/contiv-ksr":           root,
-	"cmd/contiv-netctl":        root,
-	"dataplane/linux":          root,
-	"dataplane/links":          messages,
-	"dataplane/nb":             list,
-	"dataplane/vpp":            list,
-	"dataplane/vpp/contiv":     messages,
-	"dataplane/windows":        "both versions of the service that Windows has",
-	"dataplane/windows/wiring": "both versions of the service that Windows has, and the scheduler",
-	"plugins/ipnet":            "the one place that puts each model of a pod's and a node's wiring",
-	"plugins/nodesync":         seams,
-	"plugins/policy":           seams,
-	"plugins/service":          seams,
-	"test/bench":               "measures each part of the product beside its floor",
+	"cmd/contiv-agent":     root,
+	"cmd/contiv-init":      root,
+	"cmd/contiv-ksr":       root,
+	"cmd/contiv-netctl":    root,
+	"dataplane/linux":      root,
+	"dataplane/links":      messages,
+	"dataplane/nb":         list,
+	"dataplane/vpp":        list,
+	"dataplane/vpp/contiv": messages,
+	"dataplane/windows":    "both versions of the service that Windows has",
+	"plugins/ipnet":        "the one place that puts each model of a pod's and a node's wiring",
+	"plugins/nodesync":     seams,
+	"plugins/policy":       seams,
+	"plugins/service":      seams,
+	"test/bench":           "measures each part of the product beside its floor",
 }
 
 // TestImportBudget limits imports, because a package that imports few others can be understood and moved alone.

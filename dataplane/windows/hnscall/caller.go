@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ var ErrNoAnswer = errors.New("HNS does not answer")
 
 // Config is the configuration of a Caller.
 type Config struct {
-	Jobs  *lifecycle.Group // where calls run
+	Jobs  *lifecycle.Group // where calls run; nil: a group of its own, which Close ends
+	Log   *slog.Logger     // of that group; nil: no log
 	Clock driver.Clock     // nil: real time
 	// Timeout is how long Do waits for a call.
 	Timeout time.Duration
@@ -40,6 +42,12 @@ type Caller struct {
 func New(cfg Config) *Caller {
 	if cfg.Clock == nil {
 		cfg.Clock = driver.RealClock()
+	}
+	if cfg.Jobs == nil {
+		if cfg.Log == nil {
+			cfg.Log = slog.New(slog.DiscardHandler)
+		}
+		cfg.Jobs = lifecycle.NewGroup(context.Background(), cfg.Log)
 	}
 	return &Caller{cfg: cfg, hanging: map[string]bool{}}
 }
@@ -93,6 +101,28 @@ func Do[T any](c *Caller, key string, call func() (T, error)) (T, error) {
 	c.given++
 	return none, fmt.Errorf("%s: %w within %s", key, ErrNoAnswer, c.cfg.Timeout)
 }
+
+// Beside makes a call that does not count as one of the pass, until ctx ends. It may be called from any goroutine.
+func Beside[T any](ctx context.Context, c *Caller, name string, call func() (T, error)) (T, error) {
+	done := make(chan result[T], 1)
+	c.cfg.Jobs.Go(name, func(context.Context) error {
+		value, err := call()
+		done <- result[T]{value, err}
+		return nil
+	})
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
+	}
+}
+
+// Close ends the group of a Config without Jobs. The error names calls that have not ended.
+func (c *Caller) Close() error { return c.cfg.Jobs.Stop(closeTimeout) }
+
+const closeTimeout = time.Second
 
 // safely turns a panic into an error: otherwise the call would count as hanging forever.
 func safely[T any](key string, call func() (T, error)) (value T, err error) {

@@ -87,11 +87,7 @@ func (w *Wiring) createEndpoint(e *windows_hns.Endpoint) error {
 
 // connect makes a closed endpoint in a namespace. It runs on its own goroutine.
 func (w *Wiring) connect(namespace string, spec hcn.Endpoint) (id string, err error) {
-	rules, err := w.Closed()
-	if err != nil {
-		return "", err
-	}
-	closed, err := hcn.ACLPolicies(rules)
+	closed, err := w.Closed()
 	if err != nil {
 		return "", err
 	}

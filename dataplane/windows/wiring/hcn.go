@@ -93,27 +93,13 @@ type Snapshot struct {
 
 // Snapshot reads all objects of HNS, until ctx ends at the latest. It may be called from any goroutine.
 func (w *Wiring) Snapshot(ctx context.Context) (Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.Calls.Timeout)
 	defer cancel()
-	type answer struct {
-		Snapshot
-		err error
-	}
-	done := make(chan answer, 1)
-	w.jobs.Go("HNS snapshot", func(context.Context) error {
-		var a answer
+	return hnscall.Beside(ctx, w.calls, "HNS snapshot", func() (s Snapshot, err error) {
 		var errs [3]error
-		a.Networks, errs[0] = w.HCN.ListNetworks()
-		a.Endpoints, errs[1] = w.HCN.ListEndpoints()
-		a.LoadBalancers, errs[2] = w.HCN.ListLoadBalancers()
-		a.err = errors.Join(errs[:]...)
-		done <- a
-		return nil
+		s.Networks, errs[0] = w.HCN.ListNetworks()
+		s.Endpoints, errs[1] = w.HCN.ListEndpoints()
+		s.LoadBalancers, errs[2] = w.HCN.ListLoadBalancers()
+		return s, errors.Join(errs[:]...)
 	})
-	select {
-	case a := <-done:
-		return a.Snapshot, a.err
-	case <-ctx.Done():
-		return Snapshot{}, fmt.Errorf("%w: %w", hnscall.ErrNoAnswer, ctx.Err())
-	}
 }

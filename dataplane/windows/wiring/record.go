@@ -1,41 +1,20 @@
 package wiring
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
-	"contiv.dev/vswitch/internal/durable"
 )
 
 // Record stores the IDs of our load balancers, and the intents for those that are being made, while the agent does not run. In HNS only the
-// endpoints of a load balancer show that it is ours, and on an L2 bridge HNS may still list one whose endpoints have been removed.
+// endpoints of a load balancer show that it is ours, and on an L2 bridge HNS may still list one whose endpoints have been removed. durable.Lines is one.
 type Record interface {
 	Load() ([]string, error)
 	Store(ids []string) error
-}
-
-// RecordFile is a Record in a file of this name, with an ID in each line.
-type RecordFile string
-
-// Load implements Record. It returns no IDs if the file does not exist.
-func (f RecordFile) Load() ([]string, error) {
-	raw, err := os.ReadFile(string(f))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return strings.Fields(string(raw)), nil
-}
-
-// Store implements Record. The file has the old IDs or the new ones, even if the agent or the machine ends during the call.
-func (f RecordFile) Store(ids []string) error {
-	return durable.WriteFile(string(f), []byte(strings.Join(ids, "\n")+"\n"), 0o600)
 }
 
 // recall loads the load balancers of the previous agent. Nothing is changed before they are loaded, because the next write of the record would

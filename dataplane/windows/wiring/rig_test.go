@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	windataplane "contiv.dev/vswitch/dataplane/windows"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
-	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/hnscall"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
@@ -121,8 +121,14 @@ func newRigAfter(t *testing.T, host *hnsmem.Host, record *memoryRecord) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	r := &rig{t: t, host: host, record: record, pop: make(chan time.Time, 100)}
-	r.w = New(Deps{HCN: host.V2(), Routes: &r.routes, Network: "contiv", Record: record, Log: log, Clock: hangClock{r.pop},
-		Closed:        func() ([]hns.ACL, error) { return windataplane.ClosedRulesOn(host.V1()) },
+	r.w = New(Deps{HCN: host.V2(), Routes: &r.routes, Network: "contiv", Record: record, Log: log, Calls: hnscall.Config{Clock: hangClock{r.pop}},
+		Closed: func() ([]hcn.Policy, error) {
+			rules, err := windataplane.ClosedRulesOn(host.V1())
+			if err != nil {
+				return nil, err
+			}
+			return hcn.ACLPolicies(rules)
+		},
 		NodeAddresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil }})
 	jobs := lifecycle.NewGroup(t.Context(), log)
 	r.s = scheduler.New(scheduler.Config{Backends: []scheduler.Backend{r.w}, Jobs: jobs,

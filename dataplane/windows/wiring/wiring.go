@@ -10,13 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
-	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
-	"contiv.dev/vswitch/internal/lifecycle"
 )
 
 // HostRoutes manages the node's routes that are ours.
@@ -37,9 +34,9 @@ type HostRoute struct {
 type Deps struct {
 	HCN    HCN
 	Routes HostRoutes
-	// Closed returns the rules that a pod's endpoint is created with, so that it is never open before its policy is known; see
+	// Closed returns the policies that a pod's endpoint is created with, so that it is never open before its network policy is known; see
 	// windataplane.ClosedRulesOn. It may call HNS.
-	Closed func() ([]hns.ACL, error)
+	Closed func() ([]hcn.Policy, error)
 	// NodeAddresses returns the addresses of this node: a service's port at one of them is a node port.
 	NodeAddresses func() ([]netip.Addr, error)
 	// Network is the name of the network whose endpoints are backends of load balancers.
@@ -49,10 +46,9 @@ type Deps struct {
 	Record Record
 	Log    *slog.Logger
 
-	// CallTimeout is how long one call may take; 0: 15 s. One transaction waits at most once for an HNS that does not answer.
-	CallTimeout time.Duration
-	// Clock; nil: real time.
-	Clock driver.Clock
+	// Calls has the timeout of one call (0: 15 s) and the clock; New sets the rest. One transaction waits at most once for an HNS that does not
+	// respond.
+	Calls hnscall.Config
 }
 
 const defaultCallTimeout = 15 * time.Second
@@ -60,7 +56,6 @@ const defaultCallTimeout = 15 * time.Second
 // Wiring is the backend of the descriptors. Its methods run on the scheduler's goroutine.
 type Wiring struct {
 	Deps
-	jobs      *lifecycle.Group
 	calls     *hnscall.Caller
 	networks  map[string]string // IDs in HNS by name
 	endpoints map[string]string // the same of pods' endpoints
@@ -89,18 +84,15 @@ func New(deps Deps) *Wiring {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	if deps.CallTimeout <= 0 {
-		deps.CallTimeout = defaultCallTimeout
+	if deps.Calls.Timeout <= 0 {
+		deps.Calls.Timeout = defaultCallTimeout
 	}
-	if deps.Clock == nil {
-		deps.Clock = driver.RealClock()
-	}
+	deps.Calls.Log, deps.Calls.MaxGivenUp = deps.Log, 1
 	deps.HCN = folded{deps.HCN}
-	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},
 		nodes: nodes{blocks: map[netip.Prefix]string{}, at: map[string][]netip.Addr{}, owners: map[netip.Addr]string{}},
-		jobs:  jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
+		calls: hnscall.New(deps.Calls),
 	}
 }
 
@@ -116,9 +108,7 @@ func (w *Wiring) Pin() { w.calls.Pass() }
 func (w *Wiring) Flush(context.Context) { w.flushServices() }
 
 // Close ends the jobs of New. The error names calls of HNS that have not ended.
-func (w *Wiring) Close() error { return w.jobs.Stop(closeTimeout) }
-
-const closeTimeout = time.Second
+func (w *Wiring) Close() error { return w.calls.Close() }
 
 // Register adds the descriptors to a scheduler, which has w as a backend.
 func Register(s *scheduler.Scheduler, w *Wiring) error {

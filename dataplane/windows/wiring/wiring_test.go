@@ -345,7 +345,7 @@ func TestSnapshot(t *testing.T) {
 	gate := make(chan struct{})
 	r.host.Hook(func(hnsmem.Call) error { <-gate; return nil })
 	defer close(gate)
-	r.w.CallTimeout = time.Millisecond
+	r.w.Calls.Timeout = time.Millisecond
 	if _, err := r.w.Snapshot(t.Context()); err == nil {
 		t.Error("HNS hangs, and there is an answer")
 	}
