@@ -106,9 +106,9 @@ func (a *apiServer) await() {
 	}
 }
 
-// call sends a request as the administrator, and returns the answer. Unlike kubectl it starts no process, which takes half a CPU-second; what
-// users do with kubectl, the test does with kubectl.
-func (a *apiServer) call(method, path, body string) ([]byte, error) {
+// call sends a request as the administrator, with names and values of headers, and returns the answer. Unlike kubectl it starts no process, which
+// takes half a CPU-second; what users do with kubectl, the test does with kubectl.
+func (a *apiServer) call(method, path, body string, headers ...string) ([]byte, error) {
 	if a.client == nil {
 		client, err := a.newClient()
 		if err != nil {
@@ -123,6 +123,9 @@ func (a *apiServer) call(method, path, body string) ([]byte, error) {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
 	answer, err := a.client.Do(request)
 	if err != nil {
 		return nil, err
@@ -539,6 +542,12 @@ func (a *apiServer) conditions(program string) {
 	if got := a.conditionsOf("n1"); !strings.HasPrefix(got, "ContivPreflight=True") {
 		a.t.Errorf("conditions: %s", got)
 	}
+	// The API server applies an admission policy some time after it has accepted it.
+	a.eventually("the admission policy is in effect", func() bool {
+		_, err := a.call(http.MethodPatch, nodesPath+"/n2/status?dryRun=All", `{"status":{"phase":"Running"}}`,
+			"Content-Type", "application/merge-patch+json", "Impersonate-User", "system:serviceaccount:kube-system:contiv-agent")
+		return err != nil && strings.Contains(err.Error(), "contiv-agent-own-node")
+	})
 	out, err = preflight("n2", "eth77")
 	if exitCode(err) != 3 || !strings.Contains(out, "its own node only") || a.conditionsOf("n2") != "" {
 		a.t.Errorf("an agent changed another node's status: %q\n%s", a.conditionsOf("n2"), out)
