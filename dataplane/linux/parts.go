@@ -87,12 +87,17 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		sysctls: sysctl.Writer{NS: o.NS},
 		monitor: ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
 	}
-	opens := map[string]func(context.Context, Config, Options) (table.Backend, error){"nftables": newNFT, "iptables": newIptables}
+	quiet := o
+	quiet.Metrics = nil // the metrics belong to the backend in use
+	opens := map[string]func(context.Context) (leftover, error){
+		"nftables": func(ctx context.Context) (leftover, error) { return newNFT(ctx, c, quiet) },
+		"iptables": func(ctx context.Context) (leftover, error) {
+			return iptables.OpenLeftovers(ctx, iptablesConfig(c, quiet))
+		},
+	}
 	for name, open := range opens {
 		if o.Backend == nil && name != backend.Name() {
-			quiet := o
-			quiet.Metrics = nil // the metrics belong to the backend in use
-			p.others = append(p.others, func(ctx context.Context) (leftover, error) { return open(ctx, c, quiet) })
+			p.others = append(p.others, open)
 		}
 	}
 	if err := p.withServices(o); err != nil {

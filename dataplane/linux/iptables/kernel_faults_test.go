@@ -160,6 +160,42 @@ func TestAutoVariant(t *testing.T) {
 	}
 }
 
+// Where the kernel has no table of iptables, the sets of an earlier process are removed without a program; otherwise the rules are, too.
+func TestLeftovers(t *testing.T) {
+	variants(t, func(t *testing.T, v Variant) {
+		n := newNS(t)
+		remove := func() table.Result {
+			t.Helper()
+			left, err := OpenLeftovers(context.Background(), Config{NS: n.ns})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer left.Close()
+			if _, sets := left.(*setsOnly); sets != noTables(system{n.ns}) {
+				t.Errorf("%T, though the kernel has no tables: %v", left, noTables(system{n.ns}))
+			}
+			return left.Apply(context.Background())
+		}
+		if res := remove(); res.Err != nil || res.Writes != 0 || !noTables(system{n.ns}) {
+			t.Errorf("an empty namespace: %+v", res)
+		}
+		n.sh("ipset create cv40old hash:net; ipset create theirs hash:net")
+		if res := remove(); res.Err != nil || res.Writes != 1 {
+			t.Errorf("a set: %+v", res)
+		}
+		b := n.open(Config{Variant: v})
+		basics(b)
+		b.ReplaceSet(4, table.Set{ID: "s", Type: table.SetIP}, []table.Member{{Net: nets("10.0.0.1/32")[0]}})
+		apply(t, b)
+		if res := remove(); res.Err != nil || res.Writes == 0 || noTables(system{n.ns}) {
+			t.Errorf("rules: %+v", res)
+		}
+		if rules, sets := ruleset(n, v), n.sh("ipset list -n"); strings.Contains(rules, "cali-") || sets != "theirs\n" {
+			t.Errorf("left over: rules %s, sets %s", rules, sets)
+		}
+	})
+}
+
 // When the variant changes, our rules move and the sets that they use are kept; rules of others are kept where they are.
 func TestVariantChanges(t *testing.T) {
 	n := newNS(t)
