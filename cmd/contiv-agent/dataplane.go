@@ -99,7 +99,7 @@ func (d *dataplane) check(ctx context.Context, keys []string) error {
 		return fmt.Errorf("compare with the dataplane: %w", err)
 	}
 	for _, op := range repairs {
-		errs = append(errs, fmt.Errorf("%s is not in the dataplane as it should be (%s is due); a downstream resync repairs it",
+		errs = append(errs, fmt.Errorf("%s differs in the dataplane from its desired state (%s is due); a downstream resync repairs it",
 			op.Key, op.Action))
 	}
 	return errors.Join(errs...)

@@ -23,9 +23,9 @@ func (a *agent) ready() error {
 	if ok, reason := a.controller.Ready(); !ok {
 		if !a.db.Connected() {
 			if cause := a.db.Cause(); cause != nil {
-				return fmt.Errorf("%s; etcd does not answer: %w", reason, cause)
+				return fmt.Errorf("%s; etcd does not respond: %w", reason, cause)
 			}
-			return fmt.Errorf("%s; etcd does not answer (%s)", reason, a.etcdName())
+			return fmt.Errorf("%s; etcd does not respond (%s)", reason, a.etcdName())
 		}
 		if err := a.kube.connected(); err != nil {
 			return fmt.Errorf("%s; %w", reason, err)

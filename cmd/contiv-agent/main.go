@@ -22,7 +22,7 @@ func main() {
 func newCommand() *cobra.Command {
 	opts := defaultOptions()
 	cmd := daemon.Command("contiv-agent", "Kubernetes networking on VPP: the agent of one node",
-		"contiv-agent wires pods through VPP and programs everything else that the node's network needs.",
+		"contiv-agent connects the pods of a node to the network and programs the node's dataplane: VPP, the Linux kernel or Windows.",
 		func(ctx context.Context) error { return run(ctx, opts) }, clusterdb.CheckFlags)
 	opts.register(cmd.Flags())
 	return cmd

@@ -50,8 +50,8 @@ func statsSocket(apiSocket string) string {
 type connectionCollector struct{ statsSocket string }
 
 var (
-	descConnections = prometheus.NewDesc("contiv_vpp_connections", "Connections that VPP's contiv plugin knows.", []string{"family"}, nil)
-	descConnLimit   = prometheus.NewDesc("contiv_vpp_connections_limit", "Connections that it may know, in each family.", nil, nil)
+	descConnections = prometheus.NewDesc("contiv_vpp_connections", "Connections in the tables of VPP's contiv plugin.", []string{"family"}, nil)
+	descConnLimit   = prometheus.NewDesc("contiv_vpp_connections_limit", "Maximum number of connections in the tables, in each family.", nil, nil)
 	descConnRefused = prometheus.NewDesc("contiv_vpp_connections_refused_total",
 		"Packets dropped because there was no room for a connection: in the table, or within the limit of the sender.", []string{"limit"}, nil)
 )

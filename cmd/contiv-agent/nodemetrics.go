@@ -14,7 +14,7 @@ type nodeCollector struct {
 
 var (
 	descAddresses = prometheus.NewDesc("contiv_ipam_addresses", "Addresses of the node's pod subnets.", []string{"subnet", "state"}, nil)
-	descEtcd      = prometheus.NewDesc("contiv_etcd_connected", "1 while etcd answers.", nil, nil)
+	descEtcd      = prometheus.NewDesc("contiv_etcd_connected", "1 while etcd responds.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -23,7 +23,7 @@ type plugin struct {
 	stdout    io.Writer
 }
 
-// shortWait is the timeout while the agent does not answer, except for ADD: an ADD survives a restart of the agent, and the runtime repeats
+// shortWait is the timeout while the agent does not respond, except for ADD: an ADD survives a restart of the agent, and the runtime repeats
 // all other commands.
 const shortWait = 5 * time.Second
 
@@ -103,7 +103,7 @@ func (p *plugin) gc(ctx context.Context, args *skel.CmdArgs) error {
 	return err
 }
 
-// status runs every few seconds and must report the current state at once: it does not wait for an agent that does not answer.
+// status runs every few seconds and must report the current state at once: it does not wait for an agent that does not respond.
 func (p *plugin) status(ctx context.Context, args *skel.CmdArgs) error {
 	c, err := parseConfig(cniapi.Status, args.StdinData)
 	if err != nil {

@@ -243,12 +243,12 @@ func TestAgentIsAway(t *testing.T) {
 	list, ctx := e.list("1.1.0", map[string]any{"timeout": "300ms"}), t.Context()
 	start := time.Now()
 	_, err := e.cni.AddNetworkList(ctx, list, e.runtime("c1"))
-	wantCNI(t, err, types.ErrTryAgainLater, "contiv-agent does not answer")
-	wantCNI(t, e.cni.DelNetworkList(ctx, list, e.runtime("c1")), types.ErrTryAgainLater, "contiv-agent does not answer")
+	wantCNI(t, err, types.ErrTryAgainLater, "contiv-agent does not respond")
+	wantCNI(t, e.cni.DelNetworkList(ctx, list, e.runtime("c1")), types.ErrTryAgainLater, "contiv-agent does not respond")
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %s", took)
 	}
-	wantCNI(t, e.cni.GetStatusNetworkList(ctx, list), cniapi.CodeNotAvailable, "contiv-agent does not answer")
+	wantCNI(t, e.cni.GetStatusNetworkList(ctx, list), cniapi.CodeNotAvailable, "contiv-agent does not respond")
 }
 
 func TestAddSurvivesAgentRestart(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// away is how long requests to an API server that does not answer are repeated when the addresses of etcd from the last start are stored: in
+// away is how long requests to an API server that does not respond are repeated when the addresses of etcd from the last start are stored: in
 // the meantime the pods of this node have no network agent, and members of etcd do not move while the API server is down.
 const away = time.Second
 
@@ -65,7 +65,7 @@ func (s *starter) run(ctx context.Context, args []string) error {
 	return become(args, env)
 }
 
-// endpoints requests etcd's addresses from the API server. If it does not answer, or not all members exist, endpoints returns the addresses of
+// endpoints requests etcd's addresses from the API server. If it does not respond, or not all members exist, endpoints returns the addresses of
 // the last start: a node must start without the API server. Without both it waits.
 func (s *starter) endpoints(ctx context.Context) (string, error) {
 	k, err := s.client()

@@ -14,7 +14,7 @@ import (
 
 const maxWait = 2 * time.Second
 
-// apiServer lists the given number of etcd's members, or does not answer.
+// apiServer lists the given number of etcd's members, or does not respond.
 type apiServer struct {
 	members atomic.Int32 // -1: no answer
 }

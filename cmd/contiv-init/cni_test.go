@@ -46,7 +46,7 @@ func newCNI(t *testing.T, c *common, agent http.Handler) *cniOptions {
 }
 
 // TestPaceOfCNI: the agent is queried often until it is ready. Operations that take long, or that affect more than this node, are not repeated
-// as often: otherwise every node of the cluster would query an API server that does not answer ten times a second, and read all plugins each
+// as often: otherwise every node of the cluster would query an API server that does not respond ten times a second, and read all plugins each
 // time.
 func TestPaceOfCNI(t *testing.T) {
 	var asked, agent atomic.Int32

@@ -16,7 +16,6 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/relay"
-	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/policy/large"
 )
 
@@ -40,12 +39,10 @@ func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	ring := logs.NewRing(logs.DefaultLines)
-	log, err := daemon.NewLogger(opts.logLevel, ring)
+	log, ring, err := daemon.NewLogger("contiv-ksr", opts.logLevel)
 	if err != nil {
 		return err
 	}
-	log.Info("contiv-ksr is starting", version.Get().Attrs()...)
 	kube.UseLogger(log)
 	k := &ksr{opts: opts, log: log, ring: ring, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry()}
 	return daemon.Run(ctx, log, k, k.jobs, func() {
@@ -103,9 +100,9 @@ func (k *ksr) Start() error {
 func (k *ksr) ready() error {
 	if !k.db.Connected() {
 		if cause := k.db.Cause(); cause != nil {
-			return fmt.Errorf("etcd does not answer: %w", cause)
+			return fmt.Errorf("etcd does not respond: %w", cause)
 		}
-		return fmt.Errorf("etcd %s does not answer", strings.Join(k.opts.etcd.Endpoints, ","))
+		return fmt.Errorf("etcd %s does not respond", strings.Join(k.opts.etcd.Endpoints, ","))
 	}
 	if err := k.source.Connected(); err != nil {
 		return err

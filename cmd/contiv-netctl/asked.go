@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
-// warn prints why agents did not answer, beside the answers of the others. Agents that only their own node can reach are not a failure, as
+// warn prints why agents did not respond, beside the answers of the others. Agents that only their own node can reach are not a failure, as
 // long as another agent has answered.
 func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	failed := 0
@@ -30,7 +30,7 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 		failed += len(local)
 	}
 	if failed > 0 {
-		return fmt.Errorf("no answer from %d of %s; the cause is above", failed, count(len(answers), "node"))
+		return fmt.Errorf("no reply from %d of %s; the cause is above", failed, count(len(answers), "node"))
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func notAsked(cmd *cobra.Command, nodes []string, why error) {
 	if errors.As(why, &local) {
 		why = local // without the name of one node
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: %s not asked (%s): %v\n", count(len(nodes), "node"), names(nodes), why)
+	fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: %s not queried (%s): %v\n", count(len(nodes), "node"), names(nodes), why)
 }
 
 // names returns the first few nodes as text.

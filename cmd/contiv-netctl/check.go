@@ -58,7 +58,7 @@ func compare(ctx context.Context, a *client.Agent, v *validate.View) error {
 	return err
 }
 
-// views returns the views of the nodes; the view of a node that did not answer holds the error.
+// views returns the views of the nodes; the view of a node that did not respond holds the error.
 func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.View {
 	var out []*validate.View
 	for _, answer := range client.Each(ctx, c, nodes, gather) {
@@ -80,7 +80,7 @@ func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.V
 	return out
 }
 
-// lookFor returns whether a node whose agent does not answer can be reached at all, as far as the first agent's node can determine.
+// lookFor returns whether a node whose agent does not respond can be reached at all, as far as the first agent's node can determine.
 func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 	first, info := c.First()
 	at := slices.IndexFunc(c.Nodes().Nodes, func(n nodesync.NodeReport) bool { return n.Name == node && n.State == "claimed" })
@@ -102,14 +102,14 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 			return "" // read-only access does not allow this probe
 		}
 		if res.Received > 0 {
-			return fmt.Sprintf("; the node answers a ping of %s at %s: look for its agent there", info.Node, addr)
+			return fmt.Sprintf("; the node replies to a ping of %s at %s: check its agent", info.Node, addr)
 		}
 		asked = append(asked, addr.String())
 	}
 	if len(asked) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; nor does the node answer pings of %s at %s: it is off, or cut off from there", info.Node,
+	return fmt.Sprintf("; the node does not reply to pings of %s at %s either: it is off, or has no connection to it", info.Node,
 		strings.Join(asked, " and "))
 }
 

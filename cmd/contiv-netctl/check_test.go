@@ -32,7 +32,7 @@ func agentAt(t *testing.T, mux http.Handler) (socket string) {
 	return socket
 }
 
-// TestLookForANode: for a node that does not answer, the output lists what was tried: its IPv4 addresses or, if it has none, the others.
+// TestLookForANode: for a node that does not respond, the output lists what was tried: its IPv4 addresses or, if it has none, the others.
 func TestLookForANode(t *testing.T) {
 	var asked []netip.Addr
 	mux := http.NewServeMux()
@@ -86,14 +86,14 @@ func TestLocalAgents(t *testing.T) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("null")) })
 	socket := agentAt(t, mux)
 
-	const note = "1 node not asked (n2): agents listen on 127.0.0.1:9999 only; to ask them from other nodes, set agent.remote.enabled=true"
+	const note = "1 node not queried (n2): agents listen on 127.0.0.1:9999 only; to query them from other nodes, set agent.remote.enabled=true"
 	for _, tc := range []struct {
 		args []string
 		out  string
 		fail bool
 	}{
 		{args: []string{"check"}, out: "1 node, "},
-		{args: []string{"status"}, out: "1 of 1 ready, 1 not asked"},
+		{args: []string{"status"}, out: "1 of 1 ready, 1 not queried"},
 		{args: []string{"pods"}},
 		{args: []string{"ipam"}},
 		{args: []string{"resync", "n1", "n2"}, out: "node n1 is compared and repaired", fail: true},

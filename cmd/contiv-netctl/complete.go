@@ -14,7 +14,7 @@ import (
 // completeTimeout bounds how long a shell waits for completions.
 const completeTimeout = 2 * time.Second
 
-// completion gets the words from the cluster; if the cluster does not answer, there are none.
+// completion gets the words from the cluster; if the cluster does not respond, there are none.
 func (n *netctl) completion(ask func(context.Context, *client.Cluster) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()

@@ -174,10 +174,10 @@ func (t *connectivityTest) pick(ctx context.Context) ([]string, error) {
 		}
 	}
 	if t.alone = "there is one node"; len(t.cluster.Names()) > 1 {
-		t.alone = "no other node is ready and answers"
+		t.alone = "no other node is ready and responds"
 	}
 	if why != nil {
-		t.alone = "no other node was asked: " + why.Error()
+		t.alone = "no other node was queried: " + why.Error()
 	}
 	return nodes, nil
 }

@@ -41,12 +41,12 @@ func (w *world) wrongInput() {
 		{"events x", []string{`parameter "seq-num": "x" is not allowed, must be a whole number`}},
 		{"--timeout -1s status", []string{"--timeout -1s: use a positive duration"}},
 		{"--watch=-1s status", []string{"--watch -1s: use a positive duration"}},
-		{"--server 127.0.0.1:1 status", []string{"agent 127.0.0.1:1 does not answer: connection refused; check --server"}},
+		{"--server 127.0.0.1:1 status", []string{"agent 127.0.0.1:1 does not respond: connection refused; check --server"}},
 		{"--server nope status", []string{`--server "nope": `, "use host:port"}},
 		{"--token-file /nope status", []string{"--token-file: open /nope: no such file"}},
 		{"--token-file " + token + " status", []string{"missing or wrong bearer token; check the token in --token-file"}},
 		{"--ca /nope status", []string{"--ca: open /nope: no such file"}},
-		{"--server " + w.Nodes[1].Name + ":9999 status", []string{"does not answer", "lookup"}},
+		{"--server " + w.Nodes[1].Name + ":9999 status", []string{"does not respond", "lookup"}},
 		{"--server 127.0.0.1:9999 --plain status", []string{"leave out --plain"}},
 		{"-o xml status", []string{`output format "xml": use table, wide, json, yaml`}},
 	} {
@@ -86,7 +86,7 @@ func (w *world) common() {
 	w.want(true, []string{"__complete", "dump", "--node", ""}, first, second)
 	w.want(true, []string{"__complete", "nodes", "-o", ""}, "yaml")
 
-	// On an overloaded machine, a probe may get no answer in time.
+	// On an overloaded machine, a probe may get no reply in time.
 	w.until(true, []string{"ping", "a", "default/c"}, "3 sent, 3 answered")
 	w.until(true, []string{"ping", "a", "c", "-6"}, "3 sent, 3 answered")
 	w.want(true, []string{"ping", "c", "a", "-c", "1"}, "1 sent, 1 answered")
@@ -106,8 +106,8 @@ func (w *world) common() {
 		!strings.Contains(rep.Sides[1].There.Out, "default/c") {
 		w.t.Errorf("trace of a packet that arrives: %s", text)
 	}
-	w.want(true, []string{"trace", "a", "b"}, "pod default/a", "pod default/b", "delivered and answered")
-	w.want(true, []string{"trace", "a", "c", "-6"}, "delivered and answered")
+	w.want(true, []string{"trace", "a", "b"}, "pod default/a", "pod default/b", "delivered, reply received")
+	w.want(true, []string{"trace", "a", "c", "-6"}, "delivered, reply received")
 }
 
 // formats checks that every command has structured output for scripts.
@@ -359,7 +359,7 @@ func TestNoOverlay(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, dataplane, "nooverlay")
 			w.until(true, []string{"check"}, "0 findings")
-			w.want(true, []string{"trace", "a", "c"}, "delivered and answered")
+			w.want(true, []string{"trace", "a", "c"}, "delivered, reply received")
 			w.cut()
 		})
 	}

@@ -43,10 +43,10 @@ func (w *world) must(err error) {
 func (w *world) agentDown() {
 	second := w.Nodes[1].Name
 	w.must(w.Nodes[1].Agent.Kill())
-	w.want(true, []string{"nodes"}, "no answer: connection refused")
-	w.want(false, []string{"check"}, "connection refused; the node answers a ping of "+w.Nodes[0].Name+" at 10.199.0.102: look "+
-		"for its agent there", "1 finding")
-	w.want(false, []string{"ping", "a", "c"}, `"c" is not known to the 1 of 2 nodes that answer`, second)
+	w.want(true, []string{"nodes"}, "no reply: connection refused")
+	w.want(false, []string{"check"}, "connection refused; the node replies to a ping of "+w.Nodes[0].Name+" at 10.199.0.102: "+
+		"check its agent", "1 finding")
+	w.want(false, []string{"ping", "a", "c"}, `"c" was not found on the 1 of 2 nodes that respond`, second)
 	w.want(true, []string{"ping", "a", w.c.IPs[0].String(), "-c", "1"}, "1 answered")
 	file := filepath.Join(w.dir, "down.tar.gz")
 	w.want(false, []string{"report", "-f", file}, "connection refused")
@@ -77,7 +77,7 @@ func (w *world) routeOfOthers() {
 	w.want(false, []string{"check"}, "this route was typed in", "1 finding")
 	w.want(false, []string{"trace", "a", "c"}, "programmed by CLI", "it was typed in", "dropped on "+w.Nodes[0].Name)
 	w.vpp(0, "ip route del "+route)
-	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered and answered")
+	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered, reply received")
 }
 
 // forwardingOff: trace names the parameter; the agent restores it when it compares, for example for check, and reports it.
@@ -92,15 +92,15 @@ func (w *world) forwardingOff() {
 		w.t.Errorf("trace without forwarding: success %t:\n%s", ok, out)
 	}
 	w.until(true, []string{"check"}, "0 findings")
-	w.want(true, []string{"trace", "a", "c"}, "delivered and answered")
+	w.want(true, []string{"trace", "a", "c"}, "delivered, reply received")
 }
 
 // etcdDown: without etcd, all agents continue with their stored data.
 func (w *world) etcdDown() {
 	w.StopEtcd()
-	w.until(true, []string{"nodes"}, "etcd does not answer", w.Nodes[1].Name, "10.199.0.102")
+	w.until(true, []string{"nodes"}, "etcd does not respond", w.Nodes[1].Name, "10.199.0.102")
 	w.want(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
-	w.want(false, []string{"check"}, "etcd does not answer")
+	w.want(false, []string{"check"}, "etcd does not respond")
 	w.must(w.StartEtcd(w.ctx))
 	w.until(true, []string{"check"}, "0 findings")
 }
@@ -114,8 +114,8 @@ func (w *world) nodeAway() {
 	}
 	set("down")
 	start := time.Now()
-	w.want(false, []string{"check"}, "nor does the node answer pings of "+w.Nodes[0].Name+" at 10.199.0.102 and 192.168.16.",
-		"it is off, or cut off from there", "1 finding")
+	w.want(false, []string{"check"}, "the node does not reply to pings of "+w.Nodes[0].Name+" at 10.199.0.102 and 192.168.16.",
+		"it is off, or has no connection to it", "1 finding")
 	if took := time.Since(start); took > 15*time.Second {
 		w.t.Errorf("check took %s because of one node that is away", took)
 	}
@@ -133,7 +133,7 @@ func (w *world) podDown() {
 	if !strings.Contains(out, "route") {
 		w.t.Errorf("check does not say what else is gone:\n%s", out)
 	}
-	w.want(false, []string{"trace", "a", "c"}, "was to go to pod default/c", "receiving pod")
+	w.want(false, []string{"trace", "a", "c"}, "should reach pod default/c", "receiving pod")
 	w.want(false, []string{"trace", "c", "a"}, "route of the pod to "+w.a.IPs[0].String()+": no route")
 	w.want(true, []string{"resync", second}, "compared and repaired")
 	w.until(true, []string{"check"}, "0 findings")

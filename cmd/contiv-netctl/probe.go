@@ -48,7 +48,7 @@ func elsewhere(err error, name string, answers []client.Answer[[]podRow]) error 
 			failed++
 		}
 	}
-	return fmt.Errorf("%q is not known to the %d of %d nodes that answer, and may be a pod on another one: %w; repeat this when that agent runs, or "+
+	return fmt.Errorf("%q was not found on the %d of %d nodes that respond, and may be a pod on another node: %w; repeat this when that agent runs, or "+
 		"give the address of the pod as the destination", name, len(answers)-failed, len(answers), missing)
 }
 

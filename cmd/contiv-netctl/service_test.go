@@ -150,7 +150,7 @@ func (w *world) services(api *kubeapi.Server) {
 		}
 		w.until(true, append([]string{"ping", "a", "svc/both", "-c", "1"}, flags...), "1 sent, 1 answered")
 		w.want(true, append([]string{"trace", "a", "svc/far"}, flags...), "cluster IP, 1 endpoints", "translated",
-			"node "+second, "delivered to pod default/c ("+backend(w.c)+" on "+second+") and answered", "the answer, on node "+second)
+			"node "+second, "delivered to pod default/c ("+backend(w.c)+" on "+second+"), reply received", "the reply, on node "+second)
 		w.want(false, append([]string{"trace", "a", "svc/none:80"}, flags...), "service default/none has no endpoint for the packet on "+
 			first+": it has no ready endpoint")
 		if family == "6" && !w.vppRuns() {

@@ -200,7 +200,7 @@ func (n *netctl) services() *cobra.Command {
 			return n.print(cmd, rows, t)
 		}),
 	}
-	n.nodeFlag(cmd, &node, "the node to ask (default: this one)")
+	n.nodeFlag(cmd, &node, "the node to query (default: this one)")
 	return n.watchable(cmd)
 }
 

@@ -84,7 +84,7 @@ func (n *netctl) printTrace(w io.Writer, rep *traceReport, all, raw bool) error 
 	}
 	for _, s := range slices.Backward(rep.Sides) {
 		if s.Back.Outcome != trace.NotSeen {
-			printPath(w, "the answer, on node "+s.Node, s.Back, all)
+			printPath(w, "the reply, on node "+s.Node, s.Back, all)
 		}
 	}
 	for _, s := range rep.Sides {

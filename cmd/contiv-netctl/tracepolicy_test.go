@@ -55,14 +55,14 @@ func (w *world) tracedPolicies(api *kubeapi.Server) {
 		return append([]string{"trace", "a", "c", "--proto", "tcp", "--port", fmt.Sprint(port)}, more...)
 	}
 	w.until(true, tcp(8080), "policy, egress of default/a: allow, because no policy selects the pod",
-		"policy, ingress of default/c: allow, because no policy selects the pod", "delivered and answered")
+		"policy, ingress of default/c: allow, because no policy selects the pod", "delivered, reply received")
 	np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eighty"}}
 	w.put(api, np, &np.Spec, `{podSelector: {}, ingress: [{ports: [{port: 8080}]}]}`)
 	w.until(false, tcp(8081), "policy, ingress of default/c: deny, because policies select the pod", "default/eighty",
 		"result: network policy denies it: ingress of default/c")
 	for _, family := range [][]string{nil, {"-6"}} {
-		w.until(true, tcp(8080, family...), "policy, ingress of default/c: allow, by", "default/eighty ingress[0]", "delivered and answered")
-		w.until(true, append([]string{"trace", "a", "svc/far"}, family...), "default/eighty ingress[0]", "and answered")
+		w.until(true, tcp(8080, family...), "policy, ingress of default/c: allow, by", "default/eighty ingress[0]", "delivered, reply received")
+		w.until(true, append([]string{"trace", "a", "svc/far"}, family...), "default/eighty ingress[0]", "reply received")
 	}
 	cnp := &npapi.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "shut"}}
 	w.put(api, cnp, &cnp.Spec, `{tier: Admin, priority: 1, subject: {namespaces: {}}, egress: [{action: Accept, to: [{networks: [192.0.2.0/24]}]},

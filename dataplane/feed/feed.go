@@ -160,7 +160,7 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 		flush, cancel := context.WithTimeout(ctx, f.cfg.ApplyTimeout)
 		defer cancel()
 		if err := f.cfg.Driver.Flush(flush); err != nil {
-			failed = fmt.Errorf("the driver could not apply all of its state, and goes on trying: %w", err)
+			failed = fmt.Errorf("the driver could not apply all of its state, and retries: %w", err)
 			f.cfg.Log.Warn("some objects are not programmed", "error", err)
 		}
 	}

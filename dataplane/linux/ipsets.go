@@ -193,7 +193,7 @@ func (m *ipsetsManager) refusedByKernel(refused map[string]error) bool {
 			s.refused = err
 			m.changed(id)
 			if err != nil {
-				m.log.Warn("the kernel refused an IP set", "set", id, "family", int(m.family), "error", err)
+				m.log.Warn("the kernel rejected an IP set", "set", id, "family", int(m.family), "error", err)
 			} else {
 				m.log.Info("the kernel accepts an IP set again", "set", id, "family", int(m.family))
 			}

@@ -205,7 +205,7 @@ func (m *policyManager) noteProblems(l *policyList, problems []rules.Problem) {
 	same := func(a, b rules.Problem) bool { return a.String() == b.String() }
 	if !slices.EqualFunc(problems, l.problems, same) {
 		for _, p := range problems {
-			m.log.Error("policy rule blocks more than it was asked to", "policy", l.Policy.Name, "tier", l.Policy.Tier,
+			m.log.Error("policy rule blocks more than its policy requires", "policy", l.Policy.Name, "tier", l.Policy.Tier,
 				"profile", l.Profile, "inbound", l.Inbound, "family", int(m.family), "problem", p.String())
 		}
 	}

@@ -258,7 +258,7 @@ func (r *recheck) run(ctx context.Context) error {
 		}
 		next = time.Now().Add(min(time.Since(begin), recheckMost))
 		if removed > 0 {
-			r.log.Info("connections that policy does not allow any more were cut", "connections", removed)
+			r.log.Info("ended connections that policy no longer allows", "connections", removed)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (d *InternalDataplane) Uninstall(ctx context.Context) error {
 	device.SetVTEPs(nil)
 	errs = append(errs, device.Apply(ctx), device.Close())
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("uninstall: the rules are left as they are, since not everything else is gone: %w", err)
+		return fmt.Errorf("uninstall: the rules are kept, because other objects could not be removed: %w", err)
 	}
 	gone := d.services.uninstall(ctx)
 	d.backend.clear()

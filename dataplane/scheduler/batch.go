@@ -36,7 +36,7 @@ type saved struct {
 var (
 	errNoKind  = errors.New("no kind is registered for this key")
 	errPending = errors.New("waits for a dependency")
-	errRemake  = errors.New("values can be created again by an update that is not to be reverted, and by nothing else")
+	errRemake  = errors.New("values can be created again only by an update without revert")
 )
 
 func (s *Scheduler) newBatch(t *txn.Txn) *batch {

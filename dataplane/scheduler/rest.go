@@ -67,8 +67,8 @@ func (s *Scheduler) answerError(w http.ResponseWriter, err error) {
 func (s *Scheduler) answer(w http.ResponseWriter, code int, body any) {
 	text, err := json.MarshalIndent(body, "", "  ")
 	if err != nil {
-		code, text = http.StatusInternalServerError, []byte(`{"error": "the answer cannot be encoded"}`)
-		s.log.Error("REST answer cannot be encoded", "error", err)
+		code, text = http.StatusInternalServerError, []byte(`{"error": "the reply cannot be encoded"}`)
+		s.log.Error("REST reply cannot be encoded", "error", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -177,7 +177,7 @@ func (s *Scheduler) stream(w http.ResponseWriter, values []Value, view string) {
 		}
 	})
 	if err != nil {
-		s.log.Debug("the answer to a REST client breaks off", "error", err)
+		s.log.Debug("the reply to a REST client was not sent completely", "error", err)
 	}
 }
 
@@ -226,7 +226,7 @@ func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
 		}
 	case "json":
 		if err := rest.WriteArray(w, slices.Values(records)); err != nil {
-			s.log.Debug("the answer to a REST client breaks off", "error", err)
+			s.log.Debug("the reply to a REST client was not sent completely", "error", err)
 		}
 	default:
 		s.answerError(w, &paramError{param: "format", err: fmt.Errorf("%q is not one of text, json", p["format"])})

@@ -24,7 +24,7 @@ type dhcpServer struct {
 	done chan struct{}
 
 	mu      sync.Mutex
-	address netip.Prefix // zero: does not answer
+	address netip.Prefix // zero: does not respond
 	gateway netip.Addr
 	time    time.Duration
 }

@@ -38,7 +38,7 @@ func TestSixteenReadySockets(t *testing.T) {
 	}
 }
 
-// attachAll attaches VPP to devices that have packets to read, and returns an error if VPP does not answer afterwards. The
+// attachAll attaches VPP to devices that have packets to read, and returns an error if VPP does not respond afterwards. The
 // interfaces stay down, so that VPP reads no packets.
 func attachAll(t *testing.T, v *vpptest.VPP, devices int) error {
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
@@ -61,7 +61,7 @@ func attachAll(t *testing.T, v *vpptest.VPP, devices int) error {
 		err := a.conn.Invoke(ctx, &memclnt.ControlPing{}, &memclnt.ControlPingReply{})
 		cancel()
 		if err != nil {
-			return errors.Join(errors.New("VPP does not answer"), err)
+			return errors.Join(errors.New("VPP does not respond"), err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

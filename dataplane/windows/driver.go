@@ -15,7 +15,6 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
-	"contiv.dev/vswitch/internal/lifecycle"
 )
 
 // driverName is the name of the health reporter, and part of metrics' names.
@@ -35,7 +34,6 @@ type WindowsDataplane struct {
 	config  Config
 	options Options
 	log     *slog.Logger
-	jobs    *lifecycle.Group
 	front   *driver.Front
 
 	// The following fields are nil if the driver does not work. The fields below loop belong to the loop's goroutine once Start was called.
@@ -82,11 +80,11 @@ func New(api hns.API, config Config, options Options) (*WindowsDataplane, error)
 	}
 	d := &WindowsDataplane{config: config, options: options, log: options.Log,
 		front: driver.NewFront("Windows dataplane", driverName, options.Log, config.HealthAggregator)}
-	d.jobs, d.loop = d.front.Jobs, driver.New(d.loopConfig())
+	d.loop = driver.New(d.loopConfig())
 	d.front.Loop = d.loop
 	d.statuses = newStatuses(d.loop.QueueStatus)
 	d.ended = make(chan any)
-	d.calls = hnscall.New(hnscall.Config{Jobs: d.jobs, Clock: options.Clock, Timeout: options.CallTimeout, MaxGivenUp: maxGivenUp,
+	d.calls = hnscall.New(hnscall.Config{Jobs: d.front.Jobs, Clock: options.Clock, Timeout: options.CallTimeout, MaxGivenUp: maxGivenUp,
 		Ended: d.callEnded})
 	d.hosts = &hostWatch{ask: options.HostAddresses, interval: options.HostInterval, clock: options.Clock, log: d.log,
 		updates: make(chan any)}
@@ -218,7 +216,7 @@ func (d *WindowsDataplane) Start() {
 	if !d.front.Starting() {
 		return
 	}
-	d.jobs.Go("host addresses", d.hosts.run)
+	d.front.Jobs.Go("host addresses", d.hosts.run)
 	d.loop.Start()
 }
 
@@ -293,7 +291,7 @@ func (d *WindowsDataplane) Stop(ctx context.Context) error {
 func ClosedRulesOn(api hns.API) ([]hns.ACL, error) {
 	features := api.SupportedFeatures()
 	if features == (hns.Features{}) {
-		return nil, errors.New("HNS does not say which rules it has: it did not answer, or this Windows is older than Server 2019")
+		return nil, errors.New("HNS does not report the features of its rules: it did not respond, or this Windows is older than Server 2019")
 	}
 	return closedRules(features), nil
 }

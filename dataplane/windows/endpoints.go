@@ -148,7 +148,7 @@ func (m *endpointManager) CompleteDeferredWork() error {
 		if err != nil {
 			return err
 		}
-		// An empty set means an old Windows or an HNS that did not answer; hcsshim does not distinguish them. So HNS is queried again.
+		// An empty set means an old Windows or an HNS that did not respond; hcsshim does not distinguish them. So HNS is queried again.
 		m.asked = features != hns.Features{}
 		if features != m.render.features {
 			m.render.features = features

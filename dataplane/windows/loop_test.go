@@ -163,7 +163,7 @@ func TestHangingCall(t *testing.T) {
 		t.Errorf("a fault of one endpoint affects the others: %v", err)
 	}
 	eventually(t, "status error", func() bool { return r.received("a") == "error" })
-	if c, _ := b.d.Status(wlID("a")); !strings.Contains(c.Reason, "does not answer") {
+	if c, _ := b.d.Status(wlID("a")); !strings.Contains(c.Reason, "does not respond") {
 		t.Errorf("%+v", c)
 	}
 	eventually(t, "the other is up", func() bool { return r.received("b") == "up" })
@@ -192,7 +192,7 @@ func TestHNSThatHangs(t *testing.T) {
 		return nil
 	})
 	r.send(openProfile(), endpoint("a", 1), &proto.InSync{})
-	if err := r.flush(); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := r.flush(); err == nil || !strings.Contains(err.Error(), "does not respond") {
 		t.Errorf("flush: %v", err)
 	}
 	close(release)

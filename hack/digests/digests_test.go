@@ -72,7 +72,7 @@ func TestDigests(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	host := fake(t, map[string]string{"/v2/a/manifests/1": "index"}, true)
 	for image, want := range map[string]string{
-		host + "/a:1":   "the registry says sha256:0000",
+		host + "/a:1":   "the registry announces sha256:0000",
 		host + "/b:1":   "MANIFEST_UNKNOWN",
 		"debian:12":     "registry/name:tag",
 		host + "/a":     "registry/name:tag",

@@ -61,7 +61,7 @@ func (r registry) digest(ctx context.Context, ref reference) (string, error) {
 	}
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(resp.body))
 	if announced := resp.header.Get("Docker-Content-Digest"); announced != "" && announced != digest {
-		return "", fmt.Errorf("%s: the registry says %s, but what it sends is %s", address, announced, digest)
+		return "", fmt.Errorf("%s: the registry announces %s, but the content has %s", address, announced, digest)
 	}
 	return digest, nil
 }
@@ -131,7 +131,7 @@ func (r registry) get(ctx context.Context, address, token string) (response, err
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
 	if err == nil && len(body) > maxManifest {
-		err = errors.New("the answer has no end")
+		err = errors.New("the reply is too long")
 	}
 	if err != nil {
 		return response{}, fmt.Errorf("%s: %w", address, err)

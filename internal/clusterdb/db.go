@@ -45,7 +45,7 @@ type DB struct {
 	onConnect []func() error // called on the first connection, then nil
 	ever      bool
 	changed   chan struct{} // closed and replaced when connected changes
-	cause     error         // why the database does not answer, as found by diagnose; nil while it answers
+	cause     error         // why the database does not respond, as found by diagnose; nil while it answers
 }
 
 var _ keyval.KvProtoPlugin = (*DB)(nil)
@@ -125,7 +125,7 @@ func (db *DB) Connected() bool {
 	return db.connected
 }
 
-// Cause describes why the database does not answer: the endpoint, the fault and the fix. It returns nil while the database answers, and
+// Cause describes why the database does not respond: the endpoint, the fault and the fix. It returns nil while the database answers, and
 // until the cause is determined.
 func (db *DB) Cause() error {
 	db.mu.Lock()
@@ -143,7 +143,7 @@ func (db *DB) explain(ctx context.Context, err error) {
 	db.cause = cause
 	db.mu.Unlock()
 	if !known && !db.closing.Load() {
-		db.log.Warn("etcd does not answer", "error", cause)
+		db.log.Warn("etcd does not respond", "error", cause)
 	}
 }
 

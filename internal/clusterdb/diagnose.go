@@ -43,7 +43,7 @@ func (c Config) diagnose(ctx context.Context, otherwise error) error {
 
 var (
 	errClosed = errors.New("the connection was closed")
-	errPlain  = errors.New("it does not speak TLS, but the endpoint is https; write http:// in --etcd-endpoints and leave out --etcd-ca, " +
+	errPlain  = errors.New("it does not use TLS, but the endpoint is https; write http:// in --etcd-endpoints and leave out --etcd-ca, " +
 		"--etcd-cert and --etcd-key, or give etcd a certificate")
 )
 

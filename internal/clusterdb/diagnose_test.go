@@ -144,7 +144,7 @@ func TestDiagnose(t *testing.T) {
 		"of another CA":     {client(other, "foreign", time.Hour), "https://" + encrypted, []string{"rejects our client certificate", "--etcd-cert (", "foreign.crt"}},
 		"another name":      {good, "https://" + misnamed, []string{"127.0.0.1", "a name or address of the certificate in --etcd-endpoints"}},
 		"http to https":     {Config{}, "http://" + encrypted, []string{"it expects TLS", "write https:// in --etcd-endpoints"}},
-		"https to http":     {good, "https://" + plain, []string{"it does not speak TLS", "write http:// in --etcd-endpoints"}},
+		"https to http":     {good, "https://" + plain, []string{"it does not use TLS", "write http:// in --etcd-endpoints"}},
 		"nothing listens":   {Config{}, "http://127.0.0.1:1", []string{"connection refused", "check --etcd-endpoints"}},
 		"no socket":         {Config{}, "unix:///nothing/etcd.sock", []string{"no such file", "check --etcd-endpoints"}},
 		"name not resolved": {Config{InsecureTransport: true}, "http://etcd.invalid:2379", []string{"etcd.invalid", "check --etcd-endpoints"}},
@@ -197,7 +197,7 @@ func TestCauseIsReportedOnce(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if n := strings.Count(log.String(), "etcd does not answer"); n != 1 || !strings.Contains(log.String(), s.address()) {
+	if n := strings.Count(log.String(), "etcd does not respond"); n != 1 || !strings.Contains(log.String(), s.address()) {
 		t.Errorf("%d lines of %v in the log, want 1:\n%s", n, first, log.String())
 	}
 }

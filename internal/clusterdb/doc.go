@@ -7,7 +7,7 @@
 //
 // Watcher delivers the shared state to the event loop: a complete snapshot (DBResync) at start and whenever the connection was lost or the
 // watch fell behind, single changes (KubeStateChange) in between. It keeps a copy of the state on the node's disk (LocalCopy), from which
-// the agent starts when the database does not answer. LocalCopy also stores the node's own values, such as its identity: a new snapshot of
+// the agent starts when the database does not respond. LocalCopy also stores the node's own values, such as its identity: a new snapshot of
 // the shared state does not replace them.
 //
 // A resource that another program writes as a whole (Resource.Complete; package relay does so with Kubernetes' state) counts only while it

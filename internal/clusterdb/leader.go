@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// resignTimeout bounds the resignation. If etcd does not answer within it, the leadership ends with its lease.
+// resignTimeout bounds the resignation. If etcd does not respond within it, the leadership ends with its lease.
 const resignTimeout = 2 * time.Second
 
 // Leadership is held by one process at a time. The holder can lose it without a notice, when the process is cut off from etcd or is suspended for a
@@ -26,7 +26,7 @@ type Leadership struct {
 }
 
 // Campaign waits until this process is the leader among all candidates with the same prefix; candidates win in the order in which they came. name
-// identifies the candidate to operators. Campaign fails when ctx ends or etcd does not answer; then the candidate is removed, at the latest after
+// identifies the candidate to operators. Campaign fails when ctx ends or etcd does not respond; then the candidate is removed, at the latest after
 // ttl. ttl is also the time for which a leader that died blocks the others.
 func (db *DB) Campaign(ctx context.Context, prefix, name string, ttl time.Duration) (*Leadership, error) {
 	callCtx, cancel := context.WithTimeout(ctx, db.conf.OperationTimeout)

@@ -95,7 +95,7 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
-// TestCampaignEnds checks that Campaign ends with its context, and when etcd does not answer;
+// TestCampaignEnds checks that Campaign ends with its context, and when etcd does not respond;
 // nothing is left behind.
 func TestCampaignEnds(t *testing.T) {
 	s := newServer(t)

@@ -144,7 +144,7 @@ func (w *Watcher) start(ctx context.Context) (rev int64, losses uint64, err erro
 // localResync pushes the local copy if it has values.
 func (w *Watcher) localResync(ctx context.Context) error {
 	if w.Local == nil {
-		w.Log.Warn("etcd does not answer; waiting for it")
+		w.Log.Warn("etcd does not respond; waiting for it")
 		return nil
 	}
 	values, err := w.Local.Load()
@@ -153,7 +153,7 @@ func (w *Watcher) localResync(ctx context.Context) error {
 		return nil
 	}
 	if len(values) == 0 {
-		w.Log.Warn("etcd does not answer, and there is no local copy of the cluster state to start from; waiting for etcd")
+		w.Log.Warn("etcd does not respond, and there is no local copy of the cluster state to start from; waiting for etcd")
 		return nil
 	}
 	kvs := make([]keyValue, 0, len(values))
@@ -164,7 +164,7 @@ func (w *Watcher) localResync(ctx context.Context) error {
 	if w.reportGap() {
 		return nil
 	}
-	w.Log.Warn("etcd does not answer; starting from the local copy of the cluster state", "values", len(values))
+	w.Log.Warn("etcd does not respond; starting from the local copy of the cluster state", "values", len(values))
 	return w.push(ctx, &api.DBResync{Local: true, KubeState: state})
 }
 

@@ -29,7 +29,7 @@ type UnreachableError struct {
 
 // Error implements error.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("contiv-agent does not answer on %s (is it running on this node?): %s", e.Socket, e.Err.Error())
+	return fmt.Sprintf("contiv-agent does not respond on %s (check that it runs on this node): %s", e.Socket, e.Err.Error())
 }
 
 // Unwrap returns the cause.

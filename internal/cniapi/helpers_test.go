@@ -36,7 +36,7 @@ func serve(t *testing.T, cfg ServerConfig, handle Handler) (stop func() error) {
 	t.Cleanup(func() { _ = stop() })
 	client := &Client{Socket: cfg.Socket, RetryFor: 10 * time.Second}
 	if _, err := client.Do(timeout(t, 10*time.Second), &Request{Command: Status}); err != nil {
-		t.Fatalf("server does not answer: %v", err)
+		t.Fatalf("server does not respond: %v", err)
 	}
 	return stop
 }

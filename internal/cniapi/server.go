@@ -145,7 +145,7 @@ func (s *Server) serveConn(ctx, running context.Context, conn *net.UnixConn, han
 
 func (s *Server) answer(ctx, running context.Context, conn *net.UnixConn, handle Handler) (*Result, error) {
 	if err := checkPeer(conn); err != nil {
-		s.cfg.Log.Warn("CNI connection refused", "error", err)
+		s.cfg.Log.Warn("CNI connection rejected", "error", err)
 		return nil, err
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(s.cfg.IOTimeout))

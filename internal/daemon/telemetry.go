@@ -71,7 +71,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case m.slots <- struct{}{}:
 	case <-ctx.Done():
-		httpapi.WriteError(w, http.StatusServiceUnavailable, errors.New("too many requests for metrics at once"))
+		httpapi.WriteError(w, http.StatusServiceUnavailable, errors.New("too many concurrent requests for metrics"))
 		return
 	}
 	answer := &gathered{ResponseWriter: w}

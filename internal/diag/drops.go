@@ -93,7 +93,7 @@ func vppMeans(where, reason string) string {
 		{"ttl <= 1", "a packet went in circles, or a traceroute passed"},
 		{"no route", "no route leads to the destination"},
 		{"null-node: blackholed", "a packet had no next node, such as one for an interface that is down"},
-		{"adjacency", "no route leads to the destination, or the neighbour does not answer ARP"},
+		{"adjacency", "no route leads to the destination, or the neighbour does not reply to ARP"},
 		{"arp", "the first packet to a neighbour waits for ARP and is dropped"},
 		{"checksum", "the packet was damaged on its way"},
 		{"mtu", "the packet is larger than the MTU of the next interface"},

@@ -28,7 +28,7 @@ var kernelCounters = []struct{ line, field, reason, means string }{
 	{"Ip6", "OutNoRoutes", "no route to send by", "this node has no route to the destination"},
 	{"Ip6", "InNoRoutes", "no route to forward by", "no route leads to the destination"},
 	{"Ip6", "InTooBigErrors", "larger than the MTU", "the sender ignores the MTU, or ICMP errors do not reach it"},
-	{"conntrack", "insert_failed", "connection not recorded", "two packets of one connection came at once, or its source port is taken"},
+	{"conntrack", "insert_failed", "connection not recorded", "two packets of one connection arrived at the same time, or its source port is taken"},
 	{"conntrack", "drop", "connection table is full", "raise net.netfilter.nf_conntrack_max"},
 	{"conntrack", "early_drop", "old connection removed for a new one", "the connection table is nearly full: raise net.netfilter.nf_conntrack_max"},
 }

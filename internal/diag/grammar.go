@@ -65,7 +65,7 @@ func readOnly(command string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q: %w; write its words in full, or ask for writing if that is meant", command, errNotRead)
+	return fmt.Errorf("%q: %w; write its words in full, or allow writing if the command changes the state", command, errNotRead)
 }
 
 // plainText rejects text that a terminal or VPP would read as more than one line.

@@ -8,7 +8,7 @@ import (
 )
 
 // errNoKernel is the error of requests about Linux' network stack.
-var errNoKernel = errors.New("this node does not run Linux: ask HNS on the node, with hnsdiag list all and Get-HnsNetwork")
+var errNoKernel = errors.New("this node does not run Linux: query HNS on the node, with hnsdiag list all and Get-HnsNetwork")
 
 func readKernel() (*Kernel, error) { return nil, errNoKernel }
 

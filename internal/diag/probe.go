@@ -137,7 +137,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-var errNoAnswer = errors.New("no answer")
+var errNoAnswer = errors.New("no reply")
 
 // echo sends echo requests.
 type echo struct {

@@ -26,7 +26,7 @@ func defaultLimits() limits {
 }
 
 // errBusy is the answer to a request that has waited too long for a slot.
-var errBusy = errors.New("too many requests at once; try again in a moment")
+var errBusy = errors.New("too many concurrent requests; try again in a moment")
 
 // bound limits the read requests that run at once to the number of slots. Requests that change something are not limited: only
 // trusted callers send them, they take long, and they hold little memory.

@@ -170,7 +170,7 @@ func WriteError(w http.ResponseWriter, status int, err error) {
 }
 
 // Listen opens the TCP address, and reads the certificate, before Start: an address that another program uses, or a certificate that
-// cannot be read, is reported before the program has done anything. The server does not answer yet.
+// cannot be read, is reported before the program has done anything. The server does not respond yet.
 func (s *Server) Listen() (err error) {
 	if s.cfg.Address != "" && s.tcp == nil {
 		s.tcp, err = s.listenTCP()

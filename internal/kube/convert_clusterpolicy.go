@@ -76,7 +76,7 @@ func denying(list []*model.PolicyRule) (out []*model.PolicyRule) {
 func (c *clusterPolicyConverter) subject(s *npapi.ClusterNetworkPolicySubject) {
 	namespaces, pods := &metav1.LabelSelector{}, &metav1.LabelSelector{}
 	if (s.Namespaces == nil) == (s.Pods == nil) {
-		c.problem("spec.subject: needs either namespaces or pods, or has one that this version does not know; the policy selects all pods, and %s",
+		c.problem("spec.subject: needs either namespaces or pods, or has one that this version does not support; the policy selects all pods, and %s",
 			onlyDenies)
 		c.close()
 		c.out.Namespaces, c.out.Pods = c.selector("", namespaces), c.selector("", pods)
@@ -174,7 +174,7 @@ func (c *clusterPolicyConverter) peer(rule *model.PolicyRule, where string, p *n
 	}
 	switch {
 	case fields != 1:
-		c.problem("%s: needs exactly one of namespaces, pods, nodes, networks and domainNames, or has one that this version does not know; %s",
+		c.problem("%s: needs exactly one of namespaces, pods, nodes, networks and domainNames, or has one that this version does not support; %s",
 			where, effect(accepts))
 	case domains && accepts:
 		c.problem("%s.domainNames: names of domains are not supported; they match nothing", where)
@@ -238,7 +238,7 @@ func (c *clusterPolicyConverter) protocol(rule *model.PolicyRule, where string, 
 		}
 	}
 	if fields != 1 {
-		c.problem("%s: needs exactly one of tcp, udp, sctp and destinationNamedPort, or has one that this version does not know; %s",
+		c.problem("%s: needs exactly one of tcp, udp, sctp and destinationNamedPort, or has one that this version does not support; %s",
 			where, effect(accepts))
 		return false
 	}

@@ -147,7 +147,7 @@ func (c *policyConverter) port(where string, p *networkingv1.NetworkPolicyPort) 
 func (c *policyConverter) peer(where string, p *networkingv1.NetworkPolicyPeer) *model.PolicyPeer {
 	if p.IPBlock == nil {
 		if p.PodSelector == nil && p.NamespaceSelector == nil {
-			c.problem("%s: has neither podSelector nor namespaceSelector nor ipBlock, or one that this version does not know; it allows nothing", where)
+			c.problem("%s: has neither podSelector nor namespaceSelector nor ipBlock, or one that this version does not support; it allows nothing", where)
 			return nil
 		}
 		return &model.PolicyPeer{Pods: c.selector(where+".podSelector", p.PodSelector),

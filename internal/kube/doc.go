@@ -8,7 +8,7 @@
 // them.
 //
 // Source is the driver: jobs that watch, one that delivers, one that writes the local copy (a bbolt file, late and in batches). If the API
-// server does not answer at start, the agent starts with the local copy; when the server answers again the difference to the copy is
+// server does not respond at start, the agent starts with the local copy; when the server answers again the difference to the copy is
 // delivered.
 //
 // The event loop takes only snapshots of the whole state. Join combines the snapshots of etcd and of Kubernetes into one.

@@ -15,7 +15,7 @@ func (s *Source) startFromLocal(ctx context.Context) error {
 	if synced {
 		return nil
 	}
-	values, why := s.loadLocal(), "the API server does not answer"
+	values, why := s.loadLocal(), "the API server does not respond"
 	if s.Connected() == nil {
 		why = "the API server has not sent all objects yet"
 	}

@@ -37,7 +37,7 @@ func (s *status) failed(resource string, err error) {
 	known := s.broken[resource] != nil
 	s.broken[resource] = err
 	if !known {
-		s.log.Warn("the API server cannot be watched; what is known stays in force", "resource", resource, "server", s.host,
+		s.log.Warn("the API server cannot be watched; the last known state stays in force", "resource", resource, "server", s.host,
 			"error", err, "advice", advice(err, resource))
 	}
 }

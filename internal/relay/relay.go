@@ -63,7 +63,7 @@ type Relay struct {
 // Reasons to give up the leadership, or to read all of etcd's state again.
 var (
 	errDeposed = errors.New("another one leads")
-	errStale   = errors.New("the API server does not answer this replica")
+	errStale   = errors.New("the API server does not respond to this replica")
 	errResync  = errors.New("a comparison with etcd is due")
 )
 
@@ -158,7 +158,7 @@ func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
 		err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(encoded), maxValue)
 	}
 	if err != nil {
-		r.Log.Error("an object cannot be relayed; agents keep what they know of it, and until it is changed or deleted the state "+
+		r.Log.Error("an object cannot be relayed; agents keep its last state, and until it is changed or deleted the state "+
 			"is not marked as complete", "key", key, "error", err)
 		return "", false
 	}

@@ -42,7 +42,7 @@ func (r reading) until(later reading) Rate {
 }
 
 // Measure compares the clocks over a first pause, and over longer ones until the result is certain. cli is VPP's CLI socket, normally
-// /run/vpp/cli.sock. An error means that VPP does not answer, or that ctx has ended first.
+// /run/vpp/cli.sock. An error means that VPP does not respond, or that ctx has ended first.
 func Measure(ctx context.Context, cli string, pause time.Duration) (Rate, error) {
 	first, err := readSoon(ctx, cli)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// clock answers like VPP's CLI, in two pieces; for the text "" it does not answer.
+// clock answers like VPP's CLI, in two pieces; for the text "" it does not respond.
 func clock(t *testing.T, text func() string) (socket string) {
 	return lateClock(t, time.Millisecond, text)
 }
@@ -103,7 +103,7 @@ func TestNoClock(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := Measure(ctx, clock(t, func() string { return "" }), time.Millisecond); err == nil {
-		t.Error("a VPP that does not answer: no error")
+		t.Error("a VPP that does not respond: no error")
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

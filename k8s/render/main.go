@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&r.Kubeconfig, "kubeconfig", "", "cluster that templates look into")
 	flag.BoolVar(&r.Tests, "tests", false, "write what `helm test` runs instead")
 	flag.BoolVar(&r.Notes, "notes", false, "write the notes that Helm prints after an installation instead")
-	many := flag.Bool("serve", false, "answer the requests that are read from the standard input")
+	many := flag.Bool("serve", false, "serve the requests on standard input")
 	flag.Parse()
 	r.Chart = flag.Arg(0)
 	run := func() error { return r.withValues(os.Stdout, *file) }

@@ -208,7 +208,7 @@ func (c *Controller) serveHistory(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, records[0])
 	default:
 		if err := rest.WriteArray(w, slices.Values(records)); err != nil {
-			c.deps.Log.Debug("event history: the answer breaks off", "error", err)
+			c.deps.Log.Debug("event history: the reply was not sent completely", "error", err)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func (w *node) apply() *vppfake.Fake {
 	t.Cleanup(func() { s.Close(); c.Close(); _ = jobs.Stop(time.Minute); _ = fake.Close() })
 	for end := time.Now().Add(5 * time.Second); !c.State().Connected(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the fake does not answer")
+			t.Fatal("the fake does not respond")
 		}
 	}
 	var kvs []txn.KV

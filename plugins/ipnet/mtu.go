@@ -65,7 +65,7 @@ func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
 func (n *IPNet) noteMTU(s *settings) {
 	fault := s.mtuFault
 	if large := largerThan(s.fits, n.pods); fault == nil && len(large) > 0 {
-		fault = fmt.Errorf("the network configuration of pods asks for a larger MTU than the uplink has room for (%d bytes): %s; "+
+		fault = fmt.Errorf("the network configuration of pods requests a larger MTU than the uplink supports (%d bytes): %s; "+
 			"lower mtu in the CNI configuration and create these pods again, or raise the uplink's MTU", s.fits, list(large))
 	}
 	was := n.mtuFault.Swap(&fault)

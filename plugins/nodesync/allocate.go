@@ -86,7 +86,7 @@ func (a *allocator) claim(ctx context.Context) (claim, error) {
 			return c, err
 		}
 		if pauseErr := pause(ctx, rand.N(window)); pauseErr != nil {
-			return claim{}, fmt.Errorf("in %d attempts others were first or the database did not answer; it is tried again: %w", attempt,
+			return claim{}, fmt.Errorf("in %d attempts other nodes were first or the database did not respond; it is retried: %w", attempt,
 				errors.Join(err, pauseErr))
 		}
 		window = min(windowGrowth*window, maxWindow)
@@ -135,7 +135,7 @@ func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool
 		return claim{}, false, fmt.Errorf("claiming one of %d IDs from %d: %w", len(ids), ids[0], err)
 	}
 	if i == cas.None && v.records[ids[0]].GetName() == a.me.name && !isReleased(v.records[ids[0]]) {
-		return claim{}, false, fmt.Errorf("the record of the ID %d has changed meanwhile", ids[0]) // the record is read again
+		return claim{}, false, fmt.Errorf("the record of the ID %d has changed in the meantime", ids[0]) // the record is read again
 	}
 	if i == cas.None { // all of them have changed
 		for _, id := range ids {

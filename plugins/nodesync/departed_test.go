@@ -122,7 +122,7 @@ func TestDeparturesUnknown(t *testing.T) {
 				d := newDepartures("me", 10*time.Minute)
 				d.current = func() error {
 					if time.Since(start) < c.away {
-						return errors.New("the API server does not answer")
+						return errors.New("the API server does not respond")
 					}
 					return nil
 				}

@@ -49,8 +49,8 @@ func loadIdentity(store IdentityStore, name string, log *slog.Logger) (*identity
 	case json.Unmarshal(data, known) != nil || known.UUID == "":
 		log.Warn("the identity of this node cannot be read; it gets a new one", "node", name)
 	case known.Name != name:
-		log.Error("this node's data are another node's: the disk was copied, or the node was renamed. It gets an identity and "+
-			"an ID of its own; if it was renamed, release the ID of the old name and delete the pods of this node",
+		log.Error("this node's data belong to another node: the disk was copied, or the node was renamed. It gets a new identity and "+
+			"a new ID; if it was renamed, release the ID of the old name and delete the pods of this node",
 			"node", name, "dataOf", known.Name, "uuid", known.UUID)
 	default:
 		return known, nil

@@ -301,7 +301,7 @@ func TestCopiedDisk(t *testing.T) {
 		defer clone.start()()
 		clone.mustResync()
 		clone.wantID(2)
-		if !strings.Contains(clone.logs.String(), "this node's data are another node's") {
+		if !strings.Contains(clone.logs.String(), "this node's data belong to another node") {
 			t.Error("no error is logged")
 		}
 	})

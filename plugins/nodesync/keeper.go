@@ -26,7 +26,7 @@ const (
 )
 
 // errChanged means that another program has changed the record between reading and writing.
-var errChanged = errors.New("it has changed meanwhile")
+var errChanged = errors.New("it has changed in the meantime")
 
 // keeper makes sure that the database has this node's record, and takes the ID back if the database has lost or mixed up its data. Only the
 // newest record counts. It is a job: the event loop does not wait for the database.

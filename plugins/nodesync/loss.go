@@ -20,8 +20,8 @@ func (e *lossError) Error() string {
 	id, node := e.claim.ID, e.me.name
 	switch {
 	case isReleased(e.there) && e.me.owns(e.there):
-		return fmt.Sprintf("the ID %d of this node (%s) was released at %s: other nodes do not know it any more; if the node is "+
-			"to stay, restart its agent, which then gets the same ID again unless it was given away", id, node,
+		return fmt.Sprintf("the ID %d of this node (%s) was released at %s: other nodes have removed it; to keep the "+
+			"node, restart its agent, which then gets the same ID again unless another node has it", id, node,
 			time.UnixMilli(e.there.GetReleasedMs()).UTC().Format(time.RFC3339))
 	case e.there.GetName() == node:
 		return fmt.Sprintf("another machine with the name of this node (%s) has taken its ID %d: the UUID of the other is %s, of "+

@@ -15,7 +15,7 @@ var (
 	// errNoSuchNode means that no ID is claimed in the name of the node.
 	errNoSuchNode = errors.New("no node of this name has an ID")
 	// errOwnNode means that a running node was requested to release its own ID.
-	errOwnNode = errors.New("a running node does not release its own ID; stop its agent and ask another node")
+	errOwnNode = errors.New("a running node does not release its own ID; stop its agent and send the request to another node")
 )
 
 // ReleaseNodeID releases the ID of a permanently deleted node: the other nodes remove the node immediately, and the ID is free after the

@@ -362,7 +362,7 @@ func TestREST(t *testing.T) {
 		call(releasePath, `{}`, http.StatusBadRequest)
 		call(releasePath, strings.Repeat(" ", 5000)+`{"name":"gone"}`, http.StatusBadRequest)
 		db.SetDown(true)
-		if got := list(); len(got.Nodes) != 1 || got.Nodes[0].Name != "a" || !strings.Contains(got.Stale, "etcd does not answer") {
+		if got := list(); len(got.Nodes) != 1 || got.Nodes[0].Name != "a" || !strings.Contains(got.Stale, "etcd does not respond") {
 			t.Errorf("while the database is away: %+v", got) // this node gets the state of others by events only
 		}
 		call(releasePath, `{"name":"gone"}`, http.StatusServiceUnavailable)

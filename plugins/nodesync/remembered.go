@@ -54,7 +54,7 @@ func (r *remembered) report(cause error) (out nodesReport, ok bool) {
 	defer r.mu.Unlock()
 	out = nodesReport{
 		Nodes: []NodeReport{}, Broken: map[string]string{},
-		Stale: fmt.Sprintf("etcd does not answer; nodes are as this agent last knew them (%v)", cause),
+		Stale: fmt.Sprintf("etcd does not respond; the nodes are those of the last update (%v)", cause),
 	}
 	for _, n := range r.nodes {
 		report := NodeReport{ID: n.ID, Name: n.Name, State: "claimed", VPPIPs: addressTexts(n.VppIPAddresses), MgmtIPs: []string{}}

@@ -54,7 +54,7 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 			return *remembered, "remembered", nil
 		case released, lost:
 			loss := &lossError{me: me, claim: *remembered, there: there}
-			ns.Logger().Error("this node has lost the ID that it had and gets another one", "id", remembered.ID, "error", loss)
+			ns.Logger().Error("this node has lost its ID and gets another one", "id", remembered.ID, "error", loss)
 			if err := s.identity.forget(loss.rival()); err != nil {
 				return claim{}, "", err
 			}
@@ -72,8 +72,8 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 func (ns *NodeSync) allocate() (claim, error) {
 	s, name := ns.state, ns.state.identity.Name
 	if !s.connected.Load() {
-		return claim{}, fmt.Errorf("node %s has no ID yet and the cluster database does not answer: check that etcd is running and "+
-			"that its endpoints are right; the agent goes on by itself once it is there", name)
+		return claim{}, fmt.Errorf("node %s has no ID yet and the cluster database does not respond: check that etcd is running and "+
+			"that its endpoints are right; the agent continues automatically when etcd responds", name)
 	}
 	a := &allocator{
 		store: s.store, me: s.identity.self(), rival: s.identity.Rival, probation: s.times.Probation, log: ns.Logger(),

@@ -16,7 +16,7 @@ type Times struct {
 	LinkFrames   uint64        // the minimum number of such frames
 	LinkDown     int           // rounds without a device or carrier
 	Gateway      int           // rounds in which the gateway is silent while VPP answers
-	PeerMisses   int           // consecutive probes that a peer does not answer
+	PeerMisses   int           // consecutive probes that a peer does not respond
 	PeerHits     int           // consecutive probes that it answers, until it counts as back
 	PeerJoins    time.Duration // for this long, a peer that has never answered may be about to join
 	AllPeers     time.Duration // no peer answers
@@ -129,7 +129,7 @@ func (c *core) silentGateway(r Round) (Cause, bool) {
 		return Cause{}, false
 	}
 	cause := Cause{Kind: GatewayUnreachable, Object: "VPP", Unready: true, heal: Fix{Resync: true},
-		Text: "VPP's gateway does not answer the host, although VPP runs"}
+		Text: "VPP's gateway does not reply to the host, although VPP runs"}
 	if r.Host == nil {
 		return cause, true
 	}
@@ -153,7 +153,7 @@ func (c *core) brokenUplink(r Round) (Cause, bool) {
 	return cause, ok
 }
 
-// silentPeers returns the cause for other nodes that do not answer. The frames that the uplink receives show whether this node is at fault.
+// silentPeers returns the cause for other nodes that do not respond. The frames that the uplink receives show whether this node is at fault.
 func (c *core) silentPeers(r Round) (Cause, bool) {
 	taken := uint64(0)
 	if r.Uplink != nil {
@@ -171,7 +171,7 @@ func (c *core) silentPeers(r Round) (Cause, bool) {
 		return cause, ok
 	}
 	cause := Cause{Kind: NoPeerAnswers, Object: "peers", heal: Fix{Resync: true}, Text: fmt.Sprintf("none of %d nodes that were "+
-		"asked for %s answers through the overlay", len(c.peers.silent), r.At.Sub(c.peers.answer).Round(time.Second))}
+		"probed for %s replies through the overlay", len(c.peers.silent), r.At.Sub(c.peers.answer).Round(time.Second))}
 	if r.Uplink == nil {
 		return cause, true
 	}

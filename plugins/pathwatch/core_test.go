@@ -21,7 +21,7 @@ type sim struct {
 	frozen, noVPP, gatewayOff       bool
 	stuck, deaf, hostDeaf, hostMute bool
 	ambient                         uint64          // frames per round from other senders
-	off                             map[string]bool // nodes that do not answer
+	off                             map[string]bool // nodes that do not respond
 	noIPv6                          bool
 	used, refused                   uint64
 	nat44                           bool // the table reports refused sessions

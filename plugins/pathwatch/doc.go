@@ -9,7 +9,7 @@
 //   - the number of used entries in the table of NAT sessions.
 //
 // A node probes the same number of other nodes in a cluster of any size (picker.go): the two before it in the order of IDs, whose witness
-// it is, two more in turn, and two of those that did not answer recently. So each node is probed every second by its two witnesses. An
+// it is, two more in turn, and two of those that did not respond recently. So each node is probed every second by its two witnesses. An
 // outage is detected within seconds, is reported to Kubernetes by two nodes and not by all, and does not increase the cost.
 //
 // The result of a round is the input of a pure core (core.go), which has the state of each link (link.go), each peer (peers.go) and the

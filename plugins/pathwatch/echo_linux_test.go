@@ -28,7 +28,7 @@ func TestPinger(t *testing.T) {
 		}
 		for i, d := range took {
 			if d < 0 {
-				t.Errorf("%s does not answer", addrs[i])
+				t.Errorf("%s does not respond", addrs[i])
 			}
 		}
 		if d := time.Since(start); d >= 5*time.Second {

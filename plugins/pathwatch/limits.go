@@ -34,7 +34,7 @@ func (l limits) step(at time.Time, list []Refusing, times *Times) (out []Cause) 
 		}
 		if e.refused >= times.TableRefused {
 			out = append(out, Cause{Kind: ConnectionLimit, Object: r.Name, Text: fmt.Sprintf(
-				"it has %d connections, and may not have more: %d new ones were refused", r.Open, e.refused)})
+				"it has %d connections, which is its limit: %d new connections were rejected", r.Open, e.refused)})
 		}
 	}
 	for name := range l {

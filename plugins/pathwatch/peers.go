@@ -120,7 +120,7 @@ func (p *peers) otherAnswers(s *peerAddr) bool {
 	return came && !s.answered
 }
 
-// suspect reports whether a peer did not answer its last probe, or is down.
+// suspect reports whether a peer did not reply to its last probe, or is down.
 func (p *peers) suspect(l *Peer) bool {
 	return slices.ContainsFunc(l.Addrs, func(a netip.Addr) bool {
 		s := p.byAddr[a]
@@ -175,5 +175,5 @@ func (p *peers) unreachable() (Cause, bool) {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	node, _, _ := strings.Cut(list[0], " ")
-	return Cause{Kind: PeerUnreachable, Object: node, Quiet: quiet, Text: "no answer through the overlay from " + text}, true
+	return Cause{Kind: PeerUnreachable, Object: node, Quiet: quiet, Text: "no reply through the overlay from " + text}, true
 }

@@ -67,7 +67,7 @@ func what(a action) string {
 func (p *Plugin) serve(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(Report{State: p.State(), Repairs: p.repairs.all(), Paths: p.book.list()}); err != nil {
-		p.log.Debug("answer not sent", "path", Path, "error", err)
+		p.log.Debug("reply not sent", "path", Path, "error", err)
 	}
 }
 
@@ -82,7 +82,7 @@ type metrics struct {
 var (
 	descReady   = prometheus.NewDesc("contiv_datapath_ready", "1 while the data path of this node serves its pods.", nil, nil)
 	descProblem = prometheus.NewDesc("contiv_datapath_problem", "1 while this is wrong with the data path.", []string{"cause"}, nil)
-	descPeers   = prometheus.NewDesc("contiv_datapath_peer_addresses", "Addresses of other nodes by what is known of them.",
+	descPeers   = prometheus.NewDesc("contiv_datapath_peer_addresses", "Addresses of other nodes by their state.",
 		[]string{"state"}, nil)
 )
 

@@ -374,9 +374,9 @@ func TestSlowAddSaysWhy(t *testing.T) {
 	_, err := r.doFor(addReq("c1", "web"), 30*time.Millisecond)
 	wantCode(t, err, cniapi.CodeTryAgain, "dataplane: VPP is disconnected")
 	r.pm.resynced = false // as before the start-up resync
-	r.check.Health = []HealthCheck{{Name: "agent", Check: func(context.Context) error { return errors.New("etcd does not answer") }}}
+	r.check.Health = []HealthCheck{{Name: "agent", Check: func(context.Context) error { return errors.New("etcd does not respond") }}}
 	_, err = r.doFor(addReq("c2", "web"), 30*time.Millisecond)
-	wantCode(t, err, cniapi.CodeTryAgain, "is starting and has not configured this node yet; agent: etcd does not answer")
+	wantCode(t, err, cniapi.CodeTryAgain, "is starting and has not configured this node yet; agent: etcd does not respond")
 	close(gate)
 }
 

@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer, count func() int) (*metrics, error) {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16)
 	m := &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: ns, Subsystem: sub, Buckets: buckets,
-			Name: "request_duration_seconds", Help: "Time to answer a CNI request, by command and CNI error code (0 = success)."},
+			Name: "request_duration_seconds", Help: "Time to process a CNI request, by command and CNI error code (0 = success)."},
 			[]string{"command", "code"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: ns, Subsystem: sub, Buckets: buckets,
 			Name: "add_stage_duration_seconds", Help: "Time that a CNI ADD spends in the event queue and in its handling."},

@@ -131,7 +131,7 @@ func (p *problems) warn(policy *source, list []problem.Problem) {
 		for _, one := range list {
 			texts = append(texts, one.Message)
 		}
-		p.log.Warn("a policy is not enforced as it was written; what is not understood is closed", "kind", policy.object.Kind,
+		p.log.Warn("a policy is not enforced as it was written; parts that are not supported allow nothing", "kind", policy.object.Kind,
 			"policy", policy.String(), "problems", texts)
 		return
 	}

@@ -312,7 +312,7 @@ func (p *Plugin) place(text string) (id model.EndpointID, addrs []netip.Addr, er
 	}
 	id.Namespace, id.Name = splitName(text)
 	if addrs = p.compiler.Addresses(id); len(addrs) == 0 {
-		return id, nil, fmt.Errorf("pod %s is unknown or has no address of its own; network policy applies to pods of Kubernetes", id)
+		return id, nil, fmt.Errorf("pod %s is unknown or has no own address; network policy applies to pods of Kubernetes", id)
 	}
 	return id, addrs, nil
 }

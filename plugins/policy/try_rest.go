@@ -32,7 +32,7 @@ func (p *Plugin) serveTry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !p.trying.TryLock() {
-		refuse(w, http.StatusTooManyRequests, errors.New("another policy is being tried; ask again"))
+		refuse(w, http.StatusTooManyRequests, errors.New("another policy is being tried; retry later"))
 		return
 	}
 	defer p.trying.Unlock()

@@ -18,7 +18,7 @@ func (p *problems) Set(object *model.Service, list []problem.Problem) {
 	o := objectOf(svcmodel.ID{Namespace: object.GetNamespace(), Name: object.GetName()})
 	o.UID = object.GetUid()
 	for _, one := range list {
-		p.Logger().Warn("a service is not served as it says", "service", o.Namespace+"/"+o.Name, "reason", one.Reason,
+		p.Logger().Warn("a service is not served as specified", "service", o.Namespace+"/"+o.Name, "reason", one.Reason,
 			"why", one.Message)
 	}
 	if p.Problems == nil {

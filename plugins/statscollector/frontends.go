@@ -106,6 +106,6 @@ func protocolName(proto uint8) string {
 func (n *NAT) serveFrontends(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(n.frontends(r.Context())); err != nil {
-		n.log.Debug("answer not sent", "path", FrontendsPath, "error", err)
+		n.log.Debug("reply not sent", "path", FrontendsPath, "error", err)
 	}
 }

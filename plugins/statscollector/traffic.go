@@ -57,7 +57,7 @@ func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandle
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(rep); err != nil {
-			log.Debug("answer not sent", "path", TrafficPath, "error", err)
+			log.Debug("reply not sent", "path", TrafficPath, "error", err)
 		}
 	})
 }

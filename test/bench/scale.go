@@ -155,7 +155,7 @@ func (w *world) awaitSome(ctx context.Context, begin time.Time, n int) (time.Dur
 			_, err := w.ask(ctx, clusterIP(i))
 			return err
 		}); err != nil {
-			return 0, fmt.Errorf("service %d does not answer: %w\n%s", i, err, w.where())
+			return 0, fmt.Errorf("service %d does not respond: %w\n%s", i, err, w.where())
 		}
 	}
 	return time.Since(begin), nil

@@ -46,7 +46,7 @@ type side interface {
 	begin(ctx context.Context, plug plugFunc) (*testbed.Namespace, error)
 	// start starts the proxy and returns at once.
 	start(ctx context.Context) (*testbed.Process, error)
-	// state returns diagnostic output, to find out why services do not answer.
+	// state returns diagnostic output, to find out why services do not respond.
 	state() string
 	close(ctx context.Context) error
 }
@@ -302,7 +302,7 @@ func (w *world) awaitServices(ctx context.Context, begin time.Time, from, to int
 			took = 0
 			time.Sleep(2 * time.Millisecond)
 		}
-		return fmt.Errorf("service %d does not answer: %w\n%s", i, err, w.where())
+		return fmt.Errorf("service %d does not respond: %w\n%s", i, err, w.where())
 	}
 	step := max(1, (to-from)/sampled)
 	for i := from; i < to; i += step {

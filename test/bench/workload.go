@@ -231,7 +231,7 @@ func (r *workloadScheduler) connected(ctx context.Context) error {
 	defer cancel()
 	return testbed.Eventually(ctx, 5*time.Millisecond, func() error {
 		if !r.conn.State().Connected() {
-			return errors.New("VPP did not answer")
+			return errors.New("VPP did not respond")
 		}
 		return nil
 	})

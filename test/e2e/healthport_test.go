@@ -40,7 +40,7 @@ func TestHealthPort(t *testing.T) {
 
 		kubeProxy := r.listen(healthPort) // another process has the port
 		r.start()
-		if log := r.LogTail(1000); !strings.Contains(log, "does kube-proxy run on this node?") ||
+		if log := r.LogTail(1000); !strings.Contains(log, "kube-proxy may run on this node") ||
 			!strings.Contains(log, "--healthz-bind-address") {
 			t.Errorf("the log does not say why the health port is not served:\n%s", log)
 		}

@@ -24,7 +24,7 @@ func TestStopIsBounded(t *testing.T) {
 		hang  func(r *rig, file string) (undo func())
 		names string // the parts that the log reports as late; empty: none
 	}{
-		{"VPP does not answer", []mode{tap, veth}, (*rig).freezeVPP, "controller did not shut down within 3s; it has been handling "},
+		{"VPP does not respond", []mode{tap, veth}, (*rig).freezeVPP, "controller did not shut down within 3s; it has been handling "},
 		{"tools do not end", []mode{iptables}, (*rig).hangTools, "controller did not shut down within 3s; it has been handling "},
 		{"slow readers", []mode{fake, linux}, (*rig).fillREST, ""},
 		{"silent CNI callers", []mode{fake, linux}, (*rig).silentCallers, ""},

@@ -104,7 +104,7 @@ func (r *rig) addAtLast(p *testbed.Pod) error {
 	})
 }
 
-// TestVPPFrozen checks that requests to a VPP that does not answer fail in bounded time, and that nothing is
+// TestVPPFrozen checks that requests to a VPP that does not respond fail in bounded time, and that nothing is
 // lost when it continues.
 func TestVPPFrozen(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,7 @@ func (w *world) reportedOfProblems() {
 		if w.must(err); problems != float64(want) {
 			w.t.Errorf("%s counts %.0f problems", n.Name, problems)
 		}
-		if log := n.LogTail(1000); strings.Count(log, "a service is not served as it says") != want || strings.Count(log, "FrontendConflict") != 1 {
+		if log := n.LogTail(1000); strings.Count(log, "a service is not served as specified") != want || strings.Count(log, "FrontendConflict") != 1 {
 			w.t.Errorf("the log of %s:\n%s", n.Name, log)
 		}
 	}

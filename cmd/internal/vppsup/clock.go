@@ -71,7 +71,7 @@ func (s *Supervisor) clockMeasured(f clockFound) {
 	case !f.rate.Wrong():
 		s.clock.wrong = 0
 	case s.clock.wrong+1 >= clockTries:
-		s.log.Error("VPP's clock is wrong after every start, so VPP stays as it is; its timeouts are wrong by this factor",
+		s.log.Error("VPP's clock is wrong after every start, so VPP is not restarted again; its timeouts are wrong by this factor",
 			"pid", s.pid, "seconds-in-a-second", f.rate)
 	default:
 		s.clock.wrong++

@@ -11,5 +11,5 @@
 //
 // One goroutine (supervisor.go) owns the process: it starts VPP, reaps children (including orphans of other processes, because it is process 1
 // of its container), forwards the signals that end VPP, and decides about restarts. A probe (probe.go) connects to VPP's API every second; a
-// VPP that does not answer for long is frozen and is killed. The health socket (health.go) answers the kubelet's probes.
+// VPP that does not respond for long is frozen and is killed. The health socket (health.go) answers the kubelet's probes.
 package vppsup

@@ -62,7 +62,7 @@ func chooseHugepages(mode, root string, s Settings) (bool, error) {
 	case HugepagesOn:
 		if have < need {
 			return false, fmt.Errorf("--hugepages on: %d buffers need %d MB of hugepages, this container may take %d MB; "+
-				"set vm.nr_hugepages on the node and hugepages-2Mi among the container's resources, or ask for fewer buffers",
+				"set vm.nr_hugepages on the node and hugepages-2Mi among the container's resources, or configure fewer buffers",
 				s.Buffers, need>>20, have>>20)
 		}
 		return true, nil

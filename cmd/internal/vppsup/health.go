@@ -20,9 +20,9 @@ type State string
 
 // The states.
 const (
-	Starting State = "starting" // the process runs, its API does not answer yet
+	Starting State = "starting" // the process runs, its API does not respond yet
 	Up       State = "up"
-	Silent   State = "silent"  // it was up, and does not answer any more
+	Silent   State = "silent"  // it was up, and does not respond any more
 	Waiting  State = "waiting" // between a crash and the next start
 	Stopped  State = "stopped"
 )

@@ -28,7 +28,7 @@ func greet(socket string, timeout time.Duration) error {
 		return fmt.Errorf("VPP's API: %w", err)
 	}
 	if _, err := io.ReadFull(c, frame[:header]); err != nil {
-		return fmt.Errorf("VPP's API does not answer: %w", err)
+		return fmt.Errorf("VPP's API does not respond: %w", err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (s *Supervisor) alone() error {
 	if greet(socket, aloneTimeout) != nil {
 		return nil // no VPP, or the sockets of one that was killed
 	}
-	return fmt.Errorf("another VPP answers at %s; end it (systemctl disable --now vpp), or take another --run-dir", socket)
+	return fmt.Errorf("another VPP responds at %s; stop it (systemctl disable --now vpp), or take another --run-dir", socket)
 }
 
 // clean removes the files of a VPP that was killed.

@@ -311,7 +311,7 @@ func TestAnotherVPP(t *testing.T) {
 			}
 		}()
 	})
-	r.await("refused", func(Status) bool { return strings.Contains(r.log.String(), "another VPP answers") })
+	r.await("refused", func(Status) bool { return strings.Contains(r.log.String(), "another VPP responds") })
 	if s := r.await("waiting", func(Status) bool { return true }); s.Starts != 0 || strings.Contains(r.log.String(), "started") {
 		t.Errorf("it was started beside another: %+v\n%s", s, r.log.String())
 	}

@@ -19,7 +19,7 @@ type Config struct {
 	Settings  Settings
 	Hugepages string        // HugepagesAuto, …
 	Socket    string        // health socket
-	Frozen    time.Duration // a VPP that does not answer for this long is killed; 0: never
+	Frozen    time.Duration // a VPP that does not respond for this long is killed; 0: never
 	Grace     time.Duration // time for VPP to end after a signal
 }
 
@@ -250,7 +250,7 @@ func (s *Supervisor) probed(err error, now time.Time) {
 		since = s.answered
 		if state == Up {
 			s.board.change(func(b *Status) { b.State, b.Since = Silent, now })
-			s.log.Warn("VPP does not answer", "pid", s.pid, "error", err)
+			s.log.Warn("VPP does not respond", "pid", s.pid, "error", err)
 		}
 	}
 	if s.cfg.Frozen > 0 && now.Sub(since) > s.limit() && !s.killed {

@@ -21,7 +21,7 @@ func (t *layer) isolate(ctx context.Context, cause error) (int, error) {
 	if err := t.probe(ctx); err != nil {
 		return 0, err // nothing can be written: no chain is the cause
 	}
-	t.log.Info("iptables-restore refuses the rules; looking for the chain at fault", "table", t.name, "error", cause)
+	t.log.Info("iptables-restore rejects the rules; searching for the faulty chain", "table", t.name, "error", cause)
 	s := &search{layer: t}
 	names := make([]string, len(t.plan.units))
 	for i, u := range t.plan.units {
@@ -94,7 +94,7 @@ func (s *search) refuse(name string, why error) error {
 	if src == nil || s.plan.broken[name] != nil {
 		return fmt.Errorf("%s cannot be programmed, not even empty: %w", name, why)
 	}
-	s.log.Warn("chain cannot be programmed; nothing gets through it", "table", s.name, "chain", name, "error", why)
+	s.log.Warn("chain cannot be programmed; it drops all packets", "table", s.name, "chain", name, "error", why)
 	s.refused[name] = refused{src.fingerprint(), why}
 	return nil
 }

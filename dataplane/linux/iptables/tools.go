@@ -108,11 +108,11 @@ func askVersion(ctx context.Context, r runner, program string) (tools, error) {
 	var out bytes.Buffer
 	err := r.run(ctx, command{program: program, args: []string{"--version"}, line: func(l []byte) { out.Write(l) }})
 	if err != nil {
-		return tools{}, fmt.Errorf("ask iptables for its version: %w", err)
+		return tools{}, fmt.Errorf("get the version of iptables: %w", err)
 	}
 	m := versionLine.FindStringSubmatch(out.String())
 	if m == nil {
-		return tools{}, fmt.Errorf("ask iptables for its version: %s says %q", program, out.String())
+		return tools{}, fmt.Errorf("get the version of iptables: %s says %q", program, out.String())
 	}
 	t := tools{base: program, variant: VariantLegacy}
 	for i := range t.version {

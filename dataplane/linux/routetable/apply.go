@@ -305,7 +305,7 @@ func (t *Table) putHeld(ctx context.Context, w *work) error {
 // failClashes reports routes whose place was taken again as failed; the next Apply retries them.
 func (w *work) failClashes(t *Table) {
 	for _, e := range w.clashes {
-		w.fail(fmt.Errorf("add route %s: %w; what is in its way is looked at next time", t.describe(e.goal), unix.EEXIST))
+		w.fail(fmt.Errorf("add route %s: %w; the conflicting route is read before the next attempt", t.describe(e.goal), unix.EEXIST))
 	}
 	w.clashes = nil
 }

@@ -203,7 +203,7 @@ func (c Config) checkMarks() error {
 	mark := func(field string, value uint32, single bool) {
 		switch {
 		case value == 0:
-			errs = append(errs, fieldError(field, "is zero; it must be a bit of its own"))
+			errs = append(errs, fieldError(field, "is zero; it must be a bit that nothing else uses"))
 		case single && bits.OnesCount32(value) != 1:
 			errs = append(errs, fieldError(field, "%#x has %d bits; it must have one", value, bits.OnesCount32(value)))
 		case used&value != 0:

@@ -137,7 +137,7 @@ func (t *IPIP) device(ctx context.Context) (netlink.Link, error) {
 }
 
 func errVanished(device string) error {
-	return fmt.Errorf("tunnel device %s was gone as soon as it was there; does something else remove it?", device)
+	return fmt.Errorf("tunnel device %s disappeared immediately after its creation; another program may remove it", device)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -17,8 +17,8 @@ var (
 	ErrDisconnected = errors.New("not connected to VPP")
 	// ErrNotResponding: VPP is frozen. It is an ErrDisconnected.
 	ErrNotResponding = fmt.Errorf("VPP is not responding: %w", ErrDisconnected)
-	// ErrTimeout: VPP did not answer in time.
-	ErrTimeout = errors.New("no answer from VPP in time")
+	// ErrTimeout: VPP did not respond in time.
+	ErrTimeout = errors.New("no reply from VPP in time")
 	// ErrCanceled: the caller gave up waiting.
 	ErrCanceled = errors.New("request given up")
 	// ErrClosed: the Conn was closed.
@@ -106,5 +106,5 @@ func (e *requestError) Retriable() bool {
 
 var (
 	errEncode = errors.New("cannot encode")
-	errDecode = errors.New("cannot decode VPP's answer")
+	errDecode = errors.New("cannot decode VPP's reply")
 )

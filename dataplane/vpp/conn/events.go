@@ -83,7 +83,7 @@ func (c *Conn) enableAll(ctx context.Context, t *transport) error {
 		for _, s := range subs {
 			switch err := c.enable(ctx, s, t); {
 			case IsRetval(err):
-				c.log.Error("VPP refused an event subscription", slog.Any("error", err))
+				c.log.Error("VPP rejected an event subscription", slog.Any("error", err))
 			case err != nil:
 				return err
 			}

@@ -156,7 +156,7 @@ func assign(to, from api.Message) error {
 	}
 	target, value := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	if target.Type() != value.Type() {
-		return fmt.Errorf("VPP answered with %s, not with %s", from.GetMessageName(), to.GetMessageName())
+		return fmt.Errorf("VPP replied with %s, not with %s", from.GetMessageName(), to.GetMessageName())
 	}
 	target.Set(value)
 	return nil

@@ -106,7 +106,7 @@ func (t *transport) register(client string) error {
 	}
 	size := binary.BigEndian.Uint32(head[8:])
 	if size > largestFrame {
-		return fmt.Errorf("answer of %d bytes: not VPP's API", size)
+		return fmt.Errorf("reply of %d bytes: not VPP's API", size)
 	}
 	data := make([]byte, size)
 	if _, err := io.ReadFull(t.sock, data); err != nil {
@@ -118,7 +118,7 @@ func (t *transport) register(client string) error {
 	}
 	reply := m.(*memclnt.SockclntCreateReply)
 	if reply.Response != 0 {
-		return fmt.Errorf("VPP refused: %w", api.RetvalToVPPApiError(reply.Response))
+		return fmt.Errorf("VPP rejected the connection: %w", api.RetvalToVPPApiError(reply.Response))
 	}
 	t.client = reply.Index
 	t.ids = make(map[string]uint16, len(reply.MessageTable))

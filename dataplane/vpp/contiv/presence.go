@@ -158,7 +158,7 @@ func (p *Plugin) look() pluginFacts {
 	}
 	workers, failed := p.countWorkers()
 	if failed != nil {
-		p.log.Warn("VPP does not say how many workers it has; asked again at the next resync", "error", failed)
+		p.log.Warn("VPP does not report its number of workers; the next resync requests it again", "error", failed)
 		return p.found
 	}
 	var lacks *conn.IncompatibleError

@@ -86,7 +86,7 @@ func connect(t *testing.T, socket string, log *slog.Logger) *conn.Conn {
 	select {
 	case <-up:
 	case <-time.After(20 * time.Second):
-		t.Fatal("the fake did not answer")
+		t.Fatal("the fake did not respond")
 	}
 	return c
 }

@@ -152,7 +152,7 @@ func (k *Descriptors) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, 
 			done(kit.None, &absentError{fmt.Errorf("%w: there is no device %s in VPP's network namespace", err, req.HostIfName)})
 		case req.NumRxQueues > 1 && conn.IsRetval(err, api.SYSCALL_ERROR_1):
 			// VPP computes the group's number from the device's name and its own number of the interface (docs/adr/0018).
-			done(kit.None, fmt.Errorf("%w: the kernel refused %d queues on %s: another program in VPP's network namespace may use the same packet fanout group; "+
+			done(kit.None, fmt.Errorf("%w: the kernel rejected %d queues on %s: another program in VPP's network namespace may use the same packet fanout group; "+
 				"VPP's log has the number; stop that program or give it another group, or run VPP without workers", err, req.NumRxQueues, req.HostIfName))
 		default:
 			done(kit.None, err)

@@ -333,7 +333,7 @@ func TestEnd(t *testing.T) {
 }
 
 // The neighbours for the addresses of nodes and for the default gateway are resolved before the first packet needs them, which VPP would
-// otherwise drop. A neighbour that does not answer is solicited at increasing intervals.
+// otherwise drop. A neighbour that does not respond is solicited at increasing intervals.
 func TestNeighbours(t *testing.T) {
 	r := newRig(t, vpptest.Options{Vhostshim: true})
 	uplink := r.tap("up", "")
@@ -370,7 +370,7 @@ func TestNeighbours(t *testing.T) {
 	r.advance(8 * time.Second)
 	// Solicitations at 0, 1, 3 and 7 s, the next one at 15 s; possibly one other packet.
 	if n := r.sentBy("tap1") - before; n < 3 || n > 6 {
-		t.Errorf("a neighbour that does not answer was asked for %d times in 8 s", n)
+		t.Errorf("a neighbour that does not respond was asked for %d times in 8 s", n)
 	}
 }
 

@@ -55,7 +55,7 @@ func eachConnection(ctx context.Context, lane *conn.Lane, visit func(*contiv.Con
 				break
 			}
 			if next == cursor {
-				return errors.New("VPP does not continue its answer")
+				return errors.New("VPP does not continue its reply")
 			}
 			cursor = next
 		}

@@ -161,7 +161,7 @@ func (f *Fake) ResetCounts() {
 	f.tally = tally{requests: map[string]uint64{}}
 }
 
-// Refused returns the messages that the fake did not answer because they are unknown or cannot be decoded.
+// Refused returns the messages that the fake did not respond because they are unknown or cannot be decoded.
 func (f *Fake) Refused() []Refusal {
 	f.mu.Lock()
 	defer f.mu.Unlock()

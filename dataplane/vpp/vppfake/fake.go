@@ -47,7 +47,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Refusal is a message that the fake, like VPP, did not answer, with the reason.
+// Refusal is a message that the fake, like VPP, did not respond, with the reason.
 type Refusal struct {
 	Message string // name, or "id 4711" where there is none
 	Reason  string

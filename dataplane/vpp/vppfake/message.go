@@ -88,7 +88,7 @@ func (t *table) add(msg message) *entry {
 	return e
 }
 
-// on registers request Q with one reply R; a nil reply means that VPP does not answer.
+// on registers request Q with one reply R; a nil reply means that VPP does not respond.
 func on[Q, R any, PQ ptr[Q], PR ptr[R]](t *table, a access, h func(*call, *Q) *R) *entry {
 	reply := t.add(PR(new(R)))
 	e := request[Q, PQ](t, a)

@@ -29,7 +29,7 @@ func TestTurn(t *testing.T) {
 	t.Cleanup(func() { c.Close(); _ = jobs.Stop(time.Minute) })
 	for end := time.Now().Add(10 * time.Second); !c.State().Connected(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the fake at %s does not answer", filepath.Base(f.Socket()))
+			t.Fatalf("the fake at %s does not respond", filepath.Base(f.Socket()))
 		}
 	}
 	const moments = 500

@@ -11,7 +11,7 @@ var (
 	ErrNotFound    = errors.New("HNS does not have the object")
 	ErrExists      = errors.New("HNS has such an object already")
 	ErrUnsupported = errors.New("this version of Windows cannot do it")
-	ErrInvalid     = errors.New("HNS refuses the settings")
+	ErrInvalid     = errors.New("HNS rejects the settings")
 	// ErrNotWindows is what Open returns on other systems.
 	ErrNotWindows = errors.New("this system has no Host Compute Network: it is a part of Windows")
 )

@@ -68,7 +68,7 @@ func withSentinel(err error) error {
 func (*Service) Features() (Features, error) {
 	f, err := hcn.GetCachedSupportedFeatures()
 	if err != nil {
-		return Features{}, fmt.Errorf("ask what HCN supports: %w", err)
+		return Features{}, fmt.Errorf("get the features of HCN: %w", err)
 	}
 	return Features{RemoteSubnet: f.RemoteSubnet, HostRoute: f.HostRoute, DSR: f.DSR,
 		Slash32EndpointPrefixes: f.Slash32EndpointPrefixes, SessionAffinity: f.SessionAffinity, IPv6DualStack: f.IPv6DualStack,

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoAnswer means that a call is still running: its outcome is not known.
-var ErrNoAnswer = errors.New("HNS does not answer")
+var ErrNoAnswer = errors.New("HNS does not respond")
 
 // Config is the configuration of a Caller.
 type Config struct {

@@ -196,7 +196,7 @@ func (w *Wiring) checkRouterMAC(n *windows_hns.Network, made hcn.Network) {
 	if err != nil || n.GetType() != windows_hns.Network_OVERLAY || len(list) == 0 || list[0].Address == dashed(n.GetRouterMac()) {
 		return
 	}
-	w.Log.Error("HNS has given the overlay another MAC address than was asked for: other nodes cannot send to the pods of this one; "+
+	w.Log.Error("HNS has given the overlay a MAC address that differs from the requested one: other nodes cannot send to the pods of this one; "+
 		"report it with the version of Windows", "network", n.GetName(), "wanted", dashed(n.GetRouterMac()), "has", list[0].Address)
 }
 

@@ -121,7 +121,7 @@ func TestHNSThatHangs(t *testing.T) {
 			release, calls := r.hang(op)
 			defer release()
 			err := r.commit(txn.FullResync, append(pods, bridge())...)
-			if err == nil || !strings.Contains(err.Error(), "does not answer") {
+			if err == nil || !strings.Contains(err.Error(), "does not respond") {
 				t.Fatalf("%v", err)
 			}
 			if n := calls(); n != 1 {
@@ -156,7 +156,7 @@ func TestServicesThatHang(t *testing.T) {
 	r.must(r.commit(txn.FullResync, overlay(), r.pod(1)))
 	release, _ := r.hang("CreateLoadBalancer")
 	defer release()
-	if err := r.commit(txn.Update, service("a", 1, podAddr(1))); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := r.commit(txn.Update, service("a", 1, podAddr(1))); err == nil || !strings.Contains(err.Error(), "does not respond") {
 		t.Errorf("%v", err)
 	}
 	if err := r.commit(txn.Update, r.pod(2)); err != nil {
@@ -383,7 +383,7 @@ func TestFeaturesAreNotKnown(t *testing.T) {
 		}
 		return nil
 	})
-	if err := r.commit(txn.FullResync, bridge(), r.pod(1)); err == nil || !strings.Contains(err.Error(), "does not say which rules it has") {
+	if err := r.commit(txn.FullResync, bridge(), r.pod(1)); err == nil || !strings.Contains(err.Error(), "does not report the features of its rules") {
 		t.Errorf("%v", err)
 	}
 	r.eventually("the pod's endpoint", func() error {

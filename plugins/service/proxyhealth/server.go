@@ -56,7 +56,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, health: health{timeout: DefaultTimeout, families: cfg.Families}, metrics: map[string]*prometheus.CounterVec{}}
 	for path, name := range map[string]string{"/healthz": "proxy_healthz_total", "/livez": "proxy_livez_total"} {
 		s.metrics[path] = prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "kubeproxy", Name: name, Help: "Answers of the health port's " + path + " by status.",
+			Namespace: "kubeproxy", Name: name, Help: "Replies of the health port's " + path + " by status.",
 		}, []string{"code"})
 		if err := cfg.Metrics.Register(s.metrics[path]); err != nil {
 			return nil, err
@@ -110,12 +110,12 @@ func (s *Server) Run(ctx context.Context) error {
 // complain logs the reason why the port is not served, once.
 func (s *Server) complain(err error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		s.cfg.Log.Error("the health port that cloud load balancers ask is taken, so that another process answers them; does "+
-			"kube-proxy run on this node? Remove it, since contiv serves services, or set "+s.cfg.Flag+" to another address, or to "+
-			"nothing; it is tried again", "address", s.cfg.Address, "error", err)
+		s.cfg.Log.Error("the port for the health checks of cloud load balancers is in use by another process, which replies to them; "+
+			"kube-proxy may run on this node: remove it, because contiv serves services, or set "+s.cfg.Flag+" to another address or to "+
+			"an empty value; the agent retries", "address", s.cfg.Address, "error", err)
 		return
 	}
-	s.cfg.Log.Error("the health port that cloud load balancers ask cannot be served; see "+s.cfg.Flag+"; it is tried again",
+	s.cfg.Log.Error("the port for the health checks of cloud load balancers cannot be served; check "+s.cfg.Flag+"; the agent retries",
 		"address", s.cfg.Address, "error", err)
 }
 

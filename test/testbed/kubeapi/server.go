@@ -38,7 +38,7 @@ func New() *Server {
 func (s *Server) Serve(l net.Listener) {
 	s.work.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			_ = l.Close() // clients detect that the server does not answer
+			_ = l.Close() // clients detect that the server does not respond
 		}
 	})
 }

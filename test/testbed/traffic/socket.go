@@ -132,7 +132,7 @@ func (s socket) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// state returns the kernel's data of the connection, to distinguish lost packets from a server that does not answer.
+// state returns the kernel's data of the connection, to distinguish lost packets from a server that does not respond.
 func (s socket) state() string {
 	i, err := unix.GetsockoptTCPInfo(int(s), unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

@@ -58,7 +58,7 @@ func Probe(ctx context.Context, log *slog.Logger) ([]Feature, error) {
 	case err := <-jobs.Failed():
 		return nil, err
 	case <-time.After(probeTimeout):
-		return nil, errors.New("the kernel does not answer; look at dmesg")
+		return nil, errors.New("the kernel does not respond; check dmesg")
 	}
 }
 

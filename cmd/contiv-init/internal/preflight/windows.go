@@ -38,7 +38,7 @@ func CheckWindows(f WindowsFacts) (found []Finding) {
 		lacks("kernel", "use Windows Server 2019 or later", "build %d of Windows is older than %d", f.Build, server2019)
 	}
 	if f.HNS != nil {
-		lacks("HNS", "install the feature Containers, and see whether the service hns runs; restart it if it does not answer", "the Host Network Service cannot be used: %v", f.HNS)
+		lacks("HNS", "install the feature Containers, and check that the service hns runs; restart it if it does not respond", "the Host Network Service cannot be used: %v", f.HNS)
 	} else {
 		if f.Overlay && !f.Features.RemoteSubnet {
 			lacks("HNS", "update Windows, or set nodeToNodeTransport to nooverlay on all nodes", "this Windows has no overlay networks")

@@ -26,7 +26,7 @@ const (
 	SharedName = "contiv-agent"
 	// maxAnswer bounds the size of an agent's answer: the dump of a large node.
 	maxAnswer = 512 << 20
-	// dialTimeout bounds connecting, so that an agent that does not answer does not delay the answers of the others.
+	// dialTimeout bounds connecting, so that an agent that does not respond does not delay the answers of the others.
 	dialTimeout = 3 * time.Second
 )
 
@@ -255,7 +255,7 @@ func (a *Agent) hint(e *Error) string {
 	return ""
 }
 
-// Unreachable means that an agent did not answer at all.
+// Unreachable means that an agent did not respond at all.
 type Unreachable struct {
 	Agent string
 	Cause error
@@ -263,13 +263,13 @@ type Unreachable struct {
 
 // Error implements error.
 func (u *Unreachable) Error() string {
-	return fmt.Sprintf("agent %s does not answer: %v", u.Agent, u.Cause)
+	return fmt.Sprintf("agent %s does not respond: %v", u.Agent, u.Cause)
 }
 
 // Unwrap implements errors.
 func (u *Unreachable) Unwrap() error { return u.Cause }
 
-// Away reports whether an error means that the agent did not answer, so that further requests to it do not help.
+// Away reports whether an error means that the agent did not respond, so that further requests to it do not help.
 func Away(err error) bool {
 	var u *Unreachable
 	return errors.As(err, &u)
@@ -279,7 +279,7 @@ func Away(err error) bool {
 func plain(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return errors.New("no answer in time")
+		return errors.New("no reply in time")
 	}
 	for _, known := range []syscall.Errno{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENOENT,
 		syscall.EACCES, syscall.EPERM} {
@@ -313,9 +313,9 @@ func tlsCause(err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("%w; check the agent's certificate (--http-cert of contiv-agent)", invalid)
 	case errors.As(err, &record):
-		return errors.New("it does not speak TLS; --plain is for agents on a loopback address, all others need --http-cert")
+		return errors.New("it does not use TLS; --plain is for agents on a loopback address, all others need --http-cert")
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return errors.New("it answers HTTP, not HTTPS; --plain is for agents on a loopback address, all others need --http-cert")
+		return errors.New("it serves HTTP, not HTTPS; --plain is for agents on a loopback address, all others need --http-cert")
 	}
 	return nil
 }

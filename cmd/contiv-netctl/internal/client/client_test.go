@@ -62,7 +62,7 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 		{"wrong token", "n1", address, Credentials{CAFile: ca, TokenFile: other}, "wrong bearer token; check the token in --token-file"},
 		{"no token", "n1", address, Credentials{CAFile: ca}, "give a token by --token-file"},
 		{"without TLS", "n1", address, Credentials{Plain: true, TokenFile: token}, "leave out --plain"},
-		{"TLS to an agent without", "n1", bare, Credentials{CAFile: ca, TokenFile: token}, "it answers HTTP, not HTTPS"},
+		{"TLS to an agent without", "n1", bare, Credentials{CAFile: ca, TokenFile: token}, "it serves HTTP, not HTTPS"},
 		{"no such CA file", "n1", address, Credentials{CAFile: "/nothing"}, "--ca: open"},
 		{"plain to the network", "n1", "192.0.2.1:9999", Credentials{Plain: true}, "for loopback addresses only"},
 		{"no port", "n1", "192.0.2.1", Credentials{}, "host:port"},

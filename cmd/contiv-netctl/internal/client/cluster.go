@@ -39,7 +39,7 @@ type Options struct {
 type Nodes struct {
 	Nodes  []nodesync.NodeReport `json:"nodes"`
 	Broken map[string]string     `json:"broken"`
-	// Stale is why the agent returned stored data: etcd does not answer. Empty: the data are current.
+	// Stale is why the agent returned stored data: etcd does not respond. Empty: the data are current.
 	Stale string `json:"stale,omitempty"`
 }
 
@@ -134,7 +134,7 @@ func (c *Cluster) ask(ctx context.Context) error {
 	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
 		if c.opts.Server == "" && Away(err) {
 			err = fmt.Errorf("%w; is the agent running on this node, is this root? --socket says where another agent's socket "+
-				"is, and --server asks another node's agent", err)
+				"is, and --server queries another node's agent", err)
 		}
 		var errno syscall.Errno
 		if c.opts.Server != "" && errors.As(err, &errno) {
@@ -278,7 +278,7 @@ type LocalOnly struct {
 
 // Error implements error.
 func (l *LocalOnly) Error() string {
-	return fmt.Sprintf("agents listen on %s only; to ask them from other nodes, set agent.remote.enabled=true in the chart's values, or "+
+	return fmt.Sprintf("agents listen on %s only; to query them from other nodes, set agent.remote.enabled=true in the chart's values, or "+
 		"start agents with --http on an address of the node, --http-cert, --http-key and --http-token-file", l.Address)
 }
 

@@ -22,11 +22,11 @@ func Get[T any](path string) func(context.Context, *client.Agent) (T, error) {
 	}
 }
 
-// NoAnswer describes in a few words why an agent did not answer.
+// NoAnswer describes in a few words why an agent did not respond.
 func NoAnswer(err error) string {
 	var u *client.Unreachable
 	if errors.As(err, &u) {
-		return "no answer: " + u.Cause.Error()
+		return "no reply: " + u.Cause.Error()
 	}
 	var e *client.Error
 	if errors.As(err, &e) {

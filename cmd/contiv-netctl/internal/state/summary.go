@@ -196,7 +196,7 @@ func (t *totals) add(node string, s *Node) {
 func (t *totals) nodes(asked, local int) Line {
 	text := fmt.Sprintf("%d of %d ready", t.ready, asked)
 	if local > 0 {
-		text += fmt.Sprintf(", %d not asked", local)
+		text += fmt.Sprintf(", %d not queried", local)
 	}
 	return Line{t.ready == asked, "nodes", text}
 }

@@ -52,7 +52,7 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 func TestStatusOfNodesThatWereNotAsked(t *testing.T) {
 	rep, text := screen(client.Nodes{}, client.Answer[Node]{Node: "a", Value: wellNode()},
 		client.Answer[Node]{Node: "b", Err: fmt.Errorf("node b: %w", &client.LocalOnly{Address: "127.0.0.1:9999"})})
-	if !strings.Contains(text, "✓ nodes      1 of 1 ready, 1 not asked\n") || strings.Contains(text, "✗") {
+	if !strings.Contains(text, "✓ nodes      1 of 1 ready, 1 not queried\n") || strings.Contains(text, "✗") {
 		t.Errorf("status is\n%s", text)
 	}
 	if len(rep.Problems) != 0 || !slices.Equal(rep.NotAsked, []string{"b"}) {
@@ -70,20 +70,20 @@ func TestStatusShowsCauses(t *testing.T) {
 	}{
 		"agent away": {func(a *client.Answer[Node]) {
 			a.Err = &client.Unreachable{Agent: "b", Cause: errors.New("connection refused")}
-		}, "", "✗ nodes      1 of 2 ready", "✗ b: no answer: connection refused"},
+		}, "", "✗ nodes      1 of 2 ready", "✗ b: no reply: connection refused"},
 		"not ready": {func(a *client.Answer[Node]) { a.Value.Info.Problems = []string{"VPP is disconnected"} }, "",
 			"✗ nodes      1 of 2 ready", "✗ b: not ready: VPP is disconnected"},
 		"data path": {func(a *client.Answer[Node]) {
-			a.Value.Info.Warnings = []diag.Warning{{Object: "c", Text: "does not answer"}}
+			a.Value.Info.Warnings = []diag.Warning{{Object: "c", Text: "does not respond"}}
 		}, "",
-			"✗ data path  1 problem", "✗ b: c: does not answer"},
+			"✗ data path  1 problem", "✗ b: c: does not respond"},
 		"full": {func(a *client.Answer[Node]) {
 			a.Value.IPAM.Subnets[0].Used, a.Value.IPAM.Subnets[0].Free = 240, 12
 		}, "",
 			"✗ addresses", "✗ b: 240 of 252 addresses of 10.1.1.0/24 are used"},
 		"failed": {func(a *client.Answer[Node]) { a.Value.Values["FAILED"] = 3 }, "", "✗ values     80 configured, 0 pending, 3 failed",
 			"✗ b: 3 values failed"},
-		"etcd":    {func(*client.Answer[Node]) {}, "etcd does not answer", "✗ etcd       etcd does not answer", "✗ etcd: etcd does not answer"},
+		"etcd":    {func(*client.Answer[Node]) {}, "etcd does not respond", "✗ etcd       etcd does not respond", "✗ etcd: etcd does not respond"},
 		"version": {func(a *client.Answer[Node]) { a.Value.Info.Version = "0.2.0" }, "", "✗ version    0.1.0, 0.2.0", ""},
 	} {
 		b := client.Answer[Node]{Node: "b", Value: wellNode()}

@@ -20,7 +20,7 @@ type Verdict struct {
 // probe is what the sender observed.
 func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
-		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
+		return Verdict{Delivered: true, Answered: true, Text: "delivered, reply received" + after(probe)}
 	}
 	reported := noticed(probe)
 	if v, lost := lostOn(from, from.There, "the packet"); lost {
@@ -30,7 +30,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	if to.Node != from.Node {
 		if v, lost := lostOn(to, to.There, "the packet"); lost {
 			if to.There.Outcome == NotSeen {
-				v.Text = fmt.Sprintf("lost between the nodes: %s sent the packet to %s, and %s never got it", from.Node,
+				v.Text = fmt.Sprintf("lost between the nodes: %s sent the packet to %s, and %s did not receive it", from.Node,
 					orElse(from.There.Out, "the network"), to.Node)
 				v.Lost = from.Node + " – " + to.Node
 			}
@@ -41,34 +41,34 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	v := Verdict{Delivered: true, Lost: to.Node}
 	switch {
 	case probe != nil && slices.Contains(probe.Errors, refused) && strings.HasPrefix(to.There.Out, "pod "):
-		v.Text = fmt.Sprintf("delivered to %s on %s, which refused it: nothing listens on that port there", to.There.Out, to.Node)
+		v.Text = fmt.Sprintf("delivered to %s on %s, which rejected it: nothing listens on that port there", to.There.Out, to.Node)
 	case to.Back.Outcome == NotSeen && firstProblem(to.Facts) != "":
 		v.Delivered = false
-		v.Text = fmt.Sprintf("was to go to %s on %s, but: %s", orElse(to.There.Out, "its receiver"), to.Node, firstProblem(to.Facts))
+		v.Text = fmt.Sprintf("should reach %s on %s, but: %s", orElse(to.There.Out, "its receiver"), to.Node, firstProblem(to.Facts))
 	case to.Back.Outcome == NotSeen && to.There.Outcome == Local:
-		v.Text = fmt.Sprintf("delivered to the node %s itself, which has sent no answer", to.Node)
+		v.Text = fmt.Sprintf("delivered to the node %s itself, which sent no reply", to.Node)
 	case to.Back.Outcome == NotSeen && !strings.HasPrefix(to.There.Out, "pod "):
 		v.Delivered = false
-		v.Text = fmt.Sprintf("left %s by %s, and no answer came back", to.Node, orElse(to.There.Out, "an interface"))
+		v.Text = fmt.Sprintf("left %s by %s, and no reply came back", to.Node, orElse(to.There.Out, "an interface"))
 	case to.Back.Outcome == NotSeen:
-		v.Text = fmt.Sprintf("delivered to %s on %s, which has sent no answer: does anything listen there?", orElse(to.There.Out,
+		v.Text = fmt.Sprintf("delivered to %s on %s, which has sent no reply: does anything listen there?", orElse(to.There.Out,
 			"its receiver"),
 			to.Node)
 	case to.Back.Outcome == Dropped:
-		v.Text = fmt.Sprintf("delivered, but the answer was dropped on %s: %s", to.Node, to.Back.Reason)
+		v.Text = fmt.Sprintf("delivered, but the reply was dropped on %s: %s", to.Node, to.Back.Reason)
 	case to.Node != from.Node && from.Back.Outcome == NotSeen:
 		v.Lost = to.Node + " – " + from.Node
-		v.Text = fmt.Sprintf("delivered, but the answer was lost between the nodes: %s sent it to %s, and %s never got it", to.Node,
+		v.Text = fmt.Sprintf("delivered, but the reply was lost between the nodes: %s sent it to %s, and %s did not receive it", to.Node,
 			orElse(to.Back.Out, "the network"), from.Node)
 	case from.Back.Outcome == Dropped:
 		v.Lost = from.Node
-		v.Text = fmt.Sprintf("delivered, but the answer was dropped on %s: %s", from.Node, from.Back.Reason)
+		v.Text = fmt.Sprintf("delivered, but the reply was dropped on %s: %s", from.Node, from.Back.Reason)
 	case from.Back.Outcome == Unknown:
 		v.Lost = from.Node
-		v.Text = fmt.Sprintf("delivered, but the answer, which came back to %s, was lost there: %s", from.Node, unseenDrop)
+		v.Text = fmt.Sprintf("delivered, but the reply, which came back to %s, was lost there: %s", from.Node, unseenDrop)
 	default:
 		v.Lost = from.Node
-		v.Text = "delivered, and an answer was sent back, but the sender did not take it"
+		v.Text = "delivered, and a reply was sent back, but the sender did not receive it"
 	}
 	v.Text += reported
 	return v
@@ -95,11 +95,11 @@ func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
 // ExplainHalf is Explain for packets of which nothing was recorded on the receiver's node.
 func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) Verdict {
 	if probe != nil && probe.Received > 0 {
-		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
+		return Verdict{Delivered: true, Answered: true, Text: "delivered, reply received" + after(probe)}
 	}
 	v, lost := lostOn(from, from.There, "the packet")
 	if !lost {
-		v = Verdict{Lost: "beyond " + from.Node, Text: fmt.Sprintf("%s sent the packet to %s by %s, and no answer came back; "+
+		v = Verdict{Lost: "beyond " + from.Node, Text: fmt.Sprintf("%s sent the packet to %s by %s, and no reply came back; "+
 			"nothing was recorded on the other node: %s", from.Node, to, orElse(from.There.Out, "an interface"), missing)}
 	}
 	v.Text += noticed(probe)

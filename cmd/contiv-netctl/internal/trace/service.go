@@ -51,9 +51,9 @@ func (s *Service) where() string {
 // on its node.
 func ExplainService(s *Service, from Side, to *Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
-		text := "delivered and answered" + after(probe)
+		text := "delivered, reply received" + after(probe)
 		if s.Chosen.IsValid() {
-			text = "delivered to " + s.where() + " and answered" + after(probe)
+			text = "delivered to " + s.where() + ", reply received" + after(probe)
 		}
 		return Verdict{Delivered: true, Answered: true, Text: text}
 	}
@@ -101,7 +101,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 	case from.There.Outcome == NotSeen:
 		return Verdict{}, false // it never arrived at the node's dataplane
 	}
-	why := "; contiv-netctl check and dump say what is programmed"
+	why := "; contiv-netctl check and dump show what is programmed"
 	if len(s.SourceRanges) > 0 {
 		why = "; it has loadBalancerSourceRanges, which may not contain the source of the packet: a packet from the host has the host's " +
 			"address on its link to VPP"

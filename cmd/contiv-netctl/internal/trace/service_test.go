@@ -62,7 +62,7 @@ func TestExplainService(t *testing.T) {
 	}
 	sent, unseen := Path{Outcome: Sent, Out: "eth1"}, Path{Outcome: NotSeen}
 	toPod := Path{Outcome: Sent, Out: "pod default/c (tap1)"}
-	silent, refuses := &diag.ProbeResult{Errors: []string{"no answer"}}, &diag.ProbeResult{Errors: []string{refused}}
+	silent, refuses := &diag.ProbeResult{Errors: []string{"no reply"}}, &diag.ProbeResult{Errors: []string{refused}}
 	for _, tc := range []struct {
 		name    string
 		s       *Service
@@ -73,7 +73,7 @@ func TestExplainService(t *testing.T) {
 		texts   []string
 	}{
 		{"answered", chosen(one, "10.1.2.2:8080"), sent, nil, &diag.ProbeResult{Received: 1, RTTMs: []float64{2}}, true,
-			[]string{"delivered to pod default/c (10.1.2.2:8080 on b) and answered in 2.00 ms"}},
+			[]string{"delivered to pod default/c (10.1.2.2:8080 on b), reply received in 2.00 ms"}},
 		{"no endpoints", &Service{Resolution: none}, Path{Outcome: Dropped, Reason: "a rule"}, nil, refuses, false,
 			[]string{"default/web has no endpoint for the packet on a: it has no ready endpoint", "(a rule)", "connection refused"}},
 		{"never came", &Service{Resolution: one}, unseen, nil, silent, false, []string{"never came to the dataplane of a"}},

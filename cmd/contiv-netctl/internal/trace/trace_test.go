@@ -57,7 +57,7 @@ func TestVPPDropHasItsReason(t *testing.T) {
 		"vxlanBVI") {
 		t.Errorf("%+v", s.There)
 	}
-	v := Explain(s, Side{Node: "n2", There: Path{Outcome: NotSeen}}, &diag.ProbeResult{Sent: 1, Errors: []string{"no answer"}})
+	v := Explain(s, Side{Node: "n2", There: Path{Outcome: NotSeen}}, &diag.ProbeResult{Sent: 1, Errors: []string{"no reply"}})
 	if v.Delivered || v.Lost != "n1" || !strings.Contains(v.Text, "dropped on n1: l2-fwd: L2 forward misses") {
 		t.Errorf("%+v", v)
 	}
@@ -107,7 +107,7 @@ func TestExplain(t *testing.T) {
 		lost      string
 		text      string
 	}{
-		{"answered", Side{Node: "a"}, Side{Node: "b"}, 1, true, "", "answered in 1.50 ms"},
+		{"answered", Side{Node: "a"}, Side{Node: "b"}, 1, true, "", "reply received in 1.50 ms"},
 		{"never sent", Side{Node: "a", There: unseen, Facts: noRoute}, Side{Node: "b"}, 0, false, "a",
 			"route of the pod to 10.1.2.2: no route"},
 		{"dropped at home", Side{Node: "a", There: dropped}, Side{Node: "b"}, 0, false, "a", "dropped on a: a reason"},
@@ -116,16 +116,16 @@ func TestExplain(t *testing.T) {
 		{"no process listens", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: unseen}, 0, true, "b",
 			"does anything listen"},
 		{"answer dropped", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: dropped}, 0, true, "b",
-			"answer was dropped on b"},
+			"reply was dropped on b"},
 		{"answer lost", Side{Node: "a", There: sent, Back: unseen}, Side{Node: "b", There: toPod, Back: sent}, 0, true, "b – a",
-			"answer was lost"},
+			"reply was lost"},
 		{"answer dropped at home", Side{Node: "a", There: sent, Back: dropped}, Side{Node: "b", There: toPod, Back: sent}, 0, true,
 			"a", "dropped on a"},
 		{"to the outside", Side{Node: "a", There: sent, Back: unseen}, Side{Node: "a", There: sent, Back: unseen}, 0, false, "a",
-			"left a by eth1, and no answer"},
+			"left a by eth1, and no reply"},
 		{"link of the pod down", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: unseen,
 			Facts: []diag.Fact{{Where: "node", What: "link", Text: "cali1 is down", Problem: true}}}, 0, false, "b",
-			"was to go to pod default/c (tap1) on b, but: link of the node cali1 is down"},
+			"should reach pod default/c (tap1) on b, but: link of the node cali1 is down"},
 		{"answer lost by the kernel", Side{Node: "a", There: sent, Back: Path{Outcome: Unknown}}, Side{Node: "b", There: toPod,
 			Back: sent}, 0, true, "a", "came back to a, was lost there: no rule of nf_tables dropped it"},
 		{"lost by the kernel", Side{Node: "a", There: Path{Outcome: Unknown}}, Side{Node: "b", There: unseen}, 0, false, "a",
@@ -133,7 +133,7 @@ func TestExplain(t *testing.T) {
 		{"to the node itself", Side{Node: "a", There: Path{Outcome: Local}, Back: unseen}, Side{Node: "a",
 			There: Path{Outcome: Local}, Back: unseen}, 0, true, "a", "delivered to the node a itself"},
 		{"same node", Side{Node: "a", There: toPod, Back: unseen}, Side{Node: "a", There: toPod, Back: unseen}, 0, true, "a",
-			"no answer"},
+			"no reply"},
 	} {
 		probe := &diag.ProbeResult{Sent: 1, Received: tc.received, RTTMs: []float64{1.5}}
 		v := Explain(tc.from, tc.to, probe)

@@ -89,10 +89,10 @@ var errKey = errors.New("this page needs the address that contiv-netctl ui has p
 func (g *guard) check(r *http.Request) *refusal {
 	if !loopbackHost(r.Host) {
 		// If an attacker's DNS server resolves a name to 127.0.0.1, the browser takes this server for the attacker's.
-		return refuse(http.StatusForbidden, "the host name %q is not answered: use 127.0.0.1, [::1] or localhost", r.Host)
+		return refuse(http.StatusForbidden, "requests with the host name %q are rejected: use 127.0.0.1, [::1] or localhost", r.Host)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, apiPrefix) && site != "" && site != "same-origin" {
-		return refuse(http.StatusForbidden, "requests of other sites are not answered")
+		return refuse(http.StatusForbidden, "requests of other sites are rejected")
 	}
 	if path.Clean(r.URL.Path) != r.URL.Path {
 		return refuse(http.StatusNotFound, "there is no %s", r.URL.Path)
@@ -104,7 +104,7 @@ func (g *guard) check(r *http.Request) *refusal {
 		return refuse(http.StatusMethodNotAllowed, "%s is not allowed: this server only reads", r.Method)
 	}
 	if origin, err := url.Parse(r.Header.Get("Origin")); err != nil || origin.Host != r.Host || origin.Scheme != "http" {
-		return refuse(http.StatusForbidden, "requests of other sites are not answered")
+		return refuse(http.StatusForbidden, "requests of other sites are rejected")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")

@@ -81,17 +81,17 @@ func lookAtTopology(t *testing.T, c *cluster, p *browser.Page) {
 		c.nodes[1].failed = 2
 	})
 	p.Want("#state", "problem")
-	p.Want(".problems", "no answer through the overlay from worker-3", "no answer: the connection was closed", "2 values failed", "contiv-netctl dump --node worker-2")
+	p.Want(".problems", "no reply through the overlay from worker-3", "no reply: the connection was closed", "2 values failed", "contiv-netctl dump --node worker-2")
 	p.Want(".checks", "3 of 4 ready")
 	p.Do(`document.querySelector('[data-key="tunnel/worker-1/worker-3"]').dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
-	p.Want(".chosen-card", "worker-1 – worker-3", "Packets of pods are lost", "worker-1 gets no answer from worker-3 (10.1.3.1) through the overlay since")
+	p.Want(".chosen-card", "worker-1 – worker-3", "Packets of pods are lost", "worker-1 gets no reply from worker-3 (10.1.3.1) through the overlay since")
 	p.Shot("topology-faults")
 }
 
 // lookAtWorkloads checks pods and services; worker-4 is up again.
 func lookAtWorkloads(c *cluster, p *browser.Page) {
 	p.ClickText("nav a", "Pods")
-	p.Want("main", "shop/web-1", "10.1.1.2", "The pods of worker-4 are not shown: no answer: the connection was closed")
+	p.Want("main", "shop/web-1", "10.1.1.2", "The pods of worker-4 are not shown: no reply: the connection was closed")
 	c.set(func() { c.nodes[3].down = false })
 	p.Want("tbody", "web-4")
 	p.Type("#filter", "db-2")
@@ -138,20 +138,20 @@ func lookAtEvents(p *browser.Page) {
 	p.Shot("events")
 }
 
-// TestPageWithoutAnswer: when the agent does not answer, and when the command has ended, the page shows the fix, and recovers.
+// TestPageWithoutAnswer: when the agent does not respond, and when the command has ended, the page shows the fix, and recovers.
 func TestPageWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2)
 	c.set(func() { c.nodes[0].down = true })
 	b := browser.Start(t)
 	p := b.Open(serve(t, c, nil).URL(), desk)
-	p.Want("#state", "no answer")
-	p.Want("main", "The cluster does not answer", "127.0.0.1:"+c.port, "the connection was closed", "Check that this agent runs")
+	p.Want("#state", "no reply")
+	p.Want("main", "The cluster does not respond", "127.0.0.1:"+c.port, "the connection was closed", "Check that this agent runs")
 	p.Shot("no-answer")
 	c.set(func() { c.nodes[0].down = false })
 	p.Want("#state", "all healthy")
-	c.set(func() { c.stale = "etcd does not answer; nodes are as this agent last knew them" })
-	p.Want(".problems", "etcd does not answer", "check that etcd runs")
+	c.set(func() { c.stale = "etcd does not respond; the nodes are those of the last update" })
+	p.Want(".problems", "etcd does not respond", "check that etcd runs")
 }
 
 // TestPhone: on a phone nothing is wider than the screen, in each view, and in dark mode.

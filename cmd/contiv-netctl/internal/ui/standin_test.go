@@ -50,7 +50,7 @@ type agent struct {
 	id       uint32
 	down     bool
 	problems []string
-	silent   map[string]bool // nodes that do not answer its probes
+	silent   map[string]bool // nodes that do not reply to its probes
 	pods     []state.Pod
 	failed   int
 	used     int
@@ -217,7 +217,7 @@ func (c *cluster) info(a *agent) diag.AgentInfo {
 		Access: diag.Access{Address: "127.0.0.1:" + c.port, ReadTokenFile: c.token},
 	}
 	for peer := range a.silent {
-		info.Warnings = append(info.Warnings, diag.Warning{Object: peer, Text: "no answer through the overlay from " + peer})
+		info.Warnings = append(info.Warnings, diag.Warning{Object: peer, Text: "no reply through the overlay from " + peer})
 	}
 	return info
 }
@@ -232,7 +232,7 @@ func (c *cluster) paths(a *agent) pathwatch.Report {
 			RTTMs: 0.2 + 0.03*float64(a.id+n.id), Asked: time.Now()}
 		if a.silent[n.name] {
 			p.State, p.RTTMs = pathwatch.PeerSilent, 0
-			rep.Causes = append(rep.Causes, pathwatch.Cause{Kind: pathwatch.PeerUnreachable, Object: n.name, Since: c.start, Text: "no answer"})
+			rep.Causes = append(rep.Causes, pathwatch.Cause{Kind: pathwatch.PeerUnreachable, Object: n.name, Since: c.start, Text: "no reply"})
 		}
 		rep.Paths = append(rep.Paths, p)
 	}

@@ -113,9 +113,9 @@ func (s *state) sameView() {
 			parts = append(parts, fmt.Sprintf("%s, says %s", what, strings.Join(versions[what], " and ")))
 		}
 		if seen < len(list) {
-			parts = append(parts, fmt.Sprintf("%d of %d nodes do not know it", len(list)-seen, len(list)))
+			parts = append(parts, fmt.Sprintf("%d of %d nodes do not have it", len(list)-seen, len(list)))
 		}
-		s.find(name, "node", name, "is seen differently: "+strings.Join(parts, "; "))
+		s.find(name, "node", name, "has different data on other nodes: "+strings.Join(parts, "; "))
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *state) linuxRoute(n, p *node, subnet netip.Prefix) {
 	found := false
 	for _, r := range n.Kernel.Routes {
 		if inside(r.Dst, subnet) {
-			s.find(n.Node, "route", r.Dst, fmt.Sprintf("another program's route (%s, protocol %d) takes what is for pods of %s; remove it",
+			s.find(n.Node, "route", r.Dst, fmt.Sprintf("another program's route (%s, protocol %d) takes packets for pods of %s; remove it",
 				r.Type, r.Proto, p.Node))
 		}
 		if r.Dst != subnet.String() || r.Type != "unicast" {

@@ -89,8 +89,8 @@ func driftFaults() []fault {
 		{"VPP's side down", false, repairs("vpp/interface/vpp-tap-ID/link-state/UP"), "drift", "n1", "interface of pod default/", 0},
 		{"a route typed in", false, func(_ *testing.T, n1, _ *View) { n1.Check.TypedRoutes = []string{"10.1.2.2/32"} }, "route",
 			"n1", "this route was typed in", 0},
-		{"etcd away", false, func(_ *testing.T, n1, _ *View) { n1.Stale = "etcd does not answer" }, "etcd", "n1",
-			"etcd does not answer", 0},
+		{"etcd away", false, func(_ *testing.T, n1, _ *View) { n1.Stale = "etcd does not respond" }, "etcd", "n1",
+			"etcd does not respond", 0},
 		{"not forwarding", true, func(_ *testing.T, n1, _ *View) { n1.Kernel.NotForwarding = []string{"IPv6"} }, "node", "n1",
 			"does not pass IPv6 packets on", 0},
 	}
@@ -98,7 +98,7 @@ func driftFaults() []fault {
 
 func nodeFaults() []fault {
 	return []fault{
-		{"agent away", false, func(_ *testing.T, _, n2 *View) { n2.Error = "does not answer" }, "node", "n2", "does not answer", 0},
+		{"agent away", false, func(_ *testing.T, _, n2 *View) { n2.Error = "does not respond" }, "node", "n2", "does not respond", 0},
 		{"not ready", false, func(_ *testing.T, n1, _ *View) { n1.Info.Problems = []string{"no etcd"} }, "node", "n1", "no etcd", 0},
 		{"few addresses left", false, func(_ *testing.T, n1, _ *View) {
 			n1.Allocations.Subnets[0].Used, n1.Allocations.Subnets[0].Free = 228, 25
@@ -107,9 +107,9 @@ func nodeFaults() []fault {
 			n1.Nodes[1].ID, n2.Nodes[1].ID = 1, 1
 		}, "node", "n2", "has the ID 1, which n1 has too", 0},
 		{"views differ", false, func(_ *testing.T, n1, _ *View) { n1.Nodes[1].VPPIPs = []string{"192.168.16.2/24"} }, "node", "n2",
-			"is seen differently", 0},
+			"has different data on other nodes", 0},
 		{"a node that one does not know", false, func(_ *testing.T, n1, _ *View) { n1.Nodes = n1.Nodes[:1] }, "node", "n2",
-			"1 of 2 nodes do not know it", 1},
+			"1 of 2 nodes do not have it", 1},
 		{"no ID", false, func(_ *testing.T, _, n2 *View) { n2.Nodes[1].State = "released" }, "node", "n2",
 			"has no ID in its own list", 1},
 		{"failed value", false, func(_ *testing.T, n1, _ *View) {
@@ -177,7 +177,7 @@ func linuxFaults() []fault {
 		{"no route", true, func(_ *testing.T, n1, _ *View) { unroute(n1, "10.1.2.0/24") }, "route", "n1", "in the kernel", 0},
 		{"another program's route", true, func(_ *testing.T, n1, _ *View) {
 			n1.Kernel.Routes = append(n1.Kernel.Routes, diag.KernelRoute{Dst: "10.1.2.2/32", Type: "blackhole", Proto: 3})
-		}, "route", "n1", "another program's route (blackhole, protocol 3) takes what is for pods of n2", 0},
+		}, "route", "n1", "another program's route (blackhole, protocol 3) takes packets for pods of n2", 0},
 		{"no route to a pod", true, func(_ *testing.T, n1, _ *View) { unroute(n1, "10.1.1.2/32") }, "route", "n1",
 			"there is no route to pod default/a", 0},
 		{"device down", true, func(_ *testing.T, _, n2 *View) {

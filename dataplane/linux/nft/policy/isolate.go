@@ -27,7 +27,7 @@ func isolate(r *wire.Refusal) bool {
 		}
 	}
 	for _, o := range worst {
-		o.Fail(fmt.Errorf("the kernel refuses it: %w", r.Objects[o]))
+		o.Fail(fmt.Errorf("the kernel rejects it: %w", r.Objects[o]))
 		o.Touch()
 	}
 	return len(worst) > 0 || giveUp(r)

@@ -247,7 +247,7 @@ func (s *Services) isolate(r *wire.Refusal) bool {
 		svc.err = err
 		s.failed[svc.Name] = svc
 		s.withdraw(svc)
-		s.view.Log.Warn("the kernel refuses a service, which is left out", "service", svc.Name, "error", err)
+		s.view.Log.Warn("the kernel rejects a service, which is not served", "service", svc.Name, "error", err)
 		learnt = true
 	}
 	if learnt {

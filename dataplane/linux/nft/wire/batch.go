@@ -69,7 +69,7 @@ func (b *Batch) close() []byte {
 // Outcomes of a transaction.
 var (
 	// ErrStale means that another program has written since the generation that the transaction is based on.
-	ErrStale = errors.New("nf_tables was changed meanwhile by another program")
+	ErrStale = errors.New("another program has changed nf_tables at the same time")
 	errLost  = errors.New("nf_tables did not acknowledge the transaction")
 )
 
@@ -83,9 +83,9 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string {
 	for o, err := range r.Objects {
-		return fmt.Sprintf("nf_tables refuses %d objects, among them %s: %v", len(r.Objects), o.Key(), err)
+		return fmt.Sprintf("nf_tables rejects %d objects, among them %s: %v", len(r.Objects), o.Key(), err)
 	}
-	return fmt.Sprintf("nf_tables refuses the transaction: %v", r.Other)
+	return fmt.Sprintf("nf_tables rejects the transaction: %v", r.Other)
 }
 
 // add records the error of a message for o, or for no object if o is nil.

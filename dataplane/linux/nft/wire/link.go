@@ -207,7 +207,7 @@ func nextGeneration(gen uint32) uint32 { return max(gen+1, 1) }
 func (c *Conn) Generation() (gen uint32, err error) {
 	err = c.Get(unix.NFT_MSG_GETGEN, 0, unix.AF_UNSPEC, nil, func(attrs []byte) { gen = Uint32(Attr(attrs, unix.NFTA_GEN_ID)) })
 	if err != nil {
-		return 0, fmt.Errorf("ask for the generation of nf_tables: %w", err)
+		return 0, fmt.Errorf("get the generation of nf_tables: %w", err)
 	}
 	return gen, nil
 }

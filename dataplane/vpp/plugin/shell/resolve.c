@@ -1,6 +1,6 @@
 /* Resolves neighbours on the uplinks before packets need them. VPP solicits a neighbour when the first packet for it arrives, and drops
  * that packet: a connection to another node would begin with a delay of one second. Therefore the next hops to all addresses of nodes,
- * and those of the default routes, are solicited in advance, and again after 1, 2, 4 ... 64 s as long as they do not answer. */
+ * and those of the default routes, are solicited in advance, and again after 1, 2, 4 ... 64 s as long as they do not respond. */
 #include "contiv.h"
 #include <vnet/adj/adj.h>
 #include <vnet/dpo/load_balance.h>

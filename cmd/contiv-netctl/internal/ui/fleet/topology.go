@@ -248,7 +248,7 @@ func (t *Tunnel) see(from, to string, end *nodeAnswer) {
 	}
 	if len(silent) > 0 {
 		t.Health, t.RTTMs = Bad, 0
-		t.Causes = append(t.Causes, fmt.Sprintf("%s gets no answer from %s (%s) through the overlay%s", from, to, strings.Join(silent, ", "),
+		t.Causes = append(t.Causes, fmt.Sprintf("%s gets no reply from %s (%s) through the overlay%s", from, to, strings.Join(silent, ", "),
 			since(end.path, to)))
 	}
 }

@@ -101,18 +101,18 @@ function head(overview) {
   document.getElementById("from").textContent = `Reported by node ${overview.from} at ${clock(new Date())}${paused ? ", paused" : ""}`;
 }
 
-// away: the server or the agents do not answer.
+// away: the server or the agents do not respond.
 function away(error) {
   state.className = "pill bad";
-  state.textContent = "no answer";
+  state.textContent = "no reply";
   if (error.status === 403) {
     show(main, empty("This page has no key", "Open the address that ", h("code", {}, "contiv-netctl ui"), " has printed in its terminal. The key is valid for as long as the command runs."));
     return;
   }
   const gone = error instanceof TypeError;
   const box = gone
-    ? empty("contiv-netctl ui does not answer", "The command that served this page has ended. Start it again and open the address that it prints: ", command("contiv-netctl ui"))
-    : empty("The cluster does not answer", `${error.message}. Check that this agent runs. The page asks again every 3 seconds.`);
+    ? empty("contiv-netctl ui does not respond", "The command that served this page has ended. Start it again and open the address that it prints: ", command("contiv-netctl ui"))
+    : empty("The cluster does not respond", `${error.message}. Check that this agent runs. The page retries every 3 seconds.`);
   box.setAttribute("role", "alert");
   box.classList.add("error");
   const view = views[name];

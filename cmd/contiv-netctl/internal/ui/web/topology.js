@@ -156,7 +156,7 @@ function box(node, label, [x, y], width) {
   const left = x - width / 2, top = y - cardHeight / 2;
   const rates = (unit) => `↓ ${scaled(node.traffic.inBits, unit)} ↑ ${scaled(node.traffic.outBits, unit)}`;
   const traffic = node.traffic && (fits(rates("bit/s"), width - 20, subFont) ? rates("bit/s") : rates("b/s"));
-  const what = node.dataplane ? `${node.dataplane} · ${count(node.pods, "pod")}` : "no answer";
+  const what = node.dataplane ? `${node.dataplane} · ${count(node.pods, "pod")}` : "no reply";
   return h("g", { class: `node ${node.health}${chosen === id ? " chosen" : ""}`, "data-key": id, "data-act": "choose", "data-arg": id, tabindex: 0, role: "button", "aria-pressed": chosen === id, "aria-label": `Node ${node.name}: ${healthWord(node.health)}, ${what}` },
     h("title", {}, node.name),
     h("rect", { class: "body", x: left, y: top, width, height: cardHeight, rx: 10 }),
