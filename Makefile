@@ -1,11 +1,11 @@
-# Contiv: everything a developer or a CI machine does, by name. `make help` lists it.
+# Contiv: the tasks of developers and of CI, as targets. `make help` lists them.
 
 SHELL       := /bin/bash
 export PATH := $(PATH):/usr/local/go/bin
 BIN         := bin
 VERSION     ?= $(shell sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
 COMMIT      ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -dirty)
-# What internal/version has of the build; contiv-cni, which imports nothing of ours, has a copy in main.
+# Sets the version and the commit in internal/version. contiv-cni imports no package of ours, so it has a copy in main.
 STAMP       := -X contiv.dev/vswitch/internal/version.release=$(VERSION) -X contiv.dev/vswitch/internal/version.commit=$(COMMIT) -X 'main.stamp=$(VERSION) ($(COMMIT))'
 GOFLAGS_STATIC := -trimpath -ldflags "-s -w $(STAMP)"
 SUDO        := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -25,22 +25,23 @@ NODES ?= 1
 KEEP  ?=
 
 .PHONY: demo
-demo: deps build ## pods wired by the CNI binary ping each other; NODES=3 for a cluster, KEEP=1 to look at it with contiv-netctl; VPP if there is one
+demo: deps build ## connect pods with the CNI binary, which then ping each other; NODES=3: a cluster; KEEP=1: keep it running for contiv-netctl; with VPP if it is installed
 	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
-# The packages that run several clusters at a time: one of them runs at a time, beside all others (hack/test.sh).
+# Packages whose tests run several clusters at the same time. hack/test.sh runs these packages one after the other, in parallel with all others.
 CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy ./cmd/contiv-netctl
 
-# Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
+# Our code does not use cgo. With one setting for all targets each package is compiled only once. Tests build the commands that they run
+# (test/testbed/gobuild).
 .PHONY: test
-test: deps ## run all tests in their main combinations (root; tests against real VPP are skipped with a line where there is none)
+test: deps ## run all tests in their main combinations (needs root; without VPP, tests of the real VPP are skipped with a message)
 	$(if $(filter ./...,$(PKGS)),hack/test.sh $(CLUSTERED),CGO_ENABLED=0 go test -trimpath -p 2 -timeout $(if $(filter all,$(CONTIV_TEST)),3h,20m) $(PKGS))
-	cd hack/release && CGO_ENABLED=0 go test -trimpath ./...       # of its own, too: the library for registries
-	cd test/policy/oracle && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: cyclonus is no dependency of the product
-	cd examples && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: what others see of ours
+	cd hack/release && CGO_ENABLED=0 go test -trimpath ./...       # a module of its own, because of its library for registries
+	cd test/policy/oracle && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: cyclonus must not be a dependency of the product
+	cd examples && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: it uses our packages like any other module
 
 .PHONY: test-all
-test-all: ## run all tests in all combinations of dataplane, transport, family and pod interface (an hour and more with VPP)
+test-all: ## run all tests in all combinations of dataplane, transport, family and pod interface (more than an hour with VPP)
 	CONTIV_TEST=all $(MAKE) test
 
 CLUSTERS ?= all
@@ -48,7 +49,7 @@ SUITES   ?=
 COMMA    := ,
 
 .PHONY: e2e
-e2e: deps ## on a real Kubernetes, beside bridge and kube-proxy (root; CLUSTERS=name,…: test/kube/main_test.go; SUITES=netpol,cnp,conformance: only these tests of others); builds it at first
+e2e: deps ## run tests on a real Kubernetes, also with bridge and kube-proxy for comparison (needs root; CLUSTERS=name,…: test/kube/main_test.go; SUITES=netpol,cnp,conformance: only these upstream suites); builds Kubernetes first
 	$(SUDO) test/kube/lab/build.sh
 	$(if $(SUITES),$(SUDO) test/kube/lab/build.sh e2e cnp)
 	$(SUDO) env PATH="$$PATH" CONTIV_KUBE=$(CLUSTERS) go test -count=1 -v $(if $(SUITES),-timeout 10h -run 'TestKube/.*/($(subst $(COMMA),|,$(SUITES)))',-timeout 60m) ./test/kube
@@ -58,7 +59,7 @@ race: deps ## run all tests with the race detector
 	go test -race -timeout 30m $(PKGS)
 
 .PHONY: bench
-bench: deps build peers ## benchmarks as ratios measured side by side in one run
+bench: deps build peers ## run the benchmarks; results are ratios to other implementations, measured in the same run
 	$(SUDO) $(BIN)/bench -bin $(BIN)
 
 MINUTES   ?= 30
@@ -67,7 +68,7 @@ CONFIG    ?=
 SANITIZE  ?=
 
 .PHONY: soak
-soak: deps ## two nodes under everything at once; MINUTES=30, DATAPLANE=vpp or linux, CONFIG="lines of contiv.conf", SANITIZE=address,undefined
+soak: deps ## run two nodes under load and faults of all kinds at the same time; MINUTES=30, DATAPLANE=vpp or linux, CONFIG="lines of contiv.conf", SANITIZE=address,undefined
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/contiv-agent ./cmd/contiv-cni ./test/soak
 	$(SUDO) $(BIN)/soak -bin $(BIN) -for $(MINUTES)m -dataplane $(DATAPLANE) -config '$(CONFIG)' -sanitize '$(SANITIZE)'
@@ -76,27 +77,27 @@ CONNECTIONS ?= 200000
 WORKERS     ?= 0
 
 .PHONY: hammer
-hammer: deps ## backends are replaced under connections while agents are killed, then a VPP; CONNECTIONS=200000 at 370 a second, WORKERS=0
+hammer: deps ## replace backends under open connections while agents, and then a VPP, are killed; CONNECTIONS=200000 at 370 per second, WORKERS=0
 	$(SUDO) env PATH="$$PATH" CGO_ENABLED=0 CONTIV_SERVICES_MODES=vpp-plugin CONTIV_SERVICES_HAMMER=$(CONNECTIONS) CONTIV_SERVICES_WORKERS=$(WORKERS) \
 		go test -count=1 -timeout 60m -v -run TestHammer ./test/services
 
 .PHONY: peers
-peers: ## build the CNI plugins that benchmarks and tests use beside ours
+peers: ## build the CNI plugins that benchmarks and tests use in addition to ours
 	@mkdir -p $(BIN)/cni-plugins
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/cni-plugins/ $$(go list tool | grep containernetworking/plugins)
 
 .PHONY: fuzz
-fuzz: ## fuzz all that others can write (CNI, configuration, REST, objects, etcd, netlink, CLI), FUZZTIME each (default 30s)
+fuzz: ## fuzz all external input (CNI, configuration, REST, objects, etcd, netlink, CLI), FUZZTIME each (default 30s)
 	hack/fuzz.sh $(or $(FUZZTIME),30s)
 
-# What is built for Windows.
+# Packages that are built for Windows.
 WINDOWS := ./dataplane/windows/... ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-init ./cmd/contiv-netctl
 
-# Functions that deadcode does not see in use here: those of Windows, and the constructors that modules outside of ours call.
+# Files whose functions are used, although deadcode reports them: on Windows, or by other modules (constructors).
 UNSEEN := cmd/contiv-agent/host_poll.go|dataplane/(linux|windows)/outside.go
 
 .PHONY: lint
-lint: ## gofmt, vet (for Windows, too), staticcheck, dead code and the house rules (test/arch)
+lint: ## gofmt, vet (for Windows, too), staticcheck, dead code and the rules of test/arch
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
 	cd examples && go vet ./...
@@ -142,25 +143,25 @@ release: deps ## images for ARCHES and the chart as OCI artefacts in bin/release
 	go build -C hack/release -o $(CURDIR)/$(BIN)/release-tool . && $(BIN)/release-tool -images $(BIN)/release/images -out $(BIN)/release $(if $(PUSH),-push $(PUSH))
 
 .PHONY: dockerfiles
-dockerfiles: ## build docker/*.Dockerfile by buildah, twice, without a registry, and run what is in the images (root)
+dockerfiles: ## build docker/*.Dockerfile with buildah, twice, without a registry, and run the programs in the images (needs root)
 	hack/dockerfiles.sh
 
 .PHONY: manifests
-manifests: ## make k8s/contiv-vpp.yaml and the chart's schema from the chart
+manifests: ## generate k8s/contiv-vpp.yaml and the chart's schema from the chart
 	go run ./hack/manifests
 
 .PHONY: docs
-docs: ## make docs/configuration.md from the code and the chart
+docs: ## generate docs/configuration.md from the code and the chart
 	go run ./hack/docs
 
 .PHONY: house
-house: ## print the measurements of the code as a house (lengths, imports, exports); minutes, because it type-checks the module
+house: ## print measurements of the code's structure (lengths, imports, exports); takes minutes, because it type-checks the module
 	@go run ./hack/house -unused
 
 MAN ?= $(BIN)/man
 
 .PHONY: man
-man: ## make the manual pages of contiv-netctl in bin/man
+man: ## generate the manual pages of contiv-netctl in bin/man
 	go test ./cmd/contiv-netctl -run '^TestManPages$$' -count=1 -args -man $(CURDIR)/$(MAN)
 
 .PHONY: deps

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the images with docker, podman or buildah: build.sh [agent|vpp|windows]... What is pinned, and how: README.md.
+# Builds the images with docker, podman or buildah: build.sh [agent|vpp|windows]... README.md describes how inputs are pinned.
 # Environment: ENGINE, ENGINE_FLAGS (further flags of its build command), SOURCE_DATE_EPOCH (time of all files; default: the
 # last commit's), and the arguments of the Dockerfiles.
 set -eu
@@ -13,7 +13,7 @@ version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
 VERSION=${VERSION:-$version}
 COMMIT=${COMMIT:-$(git rev-parse --short=12 HEAD)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-export SOURCE_DATE_EPOCH # docker's way; podman and buildah want a flag
+export SOURCE_DATE_EPOCH # for docker; podman and buildah need a flag
 [ $# -gt 0 ] || set -- agent vpp
 for image in "$@"; do
 	[ -e "docker/$image.Dockerfile" ] || {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what build, tests and demo need on a Debian 12 machine. Says nothing when everything is there.
+# Installs the packages that build, tests and demo need on a Debian 12 machine. Prints nothing if all of them are installed.
 set -eu
 missing=
 for pair in ip:iproute2 ping:iputils-ping iptables:iptables nft:nftables ipset:ipset dnsmasq:dnsmasq-base ethtool:ethtool gcc:gcc curl:curl openssl:openssl conntrack:conntrack nsenter:util-linux git:git; do

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds docker/*.Dockerfile without a registry, twice, and runs what is in the images: dockerfiles.sh [agent|vpp]...
-# As root, with buildah, mmdebstrap, apt-utils and gnupg. What cannot be had here has a stand-in: the base images are made of
-# Debian's archive and of this machine's Go, and FD.io's packages of this machine's VPP, by the names, the dependencies and
-# the maintainer scripts of FD.io's (src/pkg/debian in VPP's source).
-# WORK is kept if it is given: the next run finds the base images and Go's caches there.
+# Builds docker/*.Dockerfile without a registry, twice, and runs the programs in the images: dockerfiles.sh [agent|vpp]...
+# Needs root, buildah, mmdebstrap, apt-utils and gnupg. Unavailable inputs have stand-ins: the base images are made from
+# Debian's archive and this machine's Go. The packages of FD.io are made from this machine's VPP, with the names, the
+# dependencies and the maintainer scripts of FD.io's packages (src/pkg/debian in VPP's source).
+# If WORK is set, the directory is kept: the next run uses its base images and Go caches.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 for tool in buildah mmdebstrap apt-ftparchive gpg go; do
@@ -19,15 +19,15 @@ fi
 mkdir -p "$WORK/cache" "$WORK/modules" "$WORK/storage"
 [ $# -gt 0 ] || set -- agent vpp
 
-# buildah needs neither a daemon nor namespaces this way.
+# With these settings buildah needs neither a daemon nor namespaces.
 printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/storage"\nrunroot = "%s/run"\n' "$WORK" "$WORK" >"$WORK/storage.conf"
 export CONTAINERS_STORAGE_CONF=$WORK/storage.conf BUILDAH_ISOLATION=chroot
 debian=localhost/standin/debian:12 golang=localhost/standin/golang:1.26
 
-# step prints what begins, with the time: a step takes from one to ten minutes, depending on what else the machine does.
+# step prints the name of the step that begins, with the time: a step takes one to ten minutes, depending on the machine's load.
 step() { echo "$(date +%T) $*" >&2; }
 
-# base NAME DIRECTORY PACKAGES: a Debian with packages, and with /usr/local/go.
+# base NAME PACKAGES: makes an image of Debian with these packages; the image for Go also has /usr/local/go.
 base() {
 	! buildah inspect --type image "$1" >/dev/null 2>&1 || return 0
 	step "base image $1: packages of Debian"
@@ -47,7 +47,7 @@ base() {
 	rm "$WORK/base.tar"
 }
 
-# package NAME DEPENDS: a package from what is in $WORK/NAME.
+# package NAME DEPENDS: makes a package from the files in $WORK/NAME.
 package() {
 	mkdir -p "$WORK/$1/DEBIAN" "$WORK/fdio/pool"
 	printf 'Package: %s\nVersion: 25.10-release\nArchitecture: amd64\nMaintainer: stand-in\nDepends: %s\nDescription: stand-in\n' \
@@ -55,7 +55,7 @@ package() {
 	dpkg-deb -Zgzip -z1 --root-owner-group --build "$WORK/$1" "$WORK/fdio/pool/$1.deb" >/dev/null
 }
 
-# libraries FILES: VPP's own go into the package libvppinfra; for those of Debian it depends on their packages.
+# libraries FILES: copies VPP's own libraries into the package libvppinfra; for Debian's libraries it adds dependencies on their packages.
 libraries() {
 	for file in $1; do
 		real=$(realpath "$file")
@@ -67,12 +67,12 @@ libraries() {
 	done
 }
 
-# fdio makes the stand-in of https://packagecloud.io/fdio/release, signed by a key of its own.
+# fdio makes the stand-in for https://packagecloud.io/fdio/release, signed with a new key.
 fdio() {
 	lib=lib/x86_64-linux-gnu
 	depends=libc6
 	vpp=$(command -v vpp) || {
-		echo "dockerfiles: no VPP on this machine: the packages hold programs that only say their name"
+		echo "dockerfiles: no VPP on this machine: the packages contain programs that only print their name"
 		vpp=
 	}
 	rm -rf "$WORK/vpp-dev" "$WORK/libvppinfra-dev"
@@ -117,7 +117,7 @@ fdio() {
 	chmod -R a+rX "$WORK/fdio"
 }
 
-# build IMAGE: the image's digest.
+# build IMAGE: builds the image and prints its digest.
 build() {
 	step "image $1: build (its output is in $WORK/$1.log)"
 	GO_IMAGE=$golang DEBIAN_IMAGE=$debian FDIO_REPOSITORY=file:///fdio SOURCE_DATE_EPOCH=1700000000 ENGINE=buildah \
@@ -129,7 +129,7 @@ build() {
 	buildah inspect --type image --format '{{.FromImageID}}' "docker.io/contiv/$1:$version"
 }
 
-# inside WANT COMMAND…: the command, in the container and a network namespace, succeeds and says WANT.
+# inside WANT COMMAND…: runs the command in the container and a network namespace; it must succeed and print WANT.
 inside() {
 	want=$1
 	shift
@@ -141,7 +141,7 @@ inside() {
 	echo "  ${*%%$'\n'*}: $(grep -m1 -e "$want" <<<"$text")"
 }
 
-# runVPP is for the container: VPP comes up under its supervisor, with all plugins that are needed.
+# runVPP is a script for the container: VPP must start under its supervisor, with all required plugins.
 # shellcheck disable=SC2016
 runVPP='# VPP under its supervisor
 set -eu
@@ -159,9 +159,9 @@ for plugin in af_packet acl contiv nat vxlan; do grep -q "${plugin}_plugin.so" /
 kill $!
 wait $!'
 
-# check runs what is in an image.
+# check runs the programs in an image.
 check() {
-	step "image $1: run what is in it"
+	step "image $1: run its programs"
 	container=$(buildah from --pull-never "docker.io/contiv/$1:$version")
 	case $1 in
 	agent)
@@ -182,12 +182,12 @@ check() {
 	buildah rm "$container" >/dev/null
 }
 
-# Once for all builds: a commit meanwhile would make the second build another one.
+# The commit is read once for all builds: a commit between the two builds would change the digest of the second one.
 COMMIT=${COMMIT:-$(git rev-parse --short=12 HEAD)}
 export COMMIT
 version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
 umask 022
-modules=$(go env GOMODCACHE)/cache/download # what this machine has of Go's modules is not downloaded again
+modules=$(go env GOMODCACHE)/cache/download # Go modules of this machine are not downloaded again
 mkdir -p "$modules"
 base $debian ca-certificates-
 base $golang ca-certificates,curl,gcc,git,libc6-dev

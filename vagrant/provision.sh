@@ -10,7 +10,7 @@ DATAPLANE=${DATAPLANE:-linux}
 CONTIV=${CONTIV:-/contiv}
 KUBERNETES=${KUBERNETES:-v1.34}
 ROOT=${ROOT:-}
-# The machines are for trials and see only each other: all know the token that admits nodes.
+# The machines are for trials and reach only each other, so all of them have the token that admits nodes.
 TOKEN=c0ntiv.vagrantvagrant00
 
 case $ROLE in
@@ -28,7 +28,7 @@ linux | vpp) ;;
 	;;
 esac
 
-# prepare_kernel: what kubeadm wants; VPP wants hugepages and its drivers.
+# prepare_kernel: sets what kubeadm requires. VPP also requires hugepages and its drivers.
 prepare_kernel() {
 	swapoff -a
 	mkdir -p "$ROOT/etc/modules-load.d" "$ROOT/etc/sysctl.d"
@@ -61,16 +61,16 @@ configure_runtime() {
 		>"$ROOT/etc/containerd/config.toml"
 	systemctl restart containerd
 	echo "KUBELET_EXTRA_ARGS=--node-ip=$NODE_IP" >"$ROOT/etc/default/kubelet"
-	# Images that `make images` built here spare the registry.
+	# Images that `make images` has built here are not pulled from the registry.
 	for image in "$CONTIV"/bin/images/*.tar; do
 		[ -e "$image" ] || continue
 		ctr -n k8s.io images import "$image"
 	done
 }
 
-# node_config: the part of contiv.conf that says by which NIC each node reaches the others: that of the private network. By the
-# one with the default route machines of VirtualBox reach only the Internet, all from one and the same address. VPP shares it
-# with the host and has an address of its own there.
+# node_config: prints the part of contiv.conf with the NIC by which each node reaches the others: the NIC of the private network.
+# The NIC with the default route reaches only the Internet, and in VirtualBox it has the same address on all machines. VPP shares
+# the private NIC with the host and has its own address there.
 node_config() {
 	nic=$(ip -o addr show to "$NODE_IP" | awk '{print $2; exit}')
 	: "${nic:?no NIC has the address $NODE_IP}"
@@ -84,7 +84,7 @@ node_config() {
 	done
 }
 
-# manifest: what k8s/ holds, with this cluster's nodes. Without kube-proxy the agents need the API server's own address.
+# manifest: prints the manifest in k8s/ with this cluster's nodes. Without kube-proxy the agents need the API server's own address.
 manifest() {
 	node_config >"$ROOT/etc/contiv-nodes.yaml"
 	sed -e "s#^\( *\)- name: CONTIV_NODE_NAME#\1- {name: CONTIV_KUBERNETES_SERVER, value: 'https://$CONTROL_PLANE_IP:6443'}\n&#" \
@@ -97,7 +97,7 @@ start_control_plane() {
 		kubeadm init --apiserver-advertise-address="$NODE_IP" --token="$TOKEN" --token-ttl=0 \
 			--service-cidr=10.96.0.0/12 --skip-phases=addon/kube-proxy
 	fi
-	# The label says what the node moves packets with.
+	# The label selects the dataplane of the node.
 	manifest >"$ROOT/etc/contiv-vpp.yaml"
 	kubectl apply -f "$ROOT/etc/contiv-vpp.yaml"
 	kubectl label node --overwrite "$(hostname)" "contiv.dev/dataplane=$DATAPLANE"
