@@ -79,12 +79,10 @@ func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	ring := logs.NewRing(logs.DefaultLines)
-	log, err := daemon.NewLogger(opts.logLevel, ring)
+	log, ring, err := daemon.NewLogger("contiv-agent", opts.logLevel, "node", opts.nodeName, "dataplane", opts.dataplane)
 	if err != nil {
 		return err
 	}
-	log.Info("contiv-agent is starting", append(version.Get().Attrs(), "node", opts.nodeName, "dataplane", opts.dataplane)...)
 	kube.UseLogger(log)
 	// Jobs end when Stop ends them, in order, and not all at once with ctx.
 	a := newAgent(ctx, opts, log, ring)

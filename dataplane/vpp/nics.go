@@ -15,7 +15,6 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
-	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
 // nicsTimeout is the timeout of a dump of VPP's interfaces.
@@ -168,7 +167,7 @@ func (n *NICs) dump() ([]string, error) {
 	lane := n.conn.Lane()
 	var out []string
 	var failed error
-	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
 		func(d *interfaces.SwInterfaceDetails) {
 			if isNIC(d) {
 				out = append(out, d.InterfaceName)

@@ -13,7 +13,6 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/iface"
-	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/l2"
 	"contiv.dev/vswitch/dataplane/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
@@ -42,7 +41,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	ifs := iface.New(kit.New(deps.Lane, log.With("component", "vpp-kinds")), deps.Index, deps.Interfaces)
+	ifs := iface.New(deps.Lane, log.With("component", "vpp-kinds"), deps.Index, deps.Interfaces)
 	acls := acl.New(ifs)
 	if err := errors.Join(
 		ifs.Register(s),

@@ -95,13 +95,17 @@ func RegisterLogLevel(f *pflag.FlagSet, level *string) {
 	f.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
 
-// NewLogger returns a logger that writes to standard error and to the ring; at the default level it logs little.
-func NewLogger(level string, ring *logs.Ring) (*slog.Logger, error) {
+// NewLogger returns a logger that writes to standard error and to the ring; at the default level it logs little. Its first line is that the
+// program of this name starts, with its version and the attributes about.
+func NewLogger(name, level string, about ...any) (*slog.Logger, *logs.Ring, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
+		return nil, nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
 	}
-	return logs.New(os.Stderr, l, ring), nil
+	ring := logs.NewRing(logs.DefaultLines)
+	log := logs.New(os.Stderr, l, ring)
+	log.Info(name+" is starting", append(version.Get().Attrs(), about...)...)
+	return log, ring, nil
 }
 
 // Program has the steps of a program's life. Stop undoes the steps that were done.

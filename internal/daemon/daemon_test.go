@@ -57,7 +57,7 @@ func TestFlags(t *testing.T) {
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "did you mean CONTIV_ETCD_ENDPOINTS?") {
 		t.Errorf("a misspelt variable: %v", err)
 	}
-	if _, err := NewLogger("loud", nil); err == nil || !strings.Contains(err.Error(), "use debug, info") {
+	if _, _, err := NewLogger("contiv-x", "loud"); err == nil || !strings.Contains(err.Error(), "use debug, info") {
 		t.Errorf("log level: %v", err)
 	}
 }

@@ -2,8 +2,10 @@ package iface
 
 import (
 	"errors"
+	"log/slog"
 
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
@@ -21,8 +23,10 @@ type Descriptors struct {
 	uncertain map[string]suspect
 }
 
-// New returns the descriptors; Register adds them to a scheduler.
-func New(k *kit.Kit, idx *Index, deps Deps) *Descriptors {
+// New returns the descriptors, which send their requests on lane; Register adds them to a scheduler. The descriptors of other features share
+// their Kit.
+func New(lane *conn.Lane, log *slog.Logger, idx *Index, deps Deps) *Descriptors {
+	k := kit.New(lane, log)
 	if deps.AfPacket == (AfPacketRings{}) {
 		deps.AfPacket = DefaultAfPacketRings()
 	}

@@ -116,7 +116,7 @@ func TestErrors(t *testing.T) {
 
 func TestEqualInterfaces(t *testing.T) {
 	device := func(l string) (string, bool) { return "dev-" + l, l != "unknown" }
-	k := New(kitOf(t), NewIndex(), Deps{LinuxDevice: device})
+	k := New(laneOf(t), slog.New(slog.DiscardHandler), NewIndex(), Deps{LinuxDevice: device})
 	desc := k.interfaceDescriptor()
 	af := func(dev, linux string) *vpp_interfaces.Interface {
 		v := afPacket("a", dev)
@@ -191,16 +191,16 @@ func TestAfPacketDevice(t *testing.T) {
 		Name: "by-name", Type: vpp_interfaces.Interface_AF_PACKET, Enabled: true,
 		Link: &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{LinuxInterface: "veth-b"}},
 	}
-	k := New(kitOf(t), NewIndex(), Deps{LinuxDevice: device})
+	k := New(laneOf(t), slog.New(slog.DiscardHandler), NewIndex(), Deps{LinuxDevice: device})
 	if dev, err := k.afPacketDevice(byName); dev != "cvtestb0" || err != nil {
 		t.Errorf("device %q, %v", dev, err)
 	}
 }
 
-// kitOf returns a kit that is not connected.
-func kitOf(t *testing.T) *kit.Kit {
+// laneOf returns a lane that is not connected.
+func laneOf(t *testing.T) *conn.Lane {
 	log := slog.New(slog.DiscardHandler)
-	return kit.New(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, log).Lane(), log)
+	return conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, log).Lane()
 }
 
 func edit[M proto.Message](m M, change func(M)) M {
