@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +73,7 @@ func withLibraries(programs ...string) ([]imagepack.File, error) {
 
 // libraries returns the shared libraries that programs need, by the names that the loader looks up.
 func libraries(programs ...string) ([]string, error) {
+	programs = distinct(programs)
 	out, err := exec.Command("ldd", programs...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("ldd %s: %w", strings.Join(programs, " "), err)
@@ -89,4 +92,53 @@ func libraries(programs ...string) ([]string, error) {
 		}
 	}
 	return libs, nil
+}
+
+// distinct returns one program of each group with equal answers from ldd, which starts six processes for a program.
+func distinct(programs []string) (some []string) {
+	seen := map[string]bool{}
+	for _, p := range programs {
+		key, err := lookups(p)
+		if err != nil {
+			key = p // ldd reports what is wrong
+		}
+		if !seen[key] {
+			seen[key] = true
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// lookups returns all that the loader reads of an ELF file to find its libraries, in one string.
+func lookups(path string) (string, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	// The folder stands for $ORIGIN in a search path.
+	key := fmt.Sprintln(filepath.Dir(path), f.Class, f.Data, f.Machine, f.OSABI, f.Type)
+	for _, tag := range []elf.DynTag{elf.DT_NEEDED, elf.DT_RPATH, elf.DT_RUNPATH} {
+		values, err := f.DynString(tag)
+		if err != nil {
+			return "", err
+		}
+		key += fmt.Sprintf("%v %q\n", tag, values)
+	}
+	for _, tag := range []elf.DynTag{elf.DT_FLAGS, elf.DT_FLAGS_1, elf.DT_AUXILIARY, elf.DT_FILTER} {
+		values, err := f.DynValue(tag)
+		if err != nil {
+			return "", err
+		}
+		if len(values) > 0 && (tag == elf.DT_AUXILIARY || tag == elf.DT_FILTER) {
+			return "", fmt.Errorf("%s has %v", path, tag) // names of libraries that debug/elf does not read
+		}
+		key += fmt.Sprintln(tag, values)
+	}
+	versions, err := f.DynamicVersionNeeds()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return "", err
+	}
+	return key + fmt.Sprintf("%+v", versions), nil
 }
