@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -28,27 +30,36 @@ type pkg struct {
 	GoFiles    []string
 }
 
-// packages lists the module's packages with `go list`.
+// packages returns the module's packages, which are listed once for all tests.
 func packages(t *testing.T) []pkg {
 	t.Helper()
+	all, err := listPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// listPackages lists the module's packages with `go list`.
+var listPackages = sync.OnceValues(func() ([]pkg, error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Imports,GoFiles", module+"/...")
 	cmd.Dir = filepath.Join("..", "..")
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var all []pkg
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p pkg
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		p.ImportPath = strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		all = append(all, p)
 	}
-}
+})
 
 // importRule: only packages below one of allowed may import packages below target.
 type importRule struct {
@@ -318,11 +329,28 @@ func TestFunctionLength(t *testing.T) {
 	})
 }
 
-// eachSource parses every hand-written, non-test Go file that git tracks or that is new.
+// source is a parsed file.
+type source struct {
+	path string
+	file *ast.File
+	fset *token.FileSet
+}
+
+// eachSource visits every hand-written, non-test Go file that git tracks or that is new. The files are parsed once for all tests.
 func eachSource(t *testing.T, visit func(path string, f *ast.File, fset *token.FileSet)) {
 	t.Helper()
+	all, err := parseSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		visit(s.path, s.file, s.fset)
+	}
+}
+
+var parseSources = sync.OnceValues(func() (all []source, err error) {
 	root := filepath.Join("..", "..")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -341,13 +369,11 @@ func eachSource(t *testing.T, visit func(path string, f *ast.File, fset *token.F
 		if err != nil {
 			return err
 		}
-		visit(filepath.ToSlash(rel), f, fset)
+		all = append(all, source{filepath.ToSlash(rel), f, fset})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+	return all, err
+})
 
 // TestMakefileTargetsAreDocumented checks that every target has a text in `make help`.
 func TestMakefileTargetsAreDocumented(t *testing.T) {
