@@ -85,7 +85,7 @@ func bareTurn(ctx context.Context, ends, link plug, add adder) error {
 	if err != nil {
 		return err
 	}
-	addTimes(add, "request and answer", got)
+	addTimes(add, "request and reply", got)
 	m := &streamMeter{traffic: t, from: w.ends[0], pids: w.pids(), add: add}
 	return m.measure("one stream", to)
 }

@@ -76,7 +76,7 @@ func podCases() []clockCase {
 
 func serviceCases(what string, family int) []clockCase {
 	return []clockCase{{what: what + ", to a service", flows: toService(family)}, {
-		what: what + ", a service's answers", from: near,
+		what: what + ", a service's replies", from: near,
 		flows: func(w *clockWorld, n int) flows {
 			f := toPod(family, near)(w, n)
 			f.backwards = true

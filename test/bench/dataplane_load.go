@@ -163,7 +163,7 @@ func (w *loadWorld) measure() error {
 		if err != nil {
 			return err
 		}
-		addTimes(w.add, "request and answer, "+s.what, got)
+		addTimes(w.add, "request and reply, "+s.what, got)
 	}
 	for _, s := range []struct {
 		what string

@@ -136,7 +136,7 @@ func rawMembers(s api.Stream, add bool) error {
 			return err
 		}
 		if rep, ok := m.(*contiv.ContivSetMemberAddDelReply); !ok || rep.Retval != 0 {
-			return fmt.Errorf("VPP answered %v", m)
+			return fmt.Errorf("VPP replied with %v", m)
 		}
 		return nil
 	}

@@ -84,7 +84,7 @@ func (e *env) reportScale(all []scaleFigures) {
 	line("one endpoint changes, until connections go there", "ms", func(f scaleFigures) float64 { return milli(f.oneChange.took) })
 	line("one endpoint changes, processor time of the agent", "ms", func(f scaleFigures) float64 { return milli(f.oneChange.work) })
 	line("one endpoint changes, messages to VPP", "number", func(f scaleFigures) float64 { return f.oneChange.messages })
-	line("cold start until services answer", "ms", func(f scaleFigures) float64 { return milli(f.agent.cold) })
+	line("cold start until services respond", "ms", func(f scaleFigures) float64 { return milli(f.agent.cold) })
 	line("cold start, processor time of the agent, for a service", "us", func(f scaleFigures) float64 { return each(milli(f.agent.coldWork)*1000, f) })
 	line("the same, started again after kill -9", "us", func(f scaleFigures) float64 { return each(milli(f.agent.restartWork)*1000, f) })
 	line("ready again after kill -9", "ms", func(f scaleFigures) float64 { return milli(f.agent.restart) })
@@ -125,7 +125,7 @@ func measureScale(ctx context.Context, sizes serviceSizes, s *agentSide) (f scal
 	f.agent.coldWork = processorTime(p.PID())
 	f.agent.rss, f.agent.peak = memory(p)
 	f.vpp, _ = memoryOf(s.node.VPP.PID())
-	fmt.Printf("   %d services with %d endpoints each: they answer %s after the start; agent %.0f MB (peak %.0f MB, empty %.0f MB), VPP %.0f MB more\n",
+	fmt.Printf("   %d services with %d endpoints each: they respond %s after the start; agent %.0f MB (peak %.0f MB, empty %.0f MB), VPP %.0f MB more\n",
 		f.services, sizes.endpoints, ms(f.agent.cold), f.agent.rss/1e6, f.agent.peak/1e6, f.agent.empty/1e6, (f.vpp-f.vppEmpty)/1e6)
 	if err := w.scaleChanges(ctx, s, &f); err != nil {
 		return f, err

@@ -82,7 +82,7 @@ func benchServices(ctx context.Context, e *env) error {
 		cold = append(cold, milliseconds(s.name(), results[s.name()].cold))
 		change = append(change, milliseconds(s.name(), results[s.name()].change))
 	}
-	e.record("cold start until all services answer", "ms", cold...)
+	e.record("cold start until all services respond", "ms", cold...)
 	e.record("one endpoint changes, until connections go there", "ms", change...)
 	peer, ok := results[kubeProxySide]
 	if !ok {
@@ -130,7 +130,7 @@ func measureSide(ctx context.Context, sizes serviceSizes, s side) (f figures, er
 	}
 	rss, peak := memory(p)
 	f.bytes = (rss - empty) / float64(sizes.services*sizes.endpoints)
-	fmt.Printf("   %-14s %d services with %d endpoints each: all answer %s after the start; "+
+	fmt.Printf("   %-14s %d services with %d endpoints each: all respond %s after the start; "+
 		"%.0f MB (peak %.0f MB, empty %.0f MB), %.0f bytes per endpoint\n",
 		s.name(), sizes.services, sizes.endpoints, ms(f.cold), rss/1e6, peak/1e6, empty/1e6, f.bytes)
 	f.change, err = w.measureChanges(ctx, s.name())
@@ -373,7 +373,7 @@ func (w *world) awaitTarget(ctx context.Context, service, target netip.Addr) err
 		}
 		time.Sleep(time.Millisecond)
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s does not lead to %s: answer of %s, %w\n%s", service, target, a.Local, err, w.where())
+			return fmt.Errorf("%s does not lead to %s: reply of %s, %w\n%s", service, target, a.Local, err, w.where())
 		}
 	}
 }

@@ -158,7 +158,7 @@ func (r *rawClient) receive() error {
 		return err
 	}
 	if rv, ok := retval(m); !ok || rv != 0 {
-		return fmt.Errorf("VPP answered %s %v", m.GetMessageName(), m)
+		return fmt.Errorf("VPP replied with %s %v", m.GetMessageName(), m)
 	}
 	return nil
 }

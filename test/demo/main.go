@@ -21,11 +21,11 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin", "directory of contiv-agent and contiv-cni")
-	flag.StringVar(&o.pods, "pods", "auto", "how VPP is connected with pods: tap, veth, or auto: tap where the kernel has vhost-net")
-	flag.StringVar(&o.dataplane, "dataplane", "auto", "vpp, linux, or auto: vpp where it is found")
-	flag.StringVar(&o.transport, "transport", "vxlan", "how nodes are connected: vxlan or nooverlay")
-	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes")
-	flag.StringVar(&o.name, "name", "contiv-demo", "how names of its nodes and network namespaces begin")
+	flag.StringVar(&o.pods, "pods", "auto", "interfaces between VPP and pods: tap, veth, or auto: tap if the kernel has vhost-net")
+	flag.StringVar(&o.dataplane, "dataplane", "auto", "vpp, linux, or auto: vpp if it is installed")
+	flag.StringVar(&o.transport, "transport", "vxlan", "transport between nodes: vxlan or nooverlay")
+	flag.IntVar(&o.nodes, "nodes", 1, "number of nodes")
+	flag.StringVar(&o.name, "name", "contiv-demo", "prefix of the names of its nodes and network namespaces")
 	flag.BoolVar(&o.keep, "keep", false, "leave the nodes running until Ctrl-C, for contiv-netctl")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -104,6 +104,6 @@ func (d *demo) play(ctx context.Context, o options) error {
 			return fmt.Errorf("%s: %w", step.title, err)
 		}
 	}
-	fmt.Printf("\nall of it took %.1fs\n", time.Since(start).Seconds())
+	fmt.Printf("\ntotal time: %.1f s\n", time.Since(start).Seconds())
 	return nil
 }

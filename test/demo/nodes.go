@@ -115,7 +115,7 @@ func (d *demo) nodeOptions(ctx context.Context, o options) testbed.NodeOptions {
 		opts.VPP.Plugin = true
 	} else {
 		fmt.Printf("plugin: none: %v\n", err)
-		fmt.Println("  without it VPP enforces no network policy and serves no IPv6 services, and netctl status and check say so")
+		fmt.Println("  without it VPP enforces no network policy and serves no IPv6 services, and netctl status and check report this")
 	}
 	switch {
 	case !tapPods(o):

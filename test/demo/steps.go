@@ -134,7 +134,7 @@ func (d *demo) restartAgent(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
 	}
-	fmt.Printf("ping under it: %s\n", r.PingResult)
+	fmt.Printf("ping during the restart: %s\n", r.PingResult)
 	if r.Lost() > 0 {
 		return fmt.Errorf("%d packets lost", r.Lost())
 	}
