@@ -65,7 +65,7 @@ func validateMemif(v *vpp_interfaces.Interface, f *kit.Faults) {
 	case vpp_interfaces.MemifLink_ETHERNET:
 	case vpp_interfaces.MemifLink_IP:
 		if v.PhysAddress != "" {
-			f.Add("phys_address", "a memif in IP mode has none")
+			f.Add("phys_address", "not supported for a memif in IP mode")
 		}
 	default:
 		f.Add("memif.mode", "%s is not supported by VPP", m.GetMode())

@@ -52,7 +52,7 @@ func validatePipe(v *vpp_interfaces.Interface, f *kit.Faults) {
 		f.Add("pipe.first_end", "is the interface itself; leave it out in the first end")
 	}
 	if v.PhysAddress != "" {
-		f.Add("phys_address", "a pipe has none")
+		f.Add("phys_address", "not supported for a pipe")
 	}
 	if len(v.RxModes)+len(v.RxPlacements) > 0 {
 		f.Add("rx_modes", "a pipe has no queues")

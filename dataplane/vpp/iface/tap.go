@@ -68,10 +68,10 @@ func validateTap(v *vpp_interfaces.Interface, f *kit.Faults) {
 		f.Add("tap.version", "%d: VPP has version 2 only", t.GetVersion())
 	}
 	if t.GetEnableGso() && t.GetEnableTunnel() {
-		f.Add("tap.enable_gso", "a tunnel (tap.enable_tunnel) cannot have it: VPP does not check what it takes in (docs/adr/0013)")
+		f.Add("tap.enable_gso", "not supported for a tunnel (tap.enable_tunnel): VPP does not check its packets (docs/adr/0013)")
 	}
 	if t.GetEnableTunnel() && v.PhysAddress != "" {
-		f.Add("phys_address", "a tunnel (tap.enable_tunnel) has none")
+		f.Add("phys_address", "not supported for a tunnel (tap.enable_tunnel)")
 	}
 }
 

@@ -74,7 +74,7 @@ func validateAddresses(v *vpp_interfaces.Interface, f *kit.Faults) {
 	case from == v.Name:
 		f.Add("unnumbered.interface_with_ip", "is the interface itself")
 	case len(v.IpAddresses) > 0:
-		f.Add("ip_addresses", "an unnumbered interface has none of its own")
+		f.Add("ip_addresses", "an unnumbered interface has no addresses of its own")
 	}
 	seen := make(map[netip.Prefix]bool, len(v.IpAddresses))
 	for i, a := range v.IpAddresses {

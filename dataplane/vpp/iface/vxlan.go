@@ -55,7 +55,7 @@ func validateVxlan(v *vpp_interfaces.Interface, f *kit.Faults) {
 		f.Add("vxlan.gpe", "is not supported")
 	}
 	if v.PhysAddress != "" {
-		f.Add("phys_address", "a VXLAN tunnel has none")
+		f.Add("phys_address", "not supported for a VXLAN tunnel")
 	}
 }
 

@@ -57,7 +57,7 @@ func validateFIB(v *vpp_l2.FIBEntry) error {
 		f.Name("outgoing_interface", v.OutgoingInterface)
 	case vpp_l2.FIBEntry_DROP:
 		if v.BridgedVirtualInterface {
-			f.Add("bridged_virtual_interface", "an entry that drops has none")
+			f.Add("bridged_virtual_interface", "not supported for an entry that drops")
 		}
 	default:
 		f.Add("action", "%d is not known", v.Action)

@@ -65,7 +65,7 @@ func validateRoute(v *vpp_l3.Route) error {
 		}
 	case vpp_l3.Route_INTER_VRF:
 		if v.OutgoingInterface != "" {
-			f.Add("outgoing_interface", "an INTER_VRF route has none: the table via_vrf_id finds it")
+			f.Add("outgoing_interface", "not supported for an INTER_VRF route: the table via_vrf_id determines it")
 		}
 		if v.ViaVrfId == v.VrfId {
 			f.Add("via_vrf_id", "%d is vrf_id, too: the route would lead back to its own table", v.ViaVrfId)
