@@ -222,7 +222,9 @@ func (f *family) forget() {
 func (f *family) tidy(affected map[*node]struct{}) {
 	for n := range affected {
 		n.compiled = nil
-		if n.fork != nil && n.broken == nil {
+		// The map of a chain that packets do not reach was not written. The chain may be reached again before it is removed: then the map
+		// must be compared with what has changed since.
+		if n.fork != nil && n.broken == nil && (n.live || n.elems == nil) {
 			clear(n.fork.changed)
 		}
 	}
