@@ -188,7 +188,10 @@ func (a *auditor) set(ls wire.Set) error {
 		return nil
 	}
 	if !s.wanted || s.inlined != nil || s.typ != s.spec.Type {
-		return nil // it will be removed, or its members are in the rules
+		// It will be removed, or its members are in the rules. Its elements are not read. If it is needed again before it is removed, it is
+		// emptied and filled.
+		s.refill = true
+		return nil
 	}
 	if interval(s.typ) {
 		return a.intervals(s)
