@@ -175,7 +175,7 @@ func (s *Service) add(ctx context.Context, name string) (*testPod, error) {
 func (s *Service) connect(ctx context.Context, p *testPod) error {
 	ctx, cancel := context.WithTimeout(ctx, cniTimeout)
 	defer cancel()
-	if err := makeNamespace(s.Jobs, p.netns); err != nil {
+	if err := makeNamespace(p.netns); err != nil {
 		return err
 	}
 	res, err := s.CNI(ctx, s.request(cniapi.Add, p))

@@ -8,14 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 const netnsDir = "/run/netns"
@@ -35,48 +33,11 @@ func UniqueName(prefix string) string {
 }
 
 // NewNamespace creates a namespace with lo up.
-func NewNamespace(ctx context.Context, name string) (*Namespace, error) {
-	ns := &Namespace{Name: name}
-	if err := addNamespace(ctx, name); err != nil {
-		return nil, fmt.Errorf("add namespace %s: %w", name, err)
+func NewNamespace(_ context.Context, name string) (*Namespace, error) {
+	if err := nettest.Add(name); err != nil {
+		return nil, err
 	}
-	if err := ns.Do(setLoopbackUp); err != nil {
-		return nil, errors.Join(err, ns.Delete(ctx))
-	}
-	return ns, nil
-}
-
-// addNamespace does what ip netns add does: the tests make hundreds of namespaces, and a process for each takes longer than the namespace.
-func addNamespace(ctx context.Context, name string) error {
-	if !isMountPoint(netnsDir) { // ip makes it one when it adds the first namespace of the machine
-		return run(ctx, "ip", "netns", "add", name)
-	}
-	return onOwnThread(func() (back bool, err error) {
-		home, err := netns.Get()
-		if err != nil {
-			return true, err
-		}
-		defer home.Close()
-		added, err := netns.NewNamed(name)
-		if err == nil {
-			err = added.Close()
-		}
-		return netns.Set(home) == nil, err
-	})
-}
-
-func isMountPoint(dir string) bool {
-	var stat unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, dir, 0, 0, &stat)
-	return err == nil && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
-}
-
-func setLoopbackUp() error {
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	return netlink.LinkSetUp(lo)
+	return &Namespace{Name: name}, nil
 }
 
 // Path returns the namespace's file.
@@ -88,14 +49,7 @@ func (ns *Namespace) Path() string {
 }
 
 // Delete removes the name; the namespace ends with its last process.
-func (ns *Namespace) Delete(context.Context) error { return deleteNamespace(ns.Name) }
-
-func deleteNamespace(name string) error {
-	if err := netns.DeleteNamed(name); err != nil {
-		return fmt.Errorf("delete namespace %s: %w", name, err)
-	}
-	return nil
-}
+func (ns *Namespace) Delete(context.Context) error { return nettest.Remove(ns.Name) }
 
 // Command returns a command that runs inside the namespace but uses the machine's own file systems. It is for processes that the caller
 // starts; Run needs one process less.
@@ -130,38 +84,12 @@ func (ns *Namespace) output(cmd *exec.Cmd) (string, error) {
 // Do runs f on a thread that is in the namespace: sockets that f makes belong to it. f must make its sockets before it passes work to
 // other goroutines.
 func (ns *Namespace) Do(f func() error) error {
-	return onOwnThread(func() (back bool, err error) {
-		home, err := os.Open("/proc/thread-self/ns/net")
-		if err != nil {
-			return true, err
-		}
-		defer home.Close()
-		there, err := os.Open(ns.Path())
-		if err != nil {
-			return true, err
-		}
-		defer there.Close()
-		if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-			return true, fmt.Errorf("enter namespace %s: %w", ns.Name, err)
-		}
-		err = f()
-		return unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil, err
-	})
-}
-
-// onOwnThread runs f on a locked thread. If f reports that the thread has not returned to its own namespace, the thread ends.
-func onOwnThread(f func() (back bool, err error)) error {
-	done := make(chan error, 1)
-	//lint:allow go: ends with f; a thread whose way back fails dies with its goroutine
-	go func() {
-		runtime.LockOSThread()
-		back, err := f()
-		if back {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
+	n, err := nsdo.Open(ns.Path())
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.Do(f)
 }
 
 // PingOnce sends one echo request of size bytes (the IP packet, 0: ping's default), with the don't-fragment bit, and returns an error if
@@ -223,7 +151,7 @@ func Clean(ctx context.Context, prefix string) error {
 				_ = run(ctx, "kill", "-9", pid) // the process may have ended in the meantime
 			}
 		}
-		errs = append(errs, deleteNamespace(name))
+		errs = append(errs, nettest.Remove(name))
 	}
 	return errors.Join(errs...)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/nsdo"
 )
@@ -224,7 +225,7 @@ func sweepDead() {
 			continue
 		}
 		if _, err := os.Stat("/proc/" + pid); os.IsNotExist(err) {
-			removeNamespace(e.Name())
+			_ = nettest.Remove(e.Name()) // another process may have removed it
 		}
 	}
 }

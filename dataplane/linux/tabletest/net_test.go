@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // TestNet: without rules every node reaches every other, and with rules written by hand every verdict is recognised.
@@ -84,7 +85,7 @@ func TestNamesAtOnce(t *testing.T) {
 	wait.Wait()
 	for _, name := range names {
 		if name != "" {
-			defer removeNamespace(name)
+			defer func() { _ = nettest.Remove(name) }()
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

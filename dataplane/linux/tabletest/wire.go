@@ -7,14 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -27,13 +26,7 @@ func makeNamespace(pattern string) (string, *nsdo.Namespace, error) {
 		if _, err := os.Stat(path); err == nil {
 			continue
 		}
-		err := onOwnThread(func() error {
-			h, err := netns.NewNamed(name)
-			if err != nil {
-				return err
-			}
-			return h.Close()
-		})
+		err := nettest.Add(name)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
@@ -46,29 +39,6 @@ func makeNamespace(pattern string) (string, *nsdo.Namespace, error) {
 		}
 		return name, ns, ns.Do(prepareNamespace)
 	}
-}
-
-// onOwnThread runs f, which may change the namespace of its thread, and restores the namespace.
-func onOwnThread(f func() error) error {
-	runtime.LockOSThread()
-	own, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return err
-	}
-	defer own.Close()
-	err = f()
-	if back := netns.Set(own); back != nil {
-		return errors.Join(err, back) // the thread stays locked and ends
-	}
-	runtime.UnlockOSThread()
-	return err
-}
-
-func removeNamespace(name string) {
-	path := filepath.Join("/run/netns", name)
-	_ = unix.Unmount(path, unix.MNT_DETACH)
-	_ = os.Remove(path)
 }
 
 // prepareNamespace switches off what would disturb the tests: duplicate address detection, reverse path filters other than those of the

@@ -1,18 +1,15 @@
 package nettest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/internal/nsdo"
@@ -39,7 +36,7 @@ var next atomic.Int64
 // NamePrefix returns the prefix of the names that New chooses in this process.
 func NamePrefix() string { return fmt.Sprintf("cvrt-%d-", os.Getpid()) }
 
-// Named is New with a name. It starts no process: tests make hundreds of namespaces, and a process takes longer than a namespace.
+// Named is New with a name.
 func Named(t testing.TB, name string) *NS {
 	t.Helper()
 	n := &NS{Name: name, t: t}
@@ -57,52 +54,34 @@ func Named(t testing.TB, name string) *NS {
 	}
 	t.Cleanup(func() { ns.Close() })
 	n.Namespace = ns
-	n.Up("lo")
 	return n
 }
 
 const dir = "/run/netns"
 
-// Add does what ip netns add does.
+// Add creates a namespace with this name, with lo up. The error is fs.ErrExist if the name is in use. It starts no process: tests make
+// hundreds of namespaces, and a process takes longer than a namespace.
 func Add(name string) error {
-	err := onOwnThread(func() error {
-		h, err := netns.NewNamed(name)
-		if err != nil {
+	if !isMountPoint(dir) {
+		// ip makes it one when it adds the first namespace of the machine. Namespaces that are mounted before that cannot be removed.
+		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip netns add %s: %w: %s", name, err, out)
+		}
+		if err := nsdo.Remove(filepath.Join(dir, name)); err != nil {
 			return err
 		}
-		return h.Close()
-	})
-	if err != nil {
-		return fmt.Errorf("add namespace %s: %w", name, err)
 	}
-	return nil
+	return nsdo.Create(filepath.Join(dir, name))
 }
 
-// Remove does what ip netns del does.
-func Remove(name string) error {
-	path := filepath.Join(dir, name)
-	if err := errors.Join(unix.Unmount(path, unix.MNT_DETACH), os.Remove(path)); err != nil {
-		return fmt.Errorf("remove namespace %s: %w", name, err)
-	}
-	return nil
+func isMountPoint(dir string) bool {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir, 0, 0, &stat)
+	return err == nil && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
-// onOwnThread runs f, which may change the namespace of its thread, and restores the namespace.
-func onOwnThread(f func() error) error {
-	runtime.LockOSThread()
-	own, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return err
-	}
-	defer own.Close()
-	err = f()
-	if back := netns.Set(own); back != nil {
-		return errors.Join(err, back) // the thread stays locked and ends
-	}
-	runtime.UnlockOSThread()
-	return err
-}
+// Remove removes a namespace. The error is fs.ErrNotExist if the name is not in use.
+func Remove(name string) error { return nsdo.Remove(filepath.Join(dir, name)) }
 
 // Up sets interfaces up.
 func (n *NS) Up(names ...string) {
