@@ -18,7 +18,7 @@ type Node struct {
 // NAT describes this node for address translation by VPP. All addresses are IPv4.
 type NAT struct {
 	Node
-	// Uplink is the logical name of the main NIC; empty: there is none.
+	// Uplink is the logical name of the main NIC; empty if the node has no NIC.
 	Uplink string
 	// Outside: packets that pods send to the outside by the uplink get the source Address.
 	Outside bool
