@@ -26,6 +26,8 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect
+	github.com/vishvananda/netlink v1.3.1 // indirect
+	github.com/vishvananda/netns v0.0.5 // indirect
 	go.fd.io/govpp v0.13.0 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
