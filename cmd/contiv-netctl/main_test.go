@@ -108,7 +108,7 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 			t.Skip(vpptest.ErrNoVPP)
 		}
 		_, err := os.Stat("/dev/vhost-net")
-		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384, Plugin: w.hasPlugin}
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 8192, Plugin: w.hasPlugin}
 	}
 	opts.Unstarted = true
 	if kubeconfig != "" {

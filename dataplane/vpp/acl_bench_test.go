@@ -23,7 +23,7 @@ func TestACLFigures(t *testing.T) {
 		return out
 	}
 	for _, c := range []struct{ interfaces, rules int }{{10, 10}, {100, 10}, {100, 100}, {100, 1000}, {250, 100}} {
-		v := vpptest.Start(t, vpptest.Options{HeapMB: 1024})
+		v := vpptest.Start(t, vpptest.Options{HeapMB: 1024, Buffers: 16384})
 		a := newAgent(t, &target{name: "real", socket: v.Socket(), cli: v.CLI, real: v}, Deps{})
 		var base values
 		var names []string

@@ -15,7 +15,7 @@ func TestFigures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
-	v := vpptest.Start(t, vpptest.Options{HeapMB: 512})
+	v := vpptest.Start(t, vpptest.Options{HeapMB: 512, Buffers: 16384})
 	g := &target{socket: v.Socket(), real: v}
 	a := newAgent(t, g, Deps{})
 	config := all(tables(1, "pod"), values{loop("gw", "", inTable(1), withIP("10.1.0.1/24"))})

@@ -16,7 +16,7 @@ func TestNATFigures(t *testing.T) {
 		t.Skip("long")
 	}
 	const services, endpoints = 5000, 10
-	v := vpptest.Start(t, vpptest.Options{HeapMB: 1024})
+	v := vpptest.Start(t, vpptest.Options{HeapMB: 1024, Buffers: 16384})
 	g := &target{socket: v.Socket(), real: v}
 	a := newAgent(t, g, Deps{})
 	took := func(what string, do func()) {

@@ -85,7 +85,7 @@ func inCluster(ctx context.Context, e *env, dataplane string, size int) (time.Du
 		BeforeVPP: func(ctx context.Context, ns *testbed.Namespace) error { return plugNIC(ctx, ns) },
 	}
 	if dataplane == "vpp" {
-		opts.VPP = &vpptest.Options{HeapMB: 1024}
+		opts.VPP = &vpptest.Options{HeapMB: 1024, Buffers: 16384}
 	}
 	node, err := testbed.NewNode(ctx, opts)
 	if err != nil {

@@ -182,7 +182,7 @@ func (a *agentSide) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namesp
 	switch a.dataplane {
 	case "vpp":
 		nic = "host-" + nic
-		opts.VPP = &vpptest.Options{HeapMB: 2048, Vhostshim: !hasVhost(), Plugin: a.plugin}
+		opts.VPP = &vpptest.Options{HeapMB: 2048, Buffers: 16384, Vhostshim: !hasVhost(), Plugin: a.plugin}
 	default:
 		opts.AgentArgs = append(opts.AgentArgs, "--linux-backend="+a.filter)
 		opts.BeforeVPP = func(ctx context.Context, ns *testbed.Namespace) error {

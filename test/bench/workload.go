@@ -94,7 +94,7 @@ func median(d []time.Duration) time.Duration {
 // target returns a real VPP or the fake.
 func (w *workload) target(ctx context.Context, e *env) (socket string, stop func(), err error) {
 	if e.vpp {
-		v, err := vpptest.Launch(ctx, vpptest.Options{HeapMB: 1024, Plugin: w.plugin})
+		v, err := vpptest.Launch(ctx, vpptest.Options{HeapMB: 1024, Buffers: 16384, Plugin: w.plugin})
 		if err != nil {
 			return "", nil, err
 		}

@@ -109,7 +109,7 @@ func (d *demo) nodeOptions(ctx context.Context, o options) testbed.NodeOptions {
 		return opts
 	}
 	fmt.Printf("dataplane: VPP, %s\n", path)
-	d.vpp, opts.Dataplane, opts.VPP = true, "vpp", &vpptest.Options{}
+	d.vpp, opts.Dataplane, opts.VPP = true, "vpp", &vpptest.Options{Buffers: 16384}
 	if _, err := vpptest.Plugin(ctx, ""); err == nil {
 		fmt.Println("plugin: contiv_plugin.so, built for this VPP")
 		opts.VPP.Plugin = true

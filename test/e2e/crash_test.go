@@ -29,9 +29,9 @@ func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
 		matrix.Only(t, tap.name, linux.name)
-		r := newRig(t, m)
-		rng := random(t)
 		pods := make([]*testbed.Pod, many(40))
+		r := newRig(t, m, room(len(pods)))
+		rng := random(t)
 		for i := range pods {
 			pods[i] = r.pod(fmt.Sprintf("p%d", i))
 		}

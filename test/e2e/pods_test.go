@@ -137,7 +137,7 @@ func TestManyPodsAtOnce(t *testing.T) {
 	each(t, []mode{tap, veth, fake, linux, iptables}, func(t *testing.T, m mode) {
 		matrix.Only(t, tap.name, linux.name, fake.name)
 		n := many(map[mode]int{tap: 100, veth: 30, fake: 100, linux: 100, iptables: 50}[m])
-		r := newRig(t, m)
+		r := newRig(t, m, room(n))
 		start := time.Now()
 		pods := r.addMany(n, 10)
 		took := time.Since(start)

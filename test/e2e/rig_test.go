@@ -84,6 +84,21 @@ func args(a ...string) setup {
 	return func(o *testbed.NodeOptions) { o.AgentArgs = append(o.AgentArgs, a...) }
 }
 
+// fewPods is the number of pods that a node has room for if a test does not ask for more.
+const fewPods = 8
+
+// room sets the number of pods that a node on VPP has room for.
+func room(pods int) setup {
+	return func(o *testbed.NodeOptions) {
+		if o.VPP != nil {
+			o.VPP.Buffers = buffersFor(pods)
+		}
+	}
+}
+
+// buffersFor returns the number of packet buffers that VPP needs for pods: a TAP keeps the buffers of its receive ring (256).
+func buffersFor(pods int) int { return 400 * (pods + 8) }
+
 var rigs atomic.Int64
 
 // newRig starts a node and its agent.
@@ -139,8 +154,7 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 		}
 	case m.real:
 		_, err := os.Stat("/dev/vhost-net")
-		// A TAP keeps the buffers of its receive ring (256): VPP's default of 16384 is enough for sixty.
-		opts.VPP = &vpptest.Options{Vhostshim: m.tap && err != nil, HeapMB: 512, Buffers: 400 * (many(100) + 20)}
+		opts.VPP = &vpptest.Options{Vhostshim: m.tap && err != nil, HeapMB: 512, Buffers: buffersFor(fewPods)}
 	default:
 		opts.Dataplane = "fake"
 	}

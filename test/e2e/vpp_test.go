@@ -18,7 +18,7 @@ func TestVPPKilled(t *testing.T) {
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
 		matrix.Only(t, tap.name, linux.name, fake.name)
 		n := many(map[mode]int{tap: 100, veth: 30}[m])
-		r := newRig(t, m)
+		r := newRig(t, m, room(n))
 		pods := r.addMany(n, 10)
 		r.must(r.ring(20*time.Second, pods))
 		before := r.identities(pods)
@@ -63,8 +63,8 @@ func TestVPPKilledWhilePodsCome(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
 		matrix.Only(t, tap.name, linux.name, fake.name)
-		r := newRig(t, m)
 		pods := make([]*testbed.Pod, many(20))
+		r := newRig(t, m, room(len(pods)))
 		for i := range pods {
 			pods[i] = r.pod(fmt.Sprintf("p%d", i))
 		}

@@ -21,7 +21,7 @@ func TestBulk(t *testing.T) {
 	for _, workers := range workerCounts() {
 		for _, options := range []string{"", "csum-offload", "gso"} {
 			t.Run(fmt.Sprintf("workers=%d,%s", workers, options), func(t *testing.T) {
-				bulkByService(newRig(t, vpptest.Options{Workers: workers, Vhostshim: true}), options)
+				bulkByService(newRig(t, vpptest.Options{Workers: workers, Vhostshim: true, Buffers: 16384}), options)
 			})
 		}
 	}

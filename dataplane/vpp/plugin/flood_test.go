@@ -151,7 +151,7 @@ func newClaimant(t *testing.T, workers int) *claimant {
 	if os.Getenv("CONTIV_SANITIZE") != "" { // the default is the plugin as shipped, because the test compares rates
 		sanitize = sanitizers()
 	}
-	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, Workers: workers, Sanitize: sanitize, HeapMB: 512})
+	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, Workers: workers, Sanitize: sanitize, HeapMB: 512, Buffers: 16384})
 	r.netns = ns
 	f := &claimant{rig: r, pod: r.tap("a", ""), up: r.veth("u")}
 	r.endpoint(f.up, contiv.CONTIV_ROLE_API_UPLINK)

@@ -209,7 +209,7 @@ func offloadRig(t *testing.T, sanitize string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ns.Delete(context.Background()) })
-	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, Sanitize: sanitize, FewPlugins: []string{"af_packet", "vxlan"}})
+	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, Sanitize: sanitize, Buffers: 16384, FewPlugins: []string{"af_packet", "vxlan"}})
 	r.netns = ns
 	return r
 }

@@ -56,6 +56,9 @@ func newPlainRig(t *testing.T, opts vpptest.Options) *rig {
 	if opts.FewPlugins == nil {
 		opts.FewPlugins = []string{"af_packet"}
 	}
+	if opts.Buffers == 0 {
+		opts.Buffers = 8192
+	}
 	r := &rig{T: t, vpp: vpptest.Start(t, opts)}
 	client := socketclient.NewVppClient(r.vpp.Socket())
 	client.SetConnectTimeout(time.Minute) // VPP's workers and its main thread wait for each other, and for the machine

@@ -109,7 +109,7 @@ func uplinkRigsOf(t *testing.T, o uplinkOptions) (one, two *rig) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = ns.Delete(context.Background()) })
-		opts := vpptest.Options{Vhostshim: true, Netns: ns.Name, Workers: o.workers, FewPlugins: []string{"af_packet", "vxlan"}}
+		opts := vpptest.Options{Vhostshim: true, Netns: ns.Name, Workers: o.workers, Buffers: 16384, FewPlugins: []string{"af_packet", "vxlan"}}
 		make := newRig
 		if o.without == n+1 {
 			make = newPlainRig

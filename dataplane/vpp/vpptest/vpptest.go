@@ -24,7 +24,7 @@ type Options struct {
 	Vhostshim       bool          // preload a replacement of /dev/vhost-net, for TAPs on kernels without vhost-net
 	Stock           bool          // run VPP unmodified, without epollshim and watchdogshim
 	HeapMB          int           // main heap; default 256
-	Buffers         int           // buffers per NUMA node; default 16384
+	Buffers         int           // buffers per NUMA node; default 4096, because VPP zeroes all of them at the start; each TAP holds about 256
 	Workers         int           // worker threads
 	Plugin          bool          // load our own plugin (dataplane/vpp/plugin), which is built if necessary
 	Sanitize        string        // build the plugin with these sanitizers: "address,undefined"
@@ -117,7 +117,7 @@ func (o *Options) setDefaults() {
 		}
 	}
 	def(&o.HeapMB, 256)
-	def(&o.Buffers, 16384)
+	def(&o.Buffers, 4096)
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = time.Minute
 	}

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, nodes int, config string, change ...func(*vpptest.Op
 	}
 	name := testbed.UniqueName(prefix)
 	_, err = os.Stat("/dev/vhost-net")
-	opts := &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
+	opts := &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 8192}
 	for _, f := range change {
 		f(opts)
 	}
