@@ -21,6 +21,7 @@ func (k *descriptors) contivIPSetDescriptor() scheduler.Descriptor[*vpp_contiv.I
 	}
 	return scheduler.Descriptor[*vpp_contiv.IPSet]{
 		Name: "vpp-contiv-ip-set", Prefix: nb.ContivIPSetPrefix, Rank: rankContiv,
+		DeleteLast: true, // policies use a set until they are changed
 		Validate: func(_ string, v *vpp_contiv.IPSet) error {
 			var f kit.Faults
 			if v.Id == 0 {
@@ -55,7 +56,8 @@ func (k *descriptors) contivIPSetMemberDescriptor() scheduler.Descriptor[*vpp_co
 	}
 	return scheduler.Descriptor[*vpp_contiv.IPSetMember]{
 		Name: "vpp-contiv-ip-set-member", Prefix: nb.ContivIPSetMemberPrefix, Rank: rankContiv + 1,
-		Validate: func(_ string, v *vpp_contiv.IPSetMember) error { return validateMember(v) },
+		DeleteLast: true, // a pod that moves from one set to another is always in one of them
+		Validate:   func(_ string, v *vpp_contiv.IPSetMember) error { return validateMember(v) },
 		// The key contains all fields.
 		Equal:  func(string, *vpp_contiv.IPSetMember, *vpp_contiv.IPSetMember) bool { return true },
 		Deps:   func(_ string, v *vpp_contiv.IPSetMember, add func(string)) { add(nb.ContivIPSetKey(v.Set)) },

@@ -27,7 +27,8 @@ func (k *descriptors) contivPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.
 	}
 	return scheduler.Descriptor[*vpp_contiv.Policy]{
 		Name: "vpp-contiv-policy", Prefix: nb.ContivPolicyPrefix, Rank: rankContivPolicy,
-		Validate: func(_ string, v *vpp_contiv.Policy) error { return validatePolicy(v) },
+		DeleteLast: true, // endpoints use a policy until they get another one
+		Validate:   func(_ string, v *vpp_contiv.Policy) error { return validatePolicy(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Policy) bool {
 			return contivName(desired.Name) == contivName(applied.Name) && sameRules(desired.Ingress, applied.Ingress) &&
 				sameRules(desired.Egress, applied.Egress)
