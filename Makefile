@@ -28,7 +28,7 @@ KEEP  ?=
 demo: deps build ## connect pods with the CNI binary, which then ping each other; NODES=3: a cluster; KEEP=1: keep it running for contiv-netctl; with VPP if it is installed
 	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
-# Packages whose tests run several clusters at the same time. hack/test.sh runs few of these packages at the same time, in parallel with all others.
+# Packages whose tests run several clusters at the same time. hack/test.sh runs at most two of these packages at the same time.
 CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy ./cmd/contiv-netctl
 
 # Our code does not use cgo. With one setting for all targets each package is compiled only once. Tests build the commands that they run
