@@ -384,12 +384,12 @@ func (a *apiServer) installer(program string) {
 		a.t.Fatal(err)
 	}
 	var ready atomic.Bool
-	asked := make(chan struct{}, 1)
+	requested := make(chan struct{}, 1)
 	agent := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			select {
-			case asked <- struct{}{}:
+			case requested <- struct{}{}:
 			default:
 			}
 		}
@@ -399,7 +399,7 @@ func (a *apiServer) installer(program string) {
 	a.program(program, "cni", "--kubeconfig="+a.path("contiv-agent.kubeconfig"), "--node-name=n1", "--source="+a.path("src"),
 		"--binaries=contiv-cni", "--cni-bin-dir="+a.path("bin-cni"), "--cni-conf-dir="+a.path("net.d"), "--agent-socket="+socket, "--interval=300ms")
 	select {
-	case <-asked:
+	case <-requested:
 	case <-time.After(60 * time.Second):
 		a.t.Fatal("the installer does not ask the agent")
 	}

@@ -60,11 +60,11 @@ func TestNotes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		_, asked, _ := strings.Cut(notes, "exec ds/")
-		asked, _, _ = strings.Cut(asked, " ")
+		_, requested, _ := strings.Cut(notes, "exec ds/")
+		requested, _, _ = strings.Cut(requested, " ")
 		manifest := variant(t, name)
-		if asked == "" || !strings.Contains(manifest, "kind: DaemonSet\nmetadata:\n  name: "+asked+"\n") {
-			t.Errorf("%s: no DaemonSet %q is in the manifest:\n%s", name, asked, notes)
+		if requested == "" || !strings.Contains(manifest, "kind: DaemonSet\nmetadata:\n  name: "+requested+"\n") {
+			t.Errorf("%s: no DaemonSet %q is in the manifest:\n%s", name, requested, notes)
 		}
 		if !strings.Contains(manifest, "app.kubernetes.io/component: agent\n") {
 			t.Errorf("%s: no pod has the label that the notes ask for", name)

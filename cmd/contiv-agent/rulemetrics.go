@@ -67,7 +67,7 @@ func (c *ruleCollector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if begin := c.now(); !begin.Before(c.next) {
-		c.last = c.ask()
+		c.last = c.query()
 		end := c.now()
 		c.next = end.Add((ruleShare - 1) * end.Sub(begin))
 	}
@@ -76,8 +76,8 @@ func (c *ruleCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// ask reads the counts of the policies that have series.
-func (c *ruleCollector) ask() (out []prometheus.Metric) {
+// query reads the counts of the policies that have series.
+func (c *ruleCollector) query() (out []prometheus.Metric) {
 	counted, uncounted := c.policies(), 0
 	for i, series := 0, 0; i < len(counted); i++ {
 		n := origins(counted[i])

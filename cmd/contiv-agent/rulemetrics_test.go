@@ -56,9 +56,9 @@ action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
 
 // TestRuleCollectorPace: a query that takes 100 ms is sent once in 2 seconds, however often a scrape comes.
 func TestRuleCollectorPace(t *testing.T) {
-	asked, now := 0, time.Unix(1e9, 0)
+	queried, now := 0, time.Unix(1e9, 0)
 	c := newRuleCollector(func() []model.Policy { return nil }, func(context.Context, []model.Policy) ([]renderer.Counts, error) {
-		asked++
+		queried++
 		now = now.Add(100 * time.Millisecond)
 		return []renderer.Counts{}, nil
 	})
@@ -69,8 +69,8 @@ func TestRuleCollectorPace(t *testing.T) {
 		}
 		now = now.Add(100 * time.Millisecond)
 	}
-	if asked != 6 {
-		t.Errorf("asked %d times in 10.6 seconds, want 6", asked)
+	if queried != 6 {
+		t.Errorf("asked %d times in 10.6 seconds, want 6", queried)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // watch sets what is watched of the data path through VPP.
 func (m *vppPlane) watch(a *agent, d *pathwatch.Deps) {
 	path := &vppPath{a: a, m: m, endpoints: traffic.NewEndpoints(m.conn)}
-	d.Echo, d.AsksGateway, d.Dataplane, d.Table, d.Limits = pathwatch.NewPinger(), true, path, path, path
+	d.Echo, d.ProbesGateway, d.Dataplane, d.Table, d.Limits = pathwatch.NewPinger(), true, path, path, path
 }
 
 // vppPath is the data path through VPP.

@@ -18,7 +18,7 @@ import (
 
 // plugin implements the commands of CNI. Tests replace its access to the agent.
 type plugin struct {
-	ask       func(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error)
+	query     func(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error)
 	appendLog func(path, line string) error
 	stdout    io.Writer
 }
@@ -27,7 +27,7 @@ type plugin struct {
 // all other commands.
 const shortWait = 5 * time.Second
 
-func askAgent(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
+func queryAgent(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
 	client := &cniapi.Client{Socket: c.AgentSocket, RetryFor: maxWait}
 	return client.Do(ctx, req)
 }
@@ -163,7 +163,7 @@ func (p *plugin) do(ctx context.Context, c *config, maxWait time.Duration, req *
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.Timeout))
 	defer cancel()
 	start := time.Now()
-	res, err := p.ask(ctx, c, maxWait, req)
+	res, err := p.query(ctx, c, maxWait, req)
 	if err != nil {
 		err = cniError(req, err)
 	}

@@ -147,7 +147,7 @@ func FuzzStdin(f *testing.F) {
 		f.Add([]byte(seed), "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b")
 	}
 	noLog := func(string, string) error { return nil }
-	p := &plugin{stdout: io.Discard, appendLog: noLog, ask: func(_ context.Context, _ *config, _ time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
+	p := &plugin{stdout: io.Discard, appendLog: noLog, query: func(_ context.Context, _ *config, _ time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
 		if req.Command != cniapi.Add {
 			return nil, cniapi.Errorf(cniapi.CodeTryAgain, "no")
 		}

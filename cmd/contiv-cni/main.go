@@ -34,7 +34,7 @@ func main() {
 		fmt.Println("contiv-cni", stamp)
 		return
 	}
-	p := &plugin{ask: askAgent, appendLog: appendLine, stdout: os.Stdout}
+	p := &plugin{query: queryAgent, appendLog: appendLine, stdout: os.Stdout}
 	skel.PluginMainFuncs(p.funcs(context.Background()), version.PluginSupports("0.3.1", "0.4.0", "1.0.0", "1.1.0"),
 		"contiv-cni "+stamp+": the CNI plugin of Contiv; it is executed by the container runtime")
 }

@@ -16,11 +16,11 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// untilReady is the interval of checks until the agent is ready, and the first pause after another failure; asking is the timeout of a
+// untilReady is the interval of checks until the agent is ready, and the first pause after another failure; queryTimeout is the timeout of a
 // request.
 const (
-	untilReady = 100 * time.Millisecond
-	asking     = 5 * time.Second
+	untilReady   = 100 * time.Millisecond
+	queryTimeout = 5 * time.Second
 	// conditionInterval is how often the node's condition is compared: every node of the cluster sends this request to the same API server.
 	conditionInterval = time.Minute
 )
@@ -146,7 +146,7 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 	if client == nil || time.Since(o.conditionAt) < conditionInterval {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, asking)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	node, err := o.nodeName()
 	if err != nil {
@@ -175,7 +175,7 @@ func (o *cniOptions) log1(err error) {
 
 // agentReady queries the agent's readiness.
 func agentReady(ctx context.Context, socket string) error {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -49,10 +49,10 @@ func newCNI(t *testing.T, c *common, agent http.Handler) *cniOptions {
 // as often: otherwise every node of the cluster would query an API server that does not respond ten times a second, and read all plugins each
 // time.
 func TestPaceOfCNI(t *testing.T) {
-	var asked, agent atomic.Int32
+	var queried, agent atomic.Int32
 	s := newStarter(t, nil)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		queried.Add(1)
 		http.Error(w, "away", http.StatusInternalServerError)
 	}))
 	t.Cleanup(srv.Close)
@@ -67,7 +67,7 @@ func TestPaceOfCNI(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- o.run(ctx) }()
-	for end := time.Now().Add(20 * time.Second); asked.Load() == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); queried.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the API server is not asked")
 		}
@@ -75,20 +75,20 @@ func TestPaceOfCNI(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(o.install.ConfDir, o.install.Conflist)); err != nil {
 		t.Errorf("the API server is not needed for the configuration: %v", err)
 	}
-	begin, before := time.Now(), asked.Load()
+	begin, before := time.Now(), queried.Load()
 	time.Sleep(3 * time.Second) // there is nothing to wait for: the test is about requests that are not sent
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	took := time.Since(begin)
-	if n := asked.Load() - before; n > 7 || agent.Load() != early+1 {
+	if n := queried.Load() - before; n > 7 || agent.Load() != early+1 {
 		t.Errorf("the API server was asked %d times within %s, the agent %d times", n, took, agent.Load())
 	}
 }
 
-// TestNodeConditionIsAskedSeldom: the plugins are checked on this node only, but all nodes query the condition at one API server.
-func TestNodeConditionIsAskedSeldom(t *testing.T) {
+// TestNodeConditionIsReadSeldom: the plugins are checked on this node only, but all nodes query the condition at one API server.
+func TestNodeConditionIsReadSeldom(t *testing.T) {
 	var reads, writes atomic.Int32
 	s := newStarter(t, nil)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,7 @@ const (
 	tlsKey  = "tls.key"
 )
 
-const askAgain = 500 * time.Millisecond
+const queryAgain = 500 * time.Millisecond
 
 // certsCommand makes the Secrets: the CA with its key for the members of etcd, a client certificate for the agents.
 func certsCommand(c *common) *cobra.Command {
@@ -223,8 +223,8 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 			return nil, ctx.Err()
 		case <-timer.C:
 		}
-		ask, cancel := context.WithTimeout(ctx, asking)
-		all, err := k.Endpoints(ask, c.namespace, w.service)
+		query, cancel := context.WithTimeout(ctx, queryTimeout)
+		all, err := k.Endpoints(query, c.namespace, w.service)
 		cancel()
 		if all = onePerPod(all, w.like); err == nil && len(all) >= w.n {
 			return all, nil
@@ -242,7 +242,7 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 			c.log.Info("waiting", "for", why)
 		}
 		reported = why
-		timer.Reset(askAgain)
+		timer.Reset(queryAgain)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 
 // TestAnyPolicy: pre-flight queries network policies on VPP only, and never behind a relay, where the node's account may not list them.
 func TestAnyPolicy(t *testing.T) {
-	asked := 0
+	queried := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/networkpolicies") {
 			t.Errorf("unexpected request %s", r.URL)
 		}
-		asked++
+		queried++
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, `{"kind":"NetworkPolicyList","apiVersion":"networking.k8s.io/v1","items":[{"metadata":{"name":"a"}}]}`)
 	}))
@@ -32,11 +32,11 @@ func TestAnyPolicy(t *testing.T) {
 	for _, tc := range []struct{ report, relay, vpp, want bool }{
 		{report: true, vpp: true, want: true}, {report: true}, {vpp: true}, {report: true, relay: true, vpp: true},
 	} {
-		asked = 0
+		queried = 0
 		o := &preflightOptions{common: &common{kubeconfig: kubeconfig, log: slog.New(slog.DiscardHandler)}, report: tc.report, relay: tc.relay}
 		o.wants.VPP = tc.vpp
-		if any := o.anyPolicy(t.Context()); any != tc.want || (asked > 0) != tc.want {
-			t.Errorf("%+v: policies %t, %d requests", tc, any, asked)
+		if any := o.anyPolicy(t.Context()); any != tc.want || (queried > 0) != tc.want {
+			t.Errorf("%+v: policies %t, %d requests", tc, any, queried)
 		}
 	}
 }

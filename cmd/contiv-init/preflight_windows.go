@@ -75,7 +75,7 @@ func (o *preflightOptions) gather(ctx context.Context) (preflight.WindowsFacts, 
 	for _, p := range conf.IPAM().PodSubnetCIDR {
 		f.IPv4, f.IPv6 = f.IPv4 || p.Addr().Is4(), f.IPv6 || p.Addr().Is6()
 	}
-	f.Features, f.HNS = preflight.AskHNS(lifecycle.NewGroup(ctx, o.log), preflight.HNSTimeout, func() (preflight.HNS, error) { return hcn.Open() })
+	f.Features, f.HNS = preflight.QueryHNS(lifecycle.NewGroup(ctx, o.log), preflight.HNSTimeout, func() (preflight.HNS, error) { return hcn.Open() })
 	entries, err := os.ReadDir(o.confDir)
 	if err != nil && !os.IsNotExist(err) {
 		return f, fmt.Errorf("CNI configurations: %w", err)

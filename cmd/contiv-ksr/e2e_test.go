@@ -160,12 +160,12 @@ func (w *world) startReplica(bin string, i int, args ...string) {
 // get requests a path of a replica's HTTP server, for remoteReplica by TLS and with the token.
 func (w *world) get(i int, path string) (body string, err error) {
 	if i == remoteReplica {
-		return w.ask(i, "https://"+certName+path, lookToken)
+		return w.query(i, "https://"+certName+path, lookToken)
 	}
-	return w.ask(i, "http://ksr"+path, "")
+	return w.query(i, "http://ksr"+path, "")
 }
 
-func (w *world) ask(i int, url, token string) (body string, err error) {
+func (w *world) query(i int, url, token string) (body string, err error) {
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url, nil)
 	w.must(err)
 	if token != "" {
@@ -314,7 +314,7 @@ func TestRelay(t *testing.T) {
 	})
 
 	for token, want := range map[string]string{"": "401", "a-token-of-somebody": "401"} {
-		if _, err := w.ask(remoteReplica, "https://"+certName+"/metrics", token); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := w.query(remoteReplica, "https://"+certName+"/metrics", token); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("metrics with the token %q: %v", token, err)
 		}
 	}

@@ -24,7 +24,7 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 	v := &validate.View{}
 	var nodes client.Nodes
 	var errs []error
-	for _, ask := range []func() error{
+	for _, query := range []func() error{
 		func() error { return a.Get(ctx, diag.AgentPath, &v.Info) },
 		func() error { return a.Get(ctx, client.NodesPath, &nodes) },
 		func() error { return a.Get(ctx, podsPath, &v.Pods) },
@@ -33,7 +33,7 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 		func() error { return a.Get(ctx, "/scheduler/dump", &v.Values) },
 		func() error { return compare(ctx, a, v) },
 	} {
-		err := ask()
+		err := query()
 		if client.Away(err) {
 			return v, err
 		}
@@ -92,9 +92,9 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 	if slices.ContainsFunc(addrs, netip.Addr.Is4) { // IPv4 is enough, and each address takes a second
 		addrs = slices.DeleteFunc(addrs, netip.Addr.Is6)
 	}
-	var asked []string
+	var queried []string
 	for _, addr := range addrs {
-		if slices.Contains(asked, addr.String()) {
+		if slices.Contains(queried, addr.String()) {
 			continue
 		}
 		var res diag.ProbeResult
@@ -104,13 +104,13 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 		if res.Received > 0 {
 			return fmt.Sprintf("; the node replies to a ping of %s at %s: check its agent", info.Node, addr)
 		}
-		asked = append(asked, addr.String())
+		queried = append(queried, addr.String())
 	}
-	if len(asked) == 0 {
+	if len(queried) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; the node does not reply to pings of %s at %s either: it is off, or has no connection to it", info.Node,
-		strings.Join(asked, " and "))
+		strings.Join(queried, " and "))
 }
 
 // checkReport is the answer of check.
@@ -133,8 +133,8 @@ func (n *netctl) check() *cobra.Command {
 			"nothing. It lists the nodes that it cannot query, because their agents listen on a loopback address only.\n" +
 			"The exit status is 1 if there is a finding.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
-			asked, local, why := reachable(c)
-			all := views(ctx, c, asked)
+			queried, local, why := reachable(c)
+			all := views(ctx, c, queried)
 			rep := checkReport{Nodes: len(all), Findings: validate.Cluster(all), NotAsked: local}
 			for _, v := range all {
 				rep.Values += v.Check.Checked
@@ -157,7 +157,7 @@ func (n *netctl) check() *cobra.Command {
 			if !n.format.Structured() {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s, %s compared, %s\n", count(rep.Nodes, "node"), count(rep.Values, "value"),
 					count(len(rep.Findings), "finding"))
-				notAsked(cmd, local, why)
+				notQueried(cmd, local, why)
 				if rep.NotCompared != "" {
 					fmt.Fprintln(cmd.ErrOrStderr(), "contiv-netctl: dataplanes were not compared: "+rep.NotCompared)
 				}

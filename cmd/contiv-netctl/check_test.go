@@ -34,7 +34,7 @@ func agentAt(t *testing.T, mux http.Handler) (socket string) {
 
 // TestLookForANode: for a node that does not respond, the output lists what was tried: its IPv4 addresses or, if it has none, the others.
 func TestLookForANode(t *testing.T) {
-	var asked []netip.Addr
+	var queried []netip.Addr
 	mux := http.NewServeMux()
 	answer := func(path string, body func(r *http.Request) any) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(body(r)) })
@@ -49,7 +49,7 @@ func TestLookForANode(t *testing.T) {
 	answer(diag.ProbePath, func(r *http.Request) any {
 		var req diag.ProbeRequest
 		_ = json.NewDecoder(r.Body).Decode(&req)
-		asked = append(asked, req.To)
+		queried = append(queried, req.To)
 		return diag.ProbeResult{Sent: 1}
 	})
 	socket := agentAt(t, mux)
@@ -58,10 +58,10 @@ func TestLookForANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, want := range map[string][]string{"six": {"fd18::2", "fd19::2"}, "both": {"198.18.0.3"}, "none": nil} {
-		asked = nil
+		queried = nil
 		text := lookFor(context.Background(), c, node)
 		var got []string
-		for _, a := range asked {
+		for _, a := range queried {
 			got = append(got, a.String())
 		}
 		if !slices.Equal(got, want) || (text == "") != (want == nil) || !strings.Contains(text, strings.Join(want, " and ")) {

@@ -15,14 +15,14 @@ import (
 const completeTimeout = 2 * time.Second
 
 // completion gets the words from the cluster; if the cluster does not respond, there are none.
-func (n *netctl) completion(ask func(context.Context, *client.Cluster) []string) ([]string, cobra.ShellCompDirective) {
+func (n *netctl) completion(query func(context.Context, *client.Cluster) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
 	c, err := client.Open(ctx, n.opts)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return ask(ctx, c), cobra.ShellCompDirectiveNoFileComp
+	return query(ctx, c), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeNodes completes the first argument, or a flag, with the names of nodes.

@@ -73,9 +73,9 @@ func (n *netctl) nodes() *cobra.Command {
 				row := nodeRow{NodeReport: node}
 				cells := []string{fmt.Sprint(node.ID), node.Name, node.State, strings.Join(node.VPPIPs, ","), strings.Join(node.MgmtIPs,
 					",")}
-				a, asked := infos[node.Name]
+				a, queried := infos[node.Name]
 				switch {
-				case !asked:
+				case !queried:
 					cells = append(cells, "", "", "", node.Version)
 				case a.Err != nil:
 					row.Error = a.Err.Error()
@@ -139,7 +139,7 @@ func (n *netctl) ipam() *cobra.Command {
 			if err := c.Check(args); err != nil {
 				return err
 			}
-			answers := client.Each(ctx, c, args, state.AskIPAM)
+			answers := client.Each(ctx, c, args, state.QueryIPAM)
 			t := table.Table{Header: []string{"ID", "NODE", "NODE-IP", "POD-SUBNET", "USED", "FREE", "VPP-HOST-NETWORK"}}
 			rows := []ipamRow{}
 			for _, a := range answers {

@@ -18,7 +18,7 @@ func (n *netctl) status() *cobra.Command {
 		Long: "status shows nodes, data paths, etcd, addresses and values on one screen, with the cause of each problem. It is quick; " +
 			"check compares more.\nThe exit status is 1 if there is a problem.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
-			answers := client.Each(ctx, c, nil, state.AskNode)
+			answers := client.Each(ctx, c, nil, state.QueryNode)
 			first, _ := c.First()
 			services, err := state.Get[[]serviceRow](servicesPath)(ctx, first)
 			rep := state.Summarize(c.Nodes(), answers, state.Served(services, first.Name, err))
@@ -30,7 +30,7 @@ func (n *netctl) status() *cobra.Command {
 				printSummary(cmd.OutOrStdout(), &rep, n.colors(n.screen(cmd)))
 			}
 			_, local, why := reachable(c)
-			notAsked(cmd, local, why)
+			notQueried(cmd, local, why)
 			if len(rep.Problems) > 0 {
 				return errFound
 			}

@@ -195,7 +195,7 @@ func (n *netctl) topServices(ctx context.Context, cmd *cobra.Command, c *client.
 	if err := agent.Get(ctx, servicesPath, &services); err != nil {
 		return err
 	}
-	answers := client.Each(ctx, c, nil, askFrontends)
+	answers := client.Each(ctx, c, nil, queryFrontends)
 	rows := serviceTop(services, c, answers)
 	slices.SortStableFunc(rows, func(a, b topService) int {
 		if f.sort == "packets" && a.Packets != nil && b.Packets != nil {
@@ -224,8 +224,8 @@ func (n *netctl) topServices(ctx context.Context, cmd *cobra.Command, c *client.
 	return warn(cmd, answers)
 }
 
-// askFrontends queries a node; one whose dataplane moves no packets has nothing to count.
-func askFrontends(ctx context.Context, a *client.Agent) (r statscollector.FrontendsReport, err error) {
+// queryFrontends queries a node; one whose dataplane moves no packets has nothing to count.
+func queryFrontends(ctx context.Context, a *client.Agent) (r statscollector.FrontendsReport, err error) {
 	err = a.Get(ctx, statscollector.FrontendsPath, &r)
 	if notThere(err) {
 		return statscollector.FrontendsReport{Missing: "its dataplane translates no connections"}, nil

@@ -44,14 +44,14 @@ func (n *netctl) version() *cobra.Command {
 			if clientOnly {
 				return n.printVersions(cmd, versionReport{Netctl: version.Get(), Nodes: []versionRow{}, Skew: []string{}})
 			}
-			return n.run(n.askVersions)(cmd, args)
+			return n.run(n.queryVersions)(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "only the version of contiv-netctl; queries no agent")
 	return cmd
 }
 
-func (n *netctl) askVersions(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
+func (n *netctl) queryVersions(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
 	rep := versionReport{Netctl: version.Get(), Nodes: []versionRow{}}
 	recorded := map[string]string{}
 	for _, node := range c.Nodes().Nodes {

@@ -45,17 +45,17 @@ func TestNothingIsWrittenBeforeInSync(t *testing.T) {
 
 func TestGates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		listed, asked := false, 0
+		listed, requested := false, 0
 		r := newRig(t, func(_ *rig, cfg *Config) {
 			cfg.Gates = []func() bool{
 				func() bool { return true },
-				func() bool { asked++; return listed },
+				func() bool { requested++; return listed },
 			}
 		})
 		defer r.stop()
 		r.d.Start()
 		r.pass(time.Second)
-		if asked != 0 {
+		if requested != 0 {
 			t.Error("the gate was asked though there was nothing to write")
 		}
 		r.send(&proto.InSync{})

@@ -91,12 +91,12 @@ func (b *Backend) queueDump(op *scheduler.DumpOp, links bool, run func(s *snapsh
 }
 
 // eachDevice visits the devices that a dump covers, by name: all devices in the index or, for a partial dump, those of the requested values.
-func (b *Backend) eachDevice(asked map[string]bool, visit func(d *device) error) error {
+func (b *Backend) eachDevice(requested map[string]bool, visit func(d *device) error) error {
 	b.mu.RLock()
 	links := maps.Clone(b.links)
 	b.mu.RUnlock()
-	if asked != nil {
-		maps.DeleteFunc(links, func(name string, _ *device) bool { return !asked[name] })
+	if requested != nil {
+		maps.DeleteFunc(links, func(name string, _ *device) bool { return !requested[name] })
 	}
 	for _, name := range slices.Sorted(maps.Keys(links)) {
 		if err := visit(links[name]); err != nil {

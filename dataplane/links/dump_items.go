@@ -13,7 +13,7 @@ import (
 )
 
 func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp)) {
-	asked := askedFor(op)
+	requested := requestedNames(op)
 	desired := map[string]bool{}
 	op.EachDesired(func(_ string, v any) {
 		if u, ok := v.(*linkUp); ok {
@@ -21,7 +21,7 @@ func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp))
 		}
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(asked, func(d *device) error {
+		return b.eachDevice(requested, func(d *device) error {
 			sp, err := s.of(d, "links", func(*space) error { return nil })
 			if sp == nil || err != nil {
 				return err
@@ -37,7 +37,7 @@ func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp))
 }
 
 func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *address)) {
-	asked := askedFor(op)
+	requested := requestedNames(op)
 	type id struct {
 		logical string
 		prefix  netip.Prefix
@@ -53,7 +53,7 @@ func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *addre
 		}
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(asked, func(d *device) error {
+		return b.eachDevice(requested, func(d *device) error {
 			sp, err := s.of(d, "addresses", func(sp *space) (err error) { sp.addrs, err = sp.h.sock.addrs(); return err })
 			if sp == nil || err != nil {
 				return err
@@ -78,9 +78,9 @@ func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *addre
 }
 
 func (b *Backend) dumpRoutes(op *scheduler.DumpOp, emit func(key string, v *linux_l3.Route)) {
-	asked := askedFor(op)
+	requested := requestedNames(op)
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(asked, func(d *device) error {
+		return b.eachDevice(requested, func(d *device) error {
 			sp, err := s.of(d, "routes", func(sp *space) (err error) { sp.routes, err = sp.h.sock.routes(protocol); return err })
 			if sp == nil || err != nil {
 				return err
@@ -122,7 +122,7 @@ func routeValue(logical string, r routeSpec) *linux_l3.Route {
 }
 
 func (b *Backend) dumpNeighs(op *scheduler.DumpOp, emit func(key string, v *linux_l3.ARPEntry)) {
-	asked := askedFor(op)
+	requested := requestedNames(op)
 	type id struct {
 		logical string
 		ip      netip.Addr
@@ -138,7 +138,7 @@ func (b *Backend) dumpNeighs(op *scheduler.DumpOp, emit func(key string, v *linu
 		}
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(asked, func(d *device) error {
+		return b.eachDevice(requested, func(d *device) error {
 			sp, err := s.of(d, "neighbours", func(sp *space) (err error) { sp.neighs, err = sp.h.sock.neighs(); return err })
 			if sp == nil || err != nil {
 				return err

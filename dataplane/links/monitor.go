@@ -197,7 +197,7 @@ func mapped[A, B any](list []A, to func(A) B) []B {
 	return out
 }
 
-func (m *HostMonitor) query(ctx context.Context, ask func(s *sock) error) error {
+func (m *HostMonitor) query(ctx context.Context, query func(s *sock) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -206,5 +206,5 @@ func (m *HostMonitor) query(ctx context.Context, ask func(s *sock) error) error 
 		return err
 	}
 	defer s.close()
-	return ask(s)
+	return query(s)
 }

@@ -10,25 +10,25 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// askedFor returns the interfaces of the values that a partial dump requests; nil for a dump of everything.
-func askedFor(op *scheduler.DumpOp) map[string]bool {
+// requestedNames returns the interfaces of the values that a partial dump requests; nil for a dump of everything.
+func requestedNames(op *scheduler.DumpOp) map[string]bool {
 	if !op.Partial() {
 		return nil
 	}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	op.EachDesired(func(_ string, v any) {
 		switch v := v.(type) {
 		case *linkUp:
-			asked[v.logical] = true
+			requested[v.logical] = true
 		case *address:
-			asked[v.logical] = true
+			requested[v.logical] = true
 		case *linux_l3.Route:
-			asked[v.GetOutgoingInterface()] = true
+			requested[v.GetOutgoingInterface()] = true
 		case *linux_l3.ARPEntry:
-			asked[v.GetInterface()] = true
+			requested[v.GetInterface()] = true
 		}
 	})
-	return asked
+	return requested
 }
 
 // lookAtLinks emits those of the desired links that are at their indexed location. Unlike a full dump it does not change the index. The agent's

@@ -15,12 +15,12 @@ import (
 // countingBackend has counters for the chains that are requested.
 type countingBackend struct {
 	table.Backend
-	asked []string
-	fail  error
+	requested []string
+	fail      error
 }
 
 func (b *countingBackend) ReadCounters(_ context.Context, families []table.Family, chains []string, each func(chain, comment string, packets uint64)) error {
-	b.asked = chains
+	b.requested = chains
 	for range families {
 		for _, c := range chains {
 			each(c, rules.RuleComment(strings.Repeat("long ", 50)), 1)
@@ -52,8 +52,8 @@ func TestPolicyCounts(t *testing.T) {
 	}
 	for _, id := range ids {
 		for _, prefix := range []string{rules.PolicyInboundPfx, rules.PolicyOutboundPfx} {
-			if name := rules.PolicyChainName(prefix, id.GetTier(), id.GetName()); !slices.Contains(backend.asked, name) {
-				t.Errorf("chain %s was not asked for: %v", name, backend.asked)
+			if name := rules.PolicyChainName(prefix, id.GetTier(), id.GetName()); !slices.Contains(backend.requested, name) {
+				t.Errorf("chain %s was not asked for: %v", name, backend.requested)
 			}
 		}
 	}

@@ -112,19 +112,19 @@ const (
 	silence = 250 * time.Millisecond
 )
 
-// ask connects and reads the answer. source is optional.
-func ask(from *tabletest.Node, network string, to netip.AddrPort, source ...netip.Addr) (answer, error) {
-	return askWithin(maxWait, from, network, to, source...)
+// query connects and reads the answer. source is optional.
+func query(from *tabletest.Node, network string, to netip.AddrPort, source ...netip.Addr) (answer, error) {
+	return queryWithin(maxWait, from, network, to, source...)
 }
 
-func askWithin(wait time.Duration, from *tabletest.Node, network string, to netip.AddrPort,
+func queryWithin(wait time.Duration, from *tabletest.Node, network string, to netip.AddrPort,
 	source ...netip.Addr) (answer, error) {
 	conn, err := dialWithin(wait, from, network, to, source...)
 	if err != nil {
 		return answer{}, outcome(err)
 	}
 	defer conn.Close()
-	return askOverWithin(wait, conn, network)
+	return queryOverWithin(wait, conn, network)
 }
 
 func dial(from *tabletest.Node, network string, to netip.AddrPort) (net.Conn, error) {
@@ -147,11 +147,11 @@ func dialWithin(wait time.Duration, from *tabletest.Node, network string, to net
 	return conn, err
 }
 
-func askOver(conn net.Conn, network string) (answer, error) {
-	return askOverWithin(silence, conn, network)
+func queryOver(conn net.Conn, network string) (answer, error) {
+	return queryOverWithin(silence, conn, network)
 }
 
-func askOverWithin(wait time.Duration, conn net.Conn, network string) (answer, error) {
+func queryOverWithin(wait time.Duration, conn net.Conn, network string) (answer, error) {
 	if network == "udp" {
 		if _, err := conn.Write([]byte("hello")); err != nil {
 			return answer{}, outcome(err)
@@ -202,7 +202,7 @@ func (n *node) expectBy(network, why string, from *tabletest.Node, to netip.Addr
 		wait = silence
 	}
 	for range 60 {
-		got, err := askWithin(wait, from, network, to, source...)
+		got, err := queryWithin(wait, from, network, to, source...)
 		if !errors.Is(err, w.err) || err != nil && w.err == nil {
 			n.t.Errorf("%s: %s to %s: %v, want %v", why, network, to, err, w.err)
 			return

@@ -67,7 +67,7 @@ func TestServiceAffinity(t *testing.T) {
 		same := func(why string) {
 			bothFamilies(func(f table.Family) {
 				for range 12 {
-					got, err := ask(n.Outside, "tcp", at(f, 1))
+					got, err := query(n.Outside, "tcp", at(f, 1))
 					if err != nil || got.by != first[f] {
 						t.Errorf("%s: %q, %v, want %s", why, got.by, err, first[f])
 						return
@@ -77,7 +77,7 @@ func TestServiceAffinity(t *testing.T) {
 		}
 		meet := func() {
 			bothFamilies(func(f table.Family) {
-				got, err := ask(n.Outside, "tcp", at(f, 1))
+				got, err := query(n.Outside, "tcp", at(f, 1))
 				if err != nil {
 					t.Error(err)
 				}
@@ -105,14 +105,14 @@ func TestServiceAffinity(t *testing.T) {
 func TestServiceAffinityEnds(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		n.apply(n.webService("sticky", 1, 1, 2, 3).affinity(1).m)
-		got, err := ask(n.Outside, "tcp", at(4, 1))
+		got, err := query(n.Outside, "tcp", at(4, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		// It ends after 1.3 seconds without a connection.
 		for range 12 {
 			time.Sleep(1300 * time.Millisecond)
-			next, err := ask(n.Outside, "tcp", at(4, 1))
+			next, err := query(n.Outside, "tcp", at(4, 1))
 			if err == nil && next.by != got.by {
 				return
 			}
@@ -134,7 +134,7 @@ func TestServiceDatagrams(t *testing.T) {
 			defer conn.Close()
 			meets := func(why, pod string) {
 				eventually(t, why, func() bool {
-					got, err := askOver(conn, "udp")
+					got, err := queryOver(conn, "udp")
 					return err == nil && got.by == pod
 				})
 			}
@@ -146,7 +146,7 @@ func TestServiceDatagrams(t *testing.T) {
 				none.port(f, noBackend(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80))
 			})
 			n.apply(none.m)
-			eventually(t, "no backend serves", func() bool { _, err := askOver(conn, "udp"); return errors.Is(err, errRefused) })
+			eventually(t, "no backend serves", func() bool { _, err := queryOver(conn, "udp"); return errors.Is(err, errRefused) })
 			n.apply(n.webService("dns", 1, 1, 2).m, n.webService("dns", 1, 2).m)
 			meets("the first backend", "pod2")
 		})
@@ -172,7 +172,7 @@ func TestServiceTooEarly(t *testing.T) {
 			if err := conn.(*net.TCPConn).SetLinger(0); err != nil { // the port is free at once
 				return answer{}, err
 			}
-			return askOver(conn, "tcp")
+			return queryOver(conn, "tcp")
 		}
 		clients := []*tabletest.Node{n.Pods[0], n.Outside}
 		bothFamilies(func(f table.Family) {
@@ -229,7 +229,7 @@ func TestServiceRestart(t *testing.T) {
 						return
 					default:
 					}
-					if _, err := ask(n.Pods[0], "tcp", at(f, 1)); err != nil {
+					if _, err := query(n.Pods[0], "tcp", at(f, 1)); err != nil {
 						failed.Add(1)
 					}
 					done.Add(1)
@@ -241,7 +241,7 @@ func TestServiceRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer held.Close()
-		before, err := askOverWithin(maxWait, held, "udp")
+		before, err := queryOverWithin(maxWait, held, "udp")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestServiceRestart(t *testing.T) {
 				t.Errorf("the same again: %v, %d objects were written, want none", err, dump.Writes)
 			}
 		}
-		if after, err := askOverWithin(maxWait, held, "udp"); err != nil || after.by != before.by {
+		if after, err := queryOverWithin(maxWait, held, "udp"); err != nil || after.by != before.by {
 			t.Errorf("the open flow went from %s to %s, %v", before.by, after.by, err)
 		}
 		eventually(t, "connections were made", func() bool { return done.Load() > 50 })
@@ -283,7 +283,7 @@ func TestServiceSpread(t *testing.T) {
 				const each = 80
 				met := map[string]float64{}
 				for range each * c.backends {
-					got, err := ask(n.Outside, "udp", at(f, 1))
+					got, err := query(n.Outside, "udp", at(f, 1))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -317,13 +317,13 @@ func TestServiceAffinityOfMany(t *testing.T) {
 		bothFamilies(func(f table.Family) {
 			met := map[string]bool{}
 			for i := range services {
-				first, err := ask(n.Outside, "udp", at(f, i+1))
+				first, err := query(n.Outside, "udp", at(f, i+1))
 				if err != nil {
 					t.Fatal(err)
 				}
 				met[first.by] = true
 				for range 4 {
-					if got, err := ask(n.Outside, "udp", at(f, i+1)); err != nil || got.by != first.by {
+					if got, err := query(n.Outside, "udp", at(f, i+1)); err != nil || got.by != first.by {
 						t.Fatalf("IPv%d, service %d: first %s, then %q, %v", f, i, first.by, got.by, err)
 					}
 				}
@@ -382,7 +382,7 @@ func TestServiceFaults(t *testing.T) {
 		}
 		bothFamilies(func(f table.Family) {
 			eventually(t, "it is repaired", func() bool {
-				got, err := ask(n.Pods[0], "udp", at(f, 1))
+				got, err := query(n.Pods[0], "udp", at(f, 1))
 				return err == nil && got.by == "pod2"
 			})
 		})

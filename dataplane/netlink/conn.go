@@ -60,14 +60,14 @@ func (c *Conn) One(ctx context.Context, b *Batch) error {
 
 // Get sends the one request of a batch and calls each with the message of the reply. each must not keep the payload.
 func (c *Conn) Get(b *Batch, each func(payload []byte)) error {
-	return c.ask(b, unix.NLM_F_ACK, func(m Message) { each(m.Payload) })
+	return c.query(b, unix.NLM_F_ACK, func(m Message) { each(m.Payload) })
 }
 
 // Dump sends the one request of a batch, to which it adds NLM_F_DUMP, and calls each with each message of the reply. each must not keep the
 // payload. consistent is false when the listed objects changed meanwhile.
 func (c *Conn) Dump(b *Batch, each func(typ uint16, payload []byte)) (consistent bool, err error) {
 	consistent = true
-	err = c.ask(b, unix.NLM_F_DUMP, func(m Message) {
+	err = c.query(b, unix.NLM_F_DUMP, func(m Message) {
 		consistent = consistent && m.Flags&unix.NLM_F_DUMP_INTR == 0
 		if m.Type != unix.NLMSG_DONE {
 			each(m.Type, m.Payload)
@@ -76,8 +76,8 @@ func (c *Conn) Dump(b *Batch, each func(typ uint16, payload []byte)) (consistent
 	return consistent, err
 }
 
-// ask sends the one request of a batch and reads its whole reply.
-func (c *Conn) ask(b *Batch, flags uint16, each func(Message)) error {
+// query sends the one request of a batch and reads its whole reply.
+func (c *Conn) query(b *Batch, flags uint16, each func(Message)) error {
 	base := c.number(b, 0, 1, flags)
 	if err := c.Send(b.Bytes()); err != nil {
 		return err

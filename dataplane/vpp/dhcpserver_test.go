@@ -97,7 +97,7 @@ func (s *dhcpServer) answer(q []byte) []byte {
 	if !s.address.IsValid() {
 		return nil
 	}
-	asked, kind := netip.AddrFrom4([4]byte(q[12:16])), byte(0)
+	requested, kind := netip.AddrFrom4([4]byte(q[12:16])), byte(0)
 	for opts := q[240:]; len(opts) >= 2 && opts[0] != optEnd; opts = opts[2+int(opts[1]):] {
 		if int(opts[1])+2 > len(opts) {
 			return nil
@@ -106,13 +106,13 @@ func (s *dhcpServer) answer(q []byte) []byte {
 		case optType:
 			kind = value[0]
 		case optRequested:
-			asked = netip.AddrFrom4([4]byte(value))
+			requested = netip.AddrFrom4([4]byte(value))
 		}
 	}
 	switch {
 	case kind == dhcpDiscover:
 		return s.reply(q, dhcpOffer)
-	case kind == dhcpRequest && asked == s.address.Addr():
+	case kind == dhcpRequest && requested == s.address.Addr():
 		return s.reply(q, dhcpAck)
 	case kind == dhcpRequest:
 		return s.reply(q, dhcpNak)

@@ -50,7 +50,7 @@ type NICs struct {
 	names     []string
 	callbacks []func()
 	reported  []string // last result of Names
-	asked     bool
+	requested bool
 	wake      chan struct{}
 }
 
@@ -101,7 +101,7 @@ func (n *NICs) Names() ([]string, error) {
 	names, err := n.look()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.asked, n.reported = true, names
+	n.requested, n.reported = true, names
 	return slices.Clone(names), err
 }
 
@@ -130,7 +130,7 @@ func (n *NICs) changed() []func() {
 	names, err := n.look()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err != nil || !n.asked || slices.Equal(names, n.reported) {
+	if err != nil || !n.requested || slices.Equal(names, n.reported) {
 		return nil
 	}
 	return slices.Clone(n.callbacks)

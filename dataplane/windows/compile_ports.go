@@ -14,8 +14,8 @@ func (m *matcher) ports(in *proto.Rule, protocol uint16, from, to *side) {
 	}
 	from.ports = m.endedPorts(protocol, in.GetSrcPorts(), in.GetNotSrcPorts(), in.GetSrcNamedPortIpSetIds())
 	to.ports = m.endedPorts(protocol, in.GetDstPorts(), in.GetNotDstPorts(), in.GetDstNamedPortIpSetIds())
-	asked := len(in.GetNotSrcNamedPortIpSetIds())+len(in.GetNotDstNamedPortIpSetIds()) > 0 || from.ports != nil || to.ports != nil
-	if asked && protocol != protoTCP && protocol != protoUDP {
+	hasPorts := len(in.GetNotSrcNamedPortIpSetIds())+len(in.GetNotDstNamedPortIpSetIds()) > 0 || from.ports != nil || to.ports != nil
+	if hasPorts && protocol != protoTCP && protocol != protoUDP {
 		m.problem("HNS matches ports of TCP and UDP only")
 	}
 	m.services(in, protocol, to)

@@ -86,7 +86,7 @@ func New(api hns.API, config Config, options Options) (*WindowsDataplane, error)
 	d.ended = make(chan any)
 	d.calls = hnscall.New(hnscall.Config{Jobs: d.front.Jobs, Clock: options.Clock, Timeout: options.CallTimeout, MaxGivenUp: maxGivenUp,
 		Ended: d.callEnded})
-	d.hosts = &hostWatch{ask: options.HostAddresses, interval: options.HostInterval, clock: options.Clock, log: d.log,
+	d.hosts = &hostWatch{query: options.HostAddresses, interval: options.HostInterval, clock: options.Clock, log: d.log,
 		updates: make(chan any)}
 	d.assemble(api)
 	return d, nil

@@ -36,17 +36,17 @@ type lookAgain struct{}
 // endpointManager keeps the access control lists of workloads' endpoints in HNS. An endpoint whose rules cannot be rendered is closed, without
 // effect on the others. An endpoint of our networks that a container uses and that belongs to no announced workload is closed.
 type endpointManager struct {
-	api      hns.API
-	calls    *hnscall.Caller
-	clock    driver.Clock
-	networks *regexp.Regexp
-	families []family
-	exempt   nodeExempt
-	policies *policyManager
-	render   renderer
-	asked    bool // render.features have been read from HNS
-	log      *slog.Logger
-	progress func()
+	api       hns.API
+	calls     *hnscall.Caller
+	clock     driver.Clock
+	networks  *regexp.Regexp
+	families  []family
+	exempt    nodeExempt
+	policies  *policyManager
+	render    renderer
+	requested bool // render.features have been read from HNS
+	log       *slog.Logger
+	progress  func()
 
 	workloads map[epstate.WorkloadID]*workload
 	dirty     map[epstate.WorkloadID]bool // workloads to process
@@ -143,13 +143,13 @@ func (m *endpointManager) CompleteDeferredWork() error {
 	if len(m.dirty)+len(m.unknown)+len(m.strays) == 0 && !m.relist {
 		return nil
 	}
-	if !m.asked {
+	if !m.requested {
 		features, err := hnscall.Do(m.calls, "features", func() (hns.Features, error) { return m.api.SupportedFeatures(), nil })
 		if err != nil {
 			return err
 		}
 		// An empty set means an old Windows or an HNS that did not respond; hcsshim does not distinguish them. So HNS is queried again.
-		m.asked = features != hns.Features{}
+		m.requested = features != hns.Features{}
 		if features != m.render.features {
 			m.render.features = features
 			m.all()

@@ -31,7 +31,7 @@ func machineAddresses() ([]netip.Addr, error) {
 
 // hostWatch polls the node's own addresses and notifies the loop when they have changed.
 type hostWatch struct {
-	ask      func() ([]netip.Addr, error)
+	query    func() ([]netip.Addr, error)
 	interval time.Duration
 	clock    driver.Clock
 	log      *slog.Logger
@@ -44,7 +44,7 @@ func (w *hostWatch) run(ctx context.Context) error {
 	timer := w.clock.NewTimer(w.interval)
 	defer timer.Stop()
 	for {
-		addrs, err := w.ask()
+		addrs, err := w.query()
 		if err != nil {
 			w.log.Warn("the node's own addresses are not known; it may not reach its pods", "error", err)
 		}

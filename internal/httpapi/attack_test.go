@@ -153,7 +153,7 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 	if err := s.Start(jobs); err != nil {
 		t.Fatal(err)
 	}
-	ask := func() net.Conn {
+	query := func() net.Conn {
 		conn, err := net.Dial("tcp", cfg.Address)
 		if err != nil {
 			t.Fatal(err)
@@ -163,8 +163,8 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 		_, _ = fmt.Fprintf(conn, "GET /list HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n", testToken)
 		return conn
 	}
-	ask() // without reading the answer
-	slow := ask()
+	query() // without reading the answer
+	slow := query()
 	total, buf := 0, make([]byte, 1<<20)
 	for {
 		n, err := slow.Read(buf)

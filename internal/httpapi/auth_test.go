@@ -105,8 +105,8 @@ func startRemote(t *testing.T) remote {
 	return r
 }
 
-// ask returns status, body and the serial number of the server's certificate.
-func ask(t *testing.T, method, url, token, socket string) (status int, body string, serial int64) {
+// query returns status, body and the serial number of the server's certificate.
+func query(t *testing.T, method, url, token, socket string) (status int, body string, serial int64) {
 	t.Helper()
 	transport := &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // only the serial number is checked
@@ -161,12 +161,12 @@ func TestRemoteCallersNeedTheTokenAndProbesGetNoReason(t *testing.T) {
 		{"DELETE", "/both", lookToken, 403, false},
 		{"PUT", "/both", testToken, 200, true},
 	} {
-		status, body, _ := ask(t, tc.method, "https://"+r.address+tc.path, tc.token, "")
+		status, body, _ := query(t, tc.method, "https://"+r.address+tc.path, tc.token, "")
 		if status != tc.status || (body == "secret reason") != tc.reason {
 			t.Errorf("%s %s with token %q: %d %q, want %d", tc.method, tc.path, tc.token, status, body, tc.status)
 		}
 	}
-	if status, _, _ := ask(t, "POST", "http://agent/write", "", r.socket); status != 200 {
+	if status, _, _ := query(t, "POST", "http://agent/write", "", r.socket); status != 200 {
 		t.Errorf("POST on the root-only socket: %d", status)
 	}
 }
@@ -210,23 +210,23 @@ func TestCertificateAndTokenAreReplacedWithoutRestart(t *testing.T) {
 	dir := filepath.Dir(r.certFile)
 	writePair(t, dir, 2)
 	replace(t, r.tokenFile, []byte("another-token-of-24-chars"))
-	if status, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
+	if status, _, serial := query(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
 		t.Errorf("new token: %d, certificate %d", status, serial)
 	}
-	if status, _, _ := ask(t, "GET", url, testToken, ""); status != 401 {
+	if status, _, _ := query(t, "GET", url, testToken, ""); status != 401 {
 		t.Errorf("the old token still opens: %d", status)
 	}
 	// A file that cannot be used leaves the old value in force.
 	replace(t, r.certFile, []byte("not a certificate"))
 	replace(t, r.tokenFile, []byte("short"))
-	if status, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
+	if status, _, serial := query(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
 		t.Errorf("with broken files: %d, certificate %d, want the last good ones", status, serial)
 	}
-	if status, _, _ := ask(t, "GET", url, "short", ""); status != 401 {
+	if status, _, _ := query(t, "GET", url, "short", ""); status != 401 {
 		t.Errorf("a token that is too short opens: %d", status)
 	}
 	writePair(t, dir, 3)
-	if _, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); serial != 3 {
+	if _, _, serial := query(t, "GET", url, "another-token-of-24-chars", ""); serial != 3 {
 		t.Errorf("certificate %d after the repair, want 3", serial)
 	}
 }
@@ -236,13 +236,13 @@ func TestTokenThatOnlyReads(t *testing.T) {
 	url := "https://" + r.address
 	// An operator writes the main token into the read-only file, too: it is then only a read-only token.
 	replace(t, r.readTokenFile, []byte(testToken+"\n"))
-	if status, _, _ := ask(t, "POST", url+"/write", testToken, ""); status != 403 {
+	if status, _, _ := query(t, "POST", url+"/write", testToken, ""); status != 403 {
 		t.Errorf("a token that only reads writes: %d", status)
 	}
-	if status, _, _ := ask(t, "GET", url+"/thing", testToken, ""); status != 200 {
+	if status, _, _ := query(t, "GET", url+"/thing", testToken, ""); status != 200 {
 		t.Errorf("it does not read: %d", status)
 	}
-	if status, _, _ := ask(t, "GET", url+"/thing", lookToken, ""); status != 401 {
+	if status, _, _ := query(t, "GET", url+"/thing", lookToken, ""); status != 401 {
 		t.Errorf("the replaced token still opens: %d", status)
 	}
 	cfg := Config{Address: r.address, CertFile: r.certFile, KeyFile: r.keyFile, TokenFile: r.tokenFile,
@@ -277,7 +277,7 @@ func TestMissingFilesAreLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func() {
+	query := func() {
 		t.Helper()
 		for range 5 {
 			if got := token.current(); got != testToken {
@@ -292,12 +292,12 @@ func TestMissingFilesAreLoggedOnce(t *testing.T) {
 		if err := errors.Join(os.Remove(path), os.Remove(keyFile)); err != nil {
 			t.Fatal(err)
 		}
-		ask()
+		query()
 		if n := strings.Count(text.String(), "the old one stays"); n != 2*round {
 			t.Errorf("round %d: %d warnings, want %d:\n%s", round, n, 2*round, text.String())
 		}
 		replace(t, path, []byte(testToken))
 		writePair(t, dir, 2)
-		ask()
+		query()
 	}
 }

@@ -144,19 +144,19 @@ func TestPolicyStatus(t *testing.T) {
 // TestPolicyStatusOfOneWriter checks that a process that is not the writer sends no request, and that it writes when it becomes the writer.
 func TestPolicyStatusOfOneWriter(t *testing.T) {
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{"a": conditioned("a", 1)}}
-	asked, writer := make(chan bool), make(chan bool)
+	queried, writer := make(chan bool), make(chan bool)
 	s := NewPolicyStatus(PolicyStatusDeps{
-		Client: policyClient(t, api), Log: slog.New(slog.DiscardHandler), Writes: func() bool { asked <- true; return <-writer }, Interval: time.Hour,
+		Client: policyClient(t, api), Log: slog.New(slog.DiscardHandler), Writes: func() bool { queried <- true; return <-writer }, Interval: time.Hour,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
 	for _, is := range []bool{false, true} {
-		<-asked
+		<-queried
 		writer <- is
 		s.Touch()
 	}
-	<-asked // waits for the end of the writer's round
+	<-queried // waits for the end of the writer's round
 	api.mu.Lock()
 	if api.puts != 1 {
 		t.Errorf("%d writes, want one by the writer", api.puts)

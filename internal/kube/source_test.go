@@ -301,7 +301,7 @@ func TestBrokenWatch(t *testing.T) {
 	if got := r.loop.take(); !slices.Equal(got, []string{podKey("c") + " added", podKey("a") + " deleted"}) {
 		t.Errorf("events %q", got)
 	}
-	if lists, _, _ := f.Asked("pods"); lists != 0 {
+	if lists, _, _ := f.Queried("pods"); lists != 0 {
 		t.Errorf("%d new lists", lists)
 	}
 }
@@ -609,7 +609,7 @@ func TestSelectors(t *testing.T) {
 		"services":       "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name",
 		"endpointslices": "service.kubernetes.io%2Fheadless", "nodes": "allowWatchBookmarks=true",
 	} {
-		if _, _, query := f.Asked(resource); !strings.Contains(query, part) {
+		if _, _, query := f.Queried(resource); !strings.Contains(query, part) {
 			t.Errorf("%s: query %s has no %s", resource, query, part)
 		}
 	}

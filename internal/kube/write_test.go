@@ -15,16 +15,16 @@ import (
 
 // eventAPI is an API server that accepts the first Event of each name.
 type eventAPI struct {
-	mu   sync.Mutex
-	has  map[string]*corev1.Event
-	asks []string
-	code int // returned instead
+	mu      sync.Mutex
+	has     map[string]*corev1.Event
+	queries []string
+	code    int // returned instead
 }
 
 func (a *eventAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asks = append(a.asks, r.Method+" "+r.URL.Path)
+	a.queries = append(a.queries, r.Method+" "+r.URL.Path)
 	status := func(code int, reason string) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -68,8 +68,8 @@ func TestWriteObjectEvent(t *testing.T) {
 	if err := c.WriteObjectEvent(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	if len(api.has) != 1 || api.asks[0] != "POST /api/v1/namespaces/ns/events" {
-		t.Fatalf("%d Events, asked %s", len(api.has), api.asks)
+	if len(api.has) != 1 || api.queries[0] != "POST /api/v1/namespaces/ns/events" {
+		t.Fatalf("%d Events, asked %s", len(api.has), api.queries)
 	}
 	for name, ev := range api.has {
 		if len(name) > 253 || len(ev.Message) > 1024 || ev.Type != corev1.EventTypeWarning || ev.InvolvedObject.Name != e.Name ||

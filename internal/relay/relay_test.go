@@ -232,12 +232,12 @@ func TestStaleStandby(t *testing.T) {
 	a := newReplica(t, e, "a")
 	a.report(t, services(2))
 	a.awaitSettled(t)
-	broken, asked := make(chan struct{}), make(chan struct{}, 100)
+	broken, queried := make(chan struct{}), make(chan struct{}, 100)
 	b := newReplica(t, e, "b", func(d *Deps) {
 		d.Fresh = func() error {
 			select {
 			case <-broken:
-				asked <- struct{}{}
+				queried <- struct{}{}
 				return errors.New("connection refused")
 			default:
 				return nil
@@ -257,7 +257,7 @@ func TestStaleStandby(t *testing.T) {
 	a.stop()
 	for range 3 { // it had its turn, and does not campaign from then on
 		select {
-		case <-asked:
+		case <-queried:
 		case <-time.After(20 * time.Second):
 			t.Fatal("b does not look at the API server")
 		}

@@ -69,10 +69,10 @@ func TestMeasure(t *testing.T) {
 
 // TestUnanswered checks that a query that VPP leaves unanswered is repeated.
 func TestUnanswered(t *testing.T) {
-	var asked atomic.Int32
+	var queried atomic.Int32
 	report := running(1)
 	rate, err := Measure(t.Context(), clock(t, func() string {
-		if asked.Add(1)%2 == 1 {
+		if queried.Add(1)%2 == 1 {
 			return ""
 		}
 		return report()

@@ -69,7 +69,7 @@ func (n *IPNet) gather() (*settings, error) {
 		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP,
 		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
-		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.askPlugin(),
+		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.queryPlugin(),
 	}
 	s.pluginNAT = s.plugin && n.PluginNAT
 	s.policy, s.hostForwards, s.hostByIPTables = n.Policy, n.HostForwards, n.HostByIPTables

@@ -64,8 +64,8 @@ func (n *IPNet) watchPlugin() {
 	}
 }
 
-// askPlugin reports whether this resync is for a VPP with the plugin, and logs a warning when VPP has changed to one without it.
-func (n *IPNet) askPlugin() bool {
+// queryPlugin reports whether this resync is for a VPP with the plugin, and logs a warning when VPP has changed to one without it.
+func (n *IPNet) queryPlugin() bool {
 	n.plugin.wait.Store(false) // a change from here on may not be part of this resync and needs a new event
 	if n.Dataplane != DataplaneVPP || n.VPPPlugin == nil {
 		return false

@@ -16,14 +16,14 @@ const (
 )
 
 // PeerPath is the path to one address of another node: the result of the last probe. An address that has not been probed yet has none. In a
-// large cluster a peer whose witness is another node is probed in turn, so that Asked may be minutes ago.
+// large cluster a peer whose witness is another node is probed in turn, so that Queried may be minutes ago.
 type PeerPath struct {
 	Node    string     `json:"node"`
 	Address netip.Addr `json:"address"`
 	State   string     `json:"state"` // answering, silent, missed
 	// RTTMs is the round trip time of the last answer, in milliseconds; 0 without one.
-	RTTMs float64   `json:"rttMs,omitempty"`
-	Asked time.Time `json:"asked"`
+	RTTMs   float64   `json:"rttMs,omitempty"`
+	Queried time.Time `json:"asked"`
 }
 
 // book holds the paths to peers for REST requests. Each round changes only the paths that it has probed.
@@ -33,14 +33,14 @@ type book struct {
 }
 
 // note records the probes of a round.
-func (b *book) note(at time.Time, asked []askedPeer, down func(netip.Addr) bool) {
+func (b *book) note(at time.Time, queried []queriedPeer, down func(netip.Addr) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.paths == nil {
 		b.paths = map[netip.Addr]PeerPath{}
 	}
-	for _, a := range asked {
-		p := PeerPath{Node: a.Node, Address: a.Addr, State: PeerAnswers, Asked: at}
+	for _, a := range queried {
+		p := PeerPath{Node: a.Node, Address: a.Addr, State: PeerAnswers, Queried: at}
 		switch {
 		case down(a.Addr):
 			p.State = PeerSilent

@@ -29,7 +29,7 @@ func TestPathsAreReported(t *testing.T) {
 			t.Fatalf("paths to n2 and n3: %+v", paths)
 		}
 		for _, p := range paths {
-			if p.State != PeerAnswers || p.RTTMs != 2 || time.Since(p.Asked) > 2*time.Second {
+			if p.State != PeerAnswers || p.RTTMs != 2 || time.Since(p.Queried) > 2*time.Second {
 				t.Errorf("a path that works: %+v", p)
 			}
 		}
@@ -51,7 +51,7 @@ func TestPathsAreReported(t *testing.T) {
 func TestSilentPeer(t *testing.T) {
 	b := book{}
 	at := netip.MustParseAddr("10.1.2.1")
-	b.note(time.Unix(1, 0), []askedPeer{{Node: "n2", Addr: at, OK: true, Took: time.Millisecond}}, func(netip.Addr) bool { return true })
+	b.note(time.Unix(1, 0), []queriedPeer{{Node: "n2", Addr: at, OK: true, Took: time.Millisecond}}, func(netip.Addr) bool { return true })
 	if got := b.list(); len(got) != 1 || got[0].State != PeerSilent {
 		t.Errorf("%+v", got)
 	}

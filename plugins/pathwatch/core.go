@@ -67,12 +67,12 @@ func newCore(times Times) *core {
 // SetPeers sets the other nodes and the ID of this node.
 func (c *core) SetPeers(self uint32, list []Peer) { c.peers.set(c.picker.set(self, list)) }
 
-// Ask returns the addresses of peers to probe in the next round.
-func (c *core) Ask() []askedPeer {
-	var out []askedPeer
+// Query returns the addresses of peers to probe in the next round.
+func (c *core) Query() []queriedPeer {
+	var out []queriedPeer
 	for _, p := range c.picker.pick(c.peers.suspect) {
 		for _, a := range p.Addrs {
-			out = append(out, askedPeer{Node: p.Name, Addr: a})
+			out = append(out, queriedPeer{Node: p.Name, Addr: a})
 		}
 	}
 	return out
@@ -278,9 +278,9 @@ func (s State) Ready() error {
 func (c Cause) String() string { return string(c.Kind) + ": " + c.Text }
 
 // addressesOf returns the addresses to probe.
-func addressesOf(asked []askedPeer) []netip.Addr {
-	out := make([]netip.Addr, len(asked))
-	for i, a := range asked {
+func addressesOf(queried []queriedPeer) []netip.Addr {
+	out := make([]netip.Addr, len(queried))
+	for i, a := range queried {
 		out[i] = a.Addr
 	}
 	return out

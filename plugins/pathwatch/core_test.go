@@ -65,7 +65,7 @@ func (s *sim) round() Round {
 	r := Round{At: s.now, Alive: !s.frozen, Gateway: answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
 		CountsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, ListCommand: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
 		Refusing: s.refusing}
-	r.Peers = s.core.Ask()
+	r.Peers = s.core.Query()
 	hostWorks := !s.hostDeaf && !s.hostMute && !s.gatewayOff && !s.frozen
 	n := uint64(len(r.Peers))
 	s.host.Brought += n + 1
@@ -79,14 +79,14 @@ func (s *sim) round() Round {
 	if !hostWorks {
 		r.Gateway = silent
 	} else {
-		s.ask(r.Peers)
+		s.query(r.Peers)
 	}
 	s.uplink.Brought += s.ambient
 	if !s.deaf {
 		s.uplink.Taken += s.ambient
 	}
 	if s.noVPP {
-		r.Gateway = notAsked
+		r.Gateway = notQueried
 	} else {
 		host := s.host
 		r.Host = &host
@@ -96,8 +96,8 @@ func (s *sim) round() Round {
 	return r
 }
 
-func (s *sim) ask(asked []askedPeer) {
-	for i := range asked {
+func (s *sim) query(queried []queriedPeer) {
+	for i := range queried {
 		s.uplink.Offered++
 		if s.stuck {
 			s.uplink.Refused++
@@ -107,13 +107,13 @@ func (s *sim) ask(asked []askedPeer) {
 			continue
 		}
 		s.uplink.Sent++
-		if s.off[asked[i].Node] || s.noIPv6 && asked[i].Addr.Is6() {
+		if s.off[queried[i].Node] || s.noIPv6 && queried[i].Addr.Is6() {
 			continue
 		}
 		s.uplink.Brought++
 		if !s.deaf {
 			s.uplink.Taken++
-			asked[i].OK = true
+			queried[i].OK = true
 		}
 	}
 }
@@ -453,11 +453,11 @@ func TestProbedNodes(t *testing.T) {
 	s := newSim(t, nodes)
 	seen := map[string]int{}
 	for range nodes / turnPeers {
-		asked := s.core.Ask()
-		if n := len(asked) / 2; n != nearPeers+turnPeers {
+		queried := s.core.Query()
+		if n := len(queried) / 2; n != nearPeers+turnPeers {
 			t.Fatalf("%d peers are asked", n)
 		}
-		for _, a := range asked {
+		for _, a := range queried {
 			seen[a.Node]++
 		}
 	}
@@ -514,7 +514,7 @@ func TestManySilentPeers(t *testing.T) {
 	}
 	s.run(300)
 	s.says(true, PeerUnreachable)
-	if n := len(s.core.Ask()) / 2; n != nearPeers+turnPeers+suspectPeers {
+	if n := len(s.core.Query()) / 2; n != nearPeers+turnPeers+suspectPeers {
 		t.Errorf("%d peers are asked", n)
 	}
 	if state := s.core.State(); state.Peers.Silent != 100 || len(state.Causes[0].Text) > 300 ||

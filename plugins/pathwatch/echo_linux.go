@@ -76,8 +76,8 @@ func (p *Pinger) open(i int) (err error) {
 	return nil
 }
 
-// Ask implements Echo. An address to which the kernel has no route counts as not answering.
-func (p *Pinger) Ask(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error) {
+// Query implements Echo. An address to which the kernel has no route counts as not answering.
+func (p *Pinger) Query(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error) {
 	took := make([]time.Duration, len(addrs))
 	waiting := 0
 	p.round++

@@ -22,7 +22,7 @@ func TestPinger(t *testing.T) {
 	}
 	for range 3 {
 		start := time.Now()
-		took, err := p.Ask(t.Context(), addrs, 5*time.Second)
+		took, err := p.Query(t.Context(), addrs, 5*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,13 +36,13 @@ func TestPinger(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	took, err := p.Ask(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("ff02::1:2:3")}, 300*time.Millisecond)
+	took, err := p.Query(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("ff02::1:2:3")}, 300*time.Millisecond)
 	if err != nil || took[0] < 0 || took[1] >= 0 || time.Since(start) > 3*time.Second {
 		t.Errorf("%v %v after %s", took, err, time.Since(start))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if took, err := p.Ask(ctx, addrs, time.Minute); err != nil || len(took) != len(addrs) {
+	if took, err := p.Query(ctx, addrs, time.Minute); err != nil || len(took) != len(addrs) {
 		t.Errorf("cancelled: %v %v", took, err)
 	}
 }

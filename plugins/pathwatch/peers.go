@@ -74,9 +74,9 @@ func (p *peers) pause() {
 }
 
 // step records the answers of a round; if excused is true, missing answers do not count.
-func (p *peers) step(at time.Time, asked []askedPeer, excused bool, t *Times) {
+func (p *peers) step(at time.Time, queried []queriedPeer, excused bool, t *Times) {
 	heard := false
-	for _, a := range asked {
+	for _, a := range queried {
 		s := p.byAddr[a.Addr]
 		switch {
 		case s == nil: // the node has left meanwhile

@@ -111,8 +111,8 @@ func newMetrics(reg prometheus.Registerer, state func() State) (*metrics, error)
 	return m, nil
 }
 
-// asked counts a probe of a peer.
-func (m *metrics) asked(rtt time.Duration) {
+// queried counts a probe of a peer.
+func (m *metrics) queried(rtt time.Duration) {
 	if rtt < 0 {
 		m.probes.WithLabelValues("silent").Inc()
 		return

@@ -10,9 +10,9 @@ type Round struct {
 	At time.Time
 	// Alive is true if the dataplane answered, so that it was not just stopped for a moment.
 	Alive bool
-	// Gateway is the result for VPP's end of the link to the host; notAsked if there is no VPP.
+	// Gateway is the result for VPP's end of the link to the host; notQueried if there is no VPP.
 	Gateway  answer
-	Peers    []askedPeer
+	Peers    []queriedPeer
 	Uplink   *Link // nil: there is none, or its state is unknown
 	Host     *Link // the link between VPP and the host
 	Sessions Sessions
@@ -32,13 +32,13 @@ type answer uint8
 
 // The answers.
 const (
-	notAsked answer = iota
+	notQueried answer = iota
 	silent
 	answered
 )
 
-// askedPeer is an address of a peer that was probed, and whether it answered.
-type askedPeer struct {
+// queriedPeer is an address of a peer that was probed, and whether it answered.
+type queriedPeer struct {
 	Node string
 	Addr netip.Addr
 	OK   bool

@@ -51,8 +51,8 @@ type Limits interface {
 
 // Echo probes addresses.
 type Echo interface {
-	// Ask returns for each address the round-trip time; a negative value means that there was no answer.
-	Ask(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error)
+	// Query returns for each address the round-trip time; a negative value means that there was no answer.
+	Query(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error)
 }
 
 // Repair holds the repairs of a broken data path.
@@ -82,16 +82,16 @@ type Deps struct {
 	Nodes     Nodes
 	Addresses Addresses
 	// AsksGateway is true if the node's own gateway belongs to VPP, and not to the kernel.
-	AsksGateway bool
-	Dataplane   Dataplane
-	Table       SessionTable // nil: there is none
-	Limits      Limits       // nil: no sender has its own limit
-	Echo        Echo
-	Repair      Repair   // nil: faults are only reported
-	Reporter    Reporter // nil: there is no Kubernetes to report to
-	HTTP        rest.HTTPHandlers
-	Metrics     prometheus.Registerer
-	Times       Times // zero: the default ones
+	ProbesGateway bool
+	Dataplane     Dataplane
+	Table         SessionTable // nil: there is none
+	Limits        Limits       // nil: no sender has its own limit
+	Echo          Echo
+	Repair        Repair   // nil: faults are only reported
+	Reporter      Reporter // nil: there is no Kubernetes to report to
+	HTTP          rest.HTTPHandlers
+	Metrics       prometheus.Registerer
+	Times         Times // zero: the default ones
 }
 
 // Plugin watches the data path.
@@ -162,7 +162,7 @@ func (p *Plugin) Revert(api.Event) error { return nil }
 // find collects the addresses to probe.
 func (p *Plugin) find() error {
 	t := &targets{self: p.Nodes.GetNodeID()}
-	if p.AsksGateway {
+	if p.ProbesGateway {
 		links, err := p.Addresses.HostInterconnect(t.self)
 		if err != nil {
 			return fmt.Errorf("addresses of the host's link: %w", err)
@@ -260,9 +260,9 @@ func (p *Plugin) round(ctx context.Context) {
 
 // look sends the probes and reads the counters.
 func (p *Plugin) look(ctx context.Context) (Round, error) {
-	r := Round{Peers: p.core.Ask(), Alive: true}
-	asked := slices.Concat(p.gateway, addressesOf(r.Peers))
-	took, err := p.Echo.Ask(ctx, asked, answerTimeout)
+	r := Round{Peers: p.core.Query(), Alive: true}
+	queried := slices.Concat(p.gateway, addressesOf(r.Peers))
+	took, err := p.Echo.Query(ctx, queried, answerTimeout)
 	if err != nil { // a fault of this node, so no peer counts as silent
 		r.Peers = nil
 		r.At, r.Alive = time.Now(), false
@@ -271,14 +271,14 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	for i := range p.gateway {
 		if took[i] >= 0 {
 			r.Gateway = answered
-		} else if r.Gateway == notAsked {
+		} else if r.Gateway == notQueried {
 			r.Gateway = silent
 		}
 	}
 	for i := range r.Peers {
 		rtt := took[len(p.gateway)+i]
 		r.Peers[i].OK, r.Peers[i].Took = rtt >= 0, max(rtt, 0)
-		p.metrics.asked(rtt)
+		p.metrics.queried(rtt)
 	}
 	if r.Gateway == silent {
 		alive, cancel := context.WithTimeout(ctx, aliveTimeout)

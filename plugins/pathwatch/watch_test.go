@@ -37,14 +37,14 @@ type node struct {
 	apiDown    bool
 	conditions []string
 	events     []string
-	asked      [][]netip.Addr
+	queried    [][]netip.Addr
 }
 
 // seen returns copies of the recorded calls of the plugin.
-func (n *node) seen() (repairs, conditions, events []string, asked [][]netip.Addr) {
+func (n *node) seen() (repairs, conditions, events []string, queried [][]netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.repairs), slices.Clone(n.conditions), slices.Clone(n.events), slices.Clone(n.asked)
+	return slices.Clone(n.repairs), slices.Clone(n.conditions), slices.Clone(n.events), slices.Clone(n.queried)
 }
 
 func (n *node) with(f func()) {
@@ -70,14 +70,14 @@ func (n *node) Links(context.Context) (uplink, host *Link, err error) {
 // Sessions implements SessionTable.
 func (n *node) Sessions() Sessions { return Sessions{Used: 1, Limit: 100} }
 
-// Ask implements Echo.
-func (n *node) Ask(_ context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error) {
+// Query implements Echo.
+func (n *node) Query(_ context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.echoFails {
 		return nil, errors.New("operation not permitted")
 	}
-	n.asked = append(n.asked, addrs)
+	n.queried = append(n.queried, addrs)
 	out := make([]time.Duration, len(addrs))
 	for i, a := range addrs {
 		gateway := a == netip.MustParseAddr("172.30.1.1")
@@ -176,7 +176,7 @@ func watched(t *testing.T, test func(t *testing.T, n *node, p *Plugin, web mux))
 		web := mux{}
 		p, err := New(Deps{
 			PluginDeps: infra.PluginDeps{PluginName: "pathwatch", Log: slog.New(slog.DiscardHandler)}, NodeName: "n1", Nodes: n, Addresses: n,
-			AsksGateway: true, Dataplane: n, Table: n, Echo: n, Repair: n, Reporter: n, HTTP: web, Metrics: prometheus.NewRegistry(),
+			ProbesGateway: true, Dataplane: n, Table: n, Echo: n, Repair: n, Reporter: n, HTTP: web, Metrics: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -206,13 +206,13 @@ func resync(t *testing.T, p *Plugin) {
 func TestWatch(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, web mux) {
 		time.Sleep(5 * time.Second)
-		if _, _, _, asked := n.seen(); len(asked) > 0 || p.Ready() != nil {
+		if _, _, _, queried := n.seen(); len(queried) > 0 || p.Ready() != nil {
 			t.Error("before the first resync there is nothing to ask")
 		}
 		resync(t, p)
 		time.Sleep(20 * time.Second)
-		_, _, _, asked := n.seen()
-		last := asked[len(asked)-1]
+		_, _, _, queried := n.seen()
+		last := queried[len(queried)-1]
 		if len(last) != 3 || last[0] != netip.MustParseAddr("172.30.1.1") || !slices.Contains(last, netip.MustParseAddr("10.1.3.1")) {
 			t.Errorf("asked are %v", last)
 		}
@@ -253,8 +253,8 @@ func TestNotProgrammed(t *testing.T) {
 		n.with(func() { n.wedged, n.programmed = true, false })
 		_, _, _, before := n.seen()
 		time.Sleep(time.Minute)
-		if repairs, _, _, asked := n.seen(); p.Ready() != nil || len(repairs) > 0 || len(asked) != len(before) {
-			t.Errorf("%v, %v, %d asked", p.Ready(), repairs, len(asked)-len(before))
+		if repairs, _, _, queried := n.seen(); p.Ready() != nil || len(repairs) > 0 || len(queried) != len(before) {
+			t.Errorf("%v, %v, %d asked", p.Ready(), repairs, len(queried)-len(before))
 		}
 		n.with(func() { n.programmed = true })
 		time.Sleep(6 * time.Second)

@@ -56,8 +56,8 @@ func (t *trial) direction(pod model.EndpointID, ingress bool) {
 			break
 		}
 		class := t.class(rules, spans, ingress, f)
-		differences, asked := known[class]
-		if !asked {
+		differences, compared := known[class]
+		if !compared {
 			t.probes += len(spans) * (1 + len(rules))
 			differences = t.differences(pod, ingress, spans, own[i], f)
 			known[class] = differences

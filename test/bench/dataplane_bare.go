@@ -81,7 +81,7 @@ func bareTurn(ctx context.Context, ends, link plug, add adder) error {
 	}); err != nil {
 		return err
 	}
-	got, err := t.Ask(w.ends[0], to, message, asked)
+	got, err := t.Query(w.ends[0], to, message, requested)
 	if err != nil {
 		return err
 	}

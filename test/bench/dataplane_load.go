@@ -20,12 +20,12 @@ import (
 const (
 	linuxSide = "linux"
 
-	loadPort = 7000 // port of the servers
-	warmUp   = 400 * time.Millisecond
-	streamed = 2 * time.Second
-	asked    = time.Second
-	message  = 64 // bytes of a request, and of its answer
-	threads  = 4  // number of threads that make connections
+	loadPort  = 7000 // port of the servers
+	warmUp    = 400 * time.Millisecond
+	streamed  = 2 * time.Second
+	requested = time.Second
+	message   = 64 // bytes of a request, and of its answer
+	threads   = 4  // number of threads that make connections
 )
 
 // loadSides returns the ways to connect pods. VPP receives large packets from TAPs if it has our plugin
@@ -159,7 +159,7 @@ func (w *loadWorld) measure() error {
 		what string
 		to   netip.AddrPort
 	}{{"same node", same[0]}, {"other node", other[0]}} {
-		got, err := w.traffic.Ask(w.a.Namespace, s.to, message, asked)
+		got, err := w.traffic.Query(w.a.Namespace, s.to, message, requested)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (w *loadWorld) measure() error {
 		what string
 		to   netip.AddrPort
 	}{{"same node", same[0]}, {"other node", other[0]}, {"other node, by service", w.service}} {
-		got := w.traffic.Connect(w.a.Namespace, s.to, threads, message, asked)
+		got := w.traffic.Connect(w.a.Namespace, s.to, threads, message, requested)
 		w.add("connections per second, "+s.what, "1/s", got.PerSecond())
 		if len(got.Took) == 0 {
 			return fmt.Errorf("connections, %s: all %d failed: %w", s.what, got.Failed, got.Err)
@@ -179,7 +179,7 @@ func (w *loadWorld) measure() error {
 	return nil
 }
 
-func addTimes(add adder, what string, got *traffic.Asked) {
+func addTimes(add adder, what string, got *traffic.Queries) {
 	for _, p := range []int{50, 99} {
 		add(fmt.Sprintf("%s, p%d", what, p), "µs", float64(got.Percentile(p).Nanoseconds())/1000)
 	}

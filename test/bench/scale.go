@@ -152,7 +152,7 @@ func (w *world) awaitSome(ctx context.Context, begin time.Time, n int) (time.Dur
 	defer cancel()
 	for i := 0; i < n; i += max(1, n/sampled) {
 		if err := testbed.Eventually(ctx, 2*time.Millisecond, func() error {
-			_, err := w.ask(ctx, clusterIP(i))
+			_, err := w.query(ctx, clusterIP(i))
 			return err
 		}); err != nil {
 			return 0, fmt.Errorf("service %d does not respond: %w\n%s", i, err, w.where())

@@ -296,7 +296,7 @@ func (w *world) awaitServices(ctx context.Context, begin time.Time, from, to int
 	defer cancel()
 	await := func(i int) error {
 		for ctx.Err() == nil {
-			if _, err = w.ask(ctx, clusterIP(i)); err == nil {
+			if _, err = w.query(ctx, clusterIP(i)); err == nil {
 				return nil
 			}
 			took = 0
@@ -322,9 +322,9 @@ func (w *world) awaitServices(ctx context.Context, begin time.Time, from, to int
 	return took, nil
 }
 
-// ask sends a request to a service from the node itself.
-func (w *world) ask(ctx context.Context, ip netip.Addr) (whoami.Answer, error) {
-	return whoami.Ask(ctx, w.ns, "tcp", netip.AddrPortFrom(ip, servicePort), 50*time.Millisecond)
+// query sends a request to a service from the node itself.
+func (w *world) query(ctx context.Context, ip netip.Addr) (whoami.Answer, error) {
+	return whoami.Query(ctx, w.ns, "tcp", netip.AddrPortFrom(ip, servicePort), 50*time.Millisecond)
 }
 
 // measureChanges moves the only endpoint of one of many services between two nodes, and waits until connections reach its new
@@ -367,7 +367,7 @@ func (w *world) awaitTarget(ctx context.Context, service, target netip.Addr) err
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
-		a, err := w.ask(ctx, service)
+		a, err := w.query(ctx, service)
 		if err == nil && a.Local.Addr() == target {
 			return nil
 		}

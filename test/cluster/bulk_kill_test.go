@@ -42,7 +42,7 @@ func TestKillsUnderBulk(t *testing.T) {
 				w.must(n.StartAgent(w.ctx))
 				l.move(n.Name + " has a new agent")
 				if writes, err := n.Metric(w.ctx, "contiv_vpp_writes_total"); err != nil || writes != 0 {
-					t.Errorf("%s: the new agent has written %.0f times to VPP, %v\n%s", n.Name, writes, err, l.asked(n))
+					t.Errorf("%s: the new agent has written %.0f times to VPP, %v\n%s", n.Name, writes, err, l.requested(n))
 				}
 			}
 			l.unbroken()
@@ -92,7 +92,7 @@ func TestStopUnderBulk(t *testing.T) {
 					continue
 				}
 				if writes, err := n.Metric(w.ctx, "contiv_vpp_writes_total"); err != nil || writes != 0 {
-					t.Errorf("%s: the new agent has written %.0f times to VPP, %v\n%s", n.Name, writes, err, l.asked(n))
+					t.Errorf("%s: the new agent has written %.0f times to VPP, %v\n%s", n.Name, writes, err, l.requested(n))
 				}
 			}
 			l.unbroken()
@@ -179,8 +179,8 @@ func (l *bulkStreams) quiet(n *testbed.Node) {
 	})
 }
 
-// asked returns the agent's requests to VPP since it started.
-func (l *bulkStreams) asked(n *testbed.Node) string {
+// requested returns the agent's requests to VPP since it started.
+func (l *bulkStreams) requested(n *testbed.Node) string {
 	l.t.Helper()
 	body, err := n.Get(l.ctx, "/metrics")
 	l.must(err)

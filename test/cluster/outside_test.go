@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
-const askPort = 8080
+const queryPort = 8080
 
 // outside makes a machine on the network that connects nodes, outside of the cluster: it has no route to pods.
 func (w *world) outside(address string) netip.Addr {
@@ -33,7 +33,7 @@ func (w *world) outside(address string) netip.Addr {
 
 func (w *world) serve(ns *testbed.Namespace, name string) {
 	w.t.Helper()
-	s, err := whoami.Serve(ns, name, askPort)
+	s, err := whoami.Serve(ns, name, queryPort)
 	w.must(err)
 	w.t.Cleanup(s.Close)
 }
@@ -44,7 +44,7 @@ func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
 	w.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {
 		w.within(time.Minute, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {
-			got, err := whoami.Ask(w.ctx, ns, network, netip.AddrPortFrom(server, askPort), time.Second)
+			got, err := whoami.Query(w.ctx, ns, network, netip.AddrPortFrom(server, queryPort), time.Second)
 			if err == nil && got.Client.Addr() != want {
 				err = fmt.Errorf("%s sees %s, not %s", got.Server, got.Client, want)
 			}
@@ -96,12 +96,12 @@ func TestOutside(t *testing.T) {
 			}
 		}
 		check()
-		open, err := whoami.Dial(w.ctx, pods[0].Namespace, "tcp", netip.AddrPortFrom(out, askPort), 10*time.Second)
+		open, err := whoami.Dial(w.ctx, pods[0].Namespace, "tcp", netip.AddrPortFrom(out, queryPort), 10*time.Second)
 		w.must(err)
 		defer open.Close()
 		w.must(w.Nodes[0].Agent.Kill())
 		w.must(w.Nodes[0].StartAgent(w.ctx))
-		if _, err := open.Ask(); err != nil {
+		if _, err := open.Query(); err != nil {
 			t.Errorf("a connection to the outside, after the agent was killed: %v", err)
 		}
 		if m.dataplane != "vpp" {

@@ -23,7 +23,7 @@ func testLargeSets(w *world) {
 			for _, to := range servers {
 				for _, ip := range to.ips() {
 					w.within(30*time.Second, fmt.Sprintf("%s: %s reaches %s: %t", when, from.Metadata.Name, ip, want), func() error {
-						_, err := askFrom(from.ns, hostPort(ip, webPort), "/hostname")
+						_, err := queryFrom(from.ns, hostPort(ip, webPort), "/hostname")
 						if want {
 							return err
 						}
@@ -80,7 +80,7 @@ func testLargeSets(w *world) {
 	deny(setLimit + 1)
 	condition("of a set over the limit", "False SetTooLarge")
 	answers := func() error {
-		_, err := askFrom(servers[0].ns, hostPort(clients[1].v4(), webPort), "/hostname")
+		_, err := queryFrom(servers[0].ns, hostPort(clients[1].v4(), webPort), "/hostname")
 		return err
 	}
 	w.within(30*time.Second, "a deny with such a set denies everything", func() error {

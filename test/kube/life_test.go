@@ -32,11 +32,11 @@ func (w *world) traffic(pods []*client) (streams []*stream, loads []*load) {
 	s := w.service(a.Metadata.Labels["app"])
 	for _, ip := range s.Spec.ClusterIPs {
 		server := hostPort(ip, 80)
-		w.within(10*time.Second, server+" is served", func() error { _, err := askFrom(a.ns, server, "/hostname"); return err })
+		w.within(10*time.Second, server+" is served", func() error { _, err := queryFrom(a.ns, server, "/hostname"); return err })
 		loads = append(loads, w.startLoad("pod to "+server, a.ns, server, 20*time.Millisecond))
 	}
 	server := hostPort(w.nodeAddresses(w.node(a.Spec.NodeName))[0], s.nodePort())
-	w.within(10*time.Second, server+" is served", func() error { _, err := ask(server, "/hostname"); return err })
+	w.within(10*time.Second, server+" is served", func() error { _, err := query(server, "/hostname"); return err })
 	return streams, append(loads, w.startLoad("outside to "+server, nil, server, 20*time.Millisecond))
 }
 

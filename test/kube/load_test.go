@@ -19,8 +19,8 @@ import (
 // failed.
 const answerTimeout = 5 * time.Second
 
-// ask gets a path by HTTP on its own connection. The client is in the calling thread's network namespace.
-func ask(server, path string) (string, error) {
+// query gets a path by HTTP on its own connection. The client is in the calling thread's network namespace.
+func query(server, path string) (string, error) {
 	conn, err := net.DialTimeout("tcp", server, answerTimeout)
 	if err != nil {
 		return "", err
@@ -43,13 +43,13 @@ func ask(server, path string) (string, error) {
 	return strings.TrimSpace(body), nil
 }
 
-// askFrom is like ask, from a namespace; nil is this machine, outside of the cluster.
-func askFrom(ns *testbed.Namespace, server, path string) (answer string, err error) {
+// queryFrom is like query, from a namespace; nil is this machine, outside of the cluster.
+func queryFrom(ns *testbed.Namespace, server, path string) (answer string, err error) {
 	if ns == nil {
-		return ask(server, path)
+		return query(server, path)
 	}
 	err = ns.Do(func() error {
-		answer, err = ask(server, path)
+		answer, err = query(server, path)
 		return err
 	})
 	return answer, err
@@ -103,7 +103,7 @@ func (l *load) run(ctx context.Context, server string, interval, phase time.Dura
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		start := time.Now()
-		answer, err := ask(server, "/hostname")
+		answer, err := query(server, "/hostname")
 		l.note(answer, err, time.Since(start))
 		select {
 		case <-ctx.Done():

@@ -38,7 +38,7 @@ func testPods(w *world) {
 func (w *world) answers(client string, ns *testbed.Namespace, server, want string) {
 	w.t.Helper()
 	w.within(10*time.Second, client+" reaches "+want+" at "+server, func() error {
-		got, err := askFrom(ns, server, "/hostname")
+		got, err := queryFrom(ns, server, "/hostname")
 		if err == nil && got != want {
 			err = fmt.Errorf("%s answers", got)
 		}
@@ -78,7 +78,7 @@ func (w *world) outwards(pods []*client) {
 			}
 			sources := []string{n.ip(), n.ip6(), n.vppIP(), n.vppIP6()}
 			w.within(10*time.Second, p.Metadata.Name+" reaches "+at, func() error {
-				got, err := askFrom(p.ns, l.Addr().String(), "/")
+				got, err := queryFrom(p.ns, l.Addr().String(), "/")
 				if err == nil && !slices.Contains(sources, got) {
 					err = fmt.Errorf("the server sees %s instead of the node's address, one of %v", got, sources)
 				}

@@ -39,7 +39,7 @@ func testScale(w *world) {
 	w.must(each(len(pods), func(i int) error {
 		for _, ip := range pods[i].ips() {
 			from := w.nodes[i%len(w.nodes)]
-			if _, err := askFrom(from.host, hostPort(ip, webPort), "/hostname"); err != nil {
+			if _, err := queryFrom(from.host, hostPort(ip, webPort), "/hostname"); err != nil {
 				return fmt.Errorf("%s to %s: %w", from.name, pods[i].Metadata.Name, err)
 			}
 		}

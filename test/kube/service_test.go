@@ -72,7 +72,7 @@ func testServices(w *world) {
 // refused checks that a connection is refused at once.
 func refused(ns *testbed.Namespace, server string) error {
 	start := time.Now()
-	if answer, err := askFrom(ns, server, "/hostname"); err == nil {
+	if answer, err := queryFrom(ns, server, "/hostname"); err == nil {
 		return fmt.Errorf("%s answers", answer)
 	}
 	if took := time.Since(start); took > 3*time.Second { // one second is normal: the client sends its SYN again
@@ -107,7 +107,7 @@ func (w *world) spread(client string, ns *testbed.Namespace, server string, name
 	w.within(15*time.Second, fmt.Sprintf("%s reaches %v at %s", client, names, server), func() error {
 		seen := map[string]bool{}
 		for range 40 {
-			answer, err := askFrom(ns, server, "/hostname")
+			answer, err := queryFrom(ns, server, "/hostname")
 			if err != nil {
 				return err
 			}

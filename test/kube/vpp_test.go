@@ -52,7 +52,7 @@ func (w *world) reaches(from, to *client) {
 	w.t.Helper()
 	for _, ip := range to.ips() {
 		w.within(time.Minute, from.Metadata.Name+" reaches "+to.Metadata.Name+" at "+ip, func() error {
-			got, err := askFrom(from.ns, hostPort(ip, webPort), "/hostname")
+			got, err := queryFrom(from.ns, hostPort(ip, webPort), "/hostname")
 			if err == nil && got != to.Metadata.Name {
 				err = fmt.Errorf("%s answers", got)
 			}

@@ -110,7 +110,7 @@ func (w *world) flooded() {
 		}
 	}
 	time.Sleep(length / 2)
-	_ = w.ask("oth1", "tcp", w.addrs["web1"][0], dbPort) // denied
+	_ = w.query("oth1", "tcp", w.addrs["web1"][0], dbPort) // denied
 	work.Wait()
 	used := w.cpuTime() - before
 	w.t.Logf("%d packets denied in %v: the agent used %v of CPU time and wrote %d lines", sent.Load(), length, used, lines()-linesBefore)
@@ -127,7 +127,7 @@ func (w *world) flooded() {
 		w.t.Errorf("%d flows are remembered", len(rows))
 	}
 	w.within("a flow beside the flood is told of", time.Minute, func() error {
-		if err := w.ask("oth1", "tcp", w.addrs["web1"][0], dbPort); err == nil {
+		if err := w.query("oth1", "tcp", w.addrs["web1"][0], dbPort); err == nil {
 			return fmt.Errorf("it was answered")
 		}
 		w.must(w.Nodes[0].GetJSON(w.ctx, "/contiv/v1/policy/drops?pod=default/oth1", &rows))

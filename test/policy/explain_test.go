@@ -47,7 +47,7 @@ func TestClusterPolicyIsExplained(t *testing.T) {
 			protocols: [{udp: {destinationPort: {number: 8081}}}]}]}`)
 		w.expect("- cli1 web1 tcp 8080\n- cli2 web1 tcp 8080\n+ cli1 web1 tcp 8081\n+ oth1 web1 tcp 8080\n- web2 web1 tcp 8081\n- web1 cli1 udp 8081\n+ cli1 web1 udp 8081")
 		w.within("cli1 does not reach the outside", time.Minute, func() error {
-			if w.ask("cli1", "icmp", w.addrs["out"][0], 0) == nil {
+			if w.query("cli1", "icmp", w.addrs["out"][0], 0) == nil {
 				return fmt.Errorf("it was answered")
 			}
 			return nil

@@ -263,7 +263,7 @@ func (f *flips) killVPP() {
 	f.must(n.VPP.Run(f.ctx))
 	f.within("packets pass a new VPP", 60*time.Second, func() error {
 		for _, to := range f.addrs["web1"] {
-			if err := f.ask("oth1", "udp", to, httpPort); err != nil {
+			if err := f.query("oth1", "udp", to, httpPort); err != nil {
 				return err
 			}
 		}

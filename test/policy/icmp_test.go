@@ -80,9 +80,9 @@ func (w *world) sendRaw(from string, dst netip.Addr, packet []byte) {
 	w.must(unix.Sendto(s, packet, 0, &unix.SockaddrInet6{Addr: dst.As16()}))
 }
 
-// connectUDP makes a UDP flow from a port of a pod to an address. ask sends a request and waits for the answer; call it again to refresh the
+// connectUDP makes a UDP flow from a port of a pod to an address. query sends a request and waits for the answer; call it again to refresh the
 // flow, which expires after half a minute.
-func (w *world) connectUDP(from string, port uint16, to netip.AddrPort) (ask func()) {
+func (w *world) connectUDP(from string, port uint16, to netip.AddrPort) (query func()) {
 	w.t.Helper()
 	var c *net.UDPConn
 	w.must(w.spaces[from].Do(func() (err error) {
@@ -146,8 +146,8 @@ func TestForgedErrors(t *testing.T) {
 					name string
 					icmpError
 				}{{"port unreachable", portUnreachable}, {"too big", tooBig}} {
-					for _, ask := range flows {
-						ask()
+					for _, query := range flows {
+						query()
 					}
 					for _, test := range []struct {
 						name     string

@@ -232,7 +232,7 @@ func TestRestart(t *testing.T) {
 		w.closedWithoutServer(n)
 		w.api.Restore()
 		w.within("the pod opens when its object is known", time.Minute, func() error {
-			return w.ask("cli1", "tcp", w.addrs["late2"][0], httpPort)
+			return w.query("cli1", "tcp", w.addrs["late2"][0], httpPort)
 		})
 	}, onVPP)
 }

@@ -29,14 +29,14 @@ type reused struct {
 	conn          *whoami.Conn // the open connection, if any
 }
 
-// ask sends a request to the server; if there is no connection, it makes one with the same addresses and ports.
-func (r *reused) ask() (err error) {
+// query sends a request to the server; if there is no connection, it makes one with the same addresses and ports.
+func (r *reused) query() (err error) {
 	if r.conn == nil {
 		if r.conn, err = whoami.DialFrom(r.w.ctx, r.w.spaces[r.from], r.network, r.own, r.to, timeout); err != nil {
 			return err
 		}
 	}
-	_, err = r.conn.Ask()
+	_, err = r.conn.Query()
 	return err
 }
 
@@ -105,7 +105,7 @@ func TestReusedPorts(t *testing.T) {
 			w.expect("+ cli1 web1 tcp 8080\n+ cli2 web1 udp 8080\n- oth1 web1 tcp 8080")
 			for _, r := range all {
 				w.within(r.String(), time.Minute, func() error {
-					err := r.ask()
+					err := r.query()
 					if err != nil {
 						r.end()
 					}
@@ -120,7 +120,7 @@ func TestReusedPorts(t *testing.T) {
 			for _, r := range all {
 				if r.conn != nil {
 					w.within(r.String()+" is cut", 20*time.Second, func() error {
-						if r.ask() == nil {
+						if r.query() == nil {
 							return errors.New("it goes on")
 						}
 						return nil
@@ -132,7 +132,7 @@ func TestReusedPorts(t *testing.T) {
 			}
 			for _, r := range all {
 				r.end()
-				if err := r.ask(); err == nil {
+				if err := r.query(); err == nil {
 					t.Errorf("%s is used again and answered", r)
 				}
 				r.end()
@@ -146,7 +146,7 @@ func TestReusedPorts(t *testing.T) {
 		w.policy("web", "")
 		for _, r := range all {
 			w.within(r.String()+" is allowed again", time.Minute, func() error {
-				err := r.ask()
+				err := r.query()
 				if err != nil {
 					r.end()
 				}

@@ -207,16 +207,16 @@ func (w *world) policy(name, spec string) {
 }
 
 // reach sends a request to a server by TCP and IPv4.
-func (w *world) reach(from, to string) error { return w.ask(from, "tcp", w.addrs[to][0], httpPort) }
+func (w *world) reach(from, to string) error { return w.query(from, "tcp", w.addrs[to][0], httpPort) }
 
-func (w *world) ask(from, protocol string, to netip.Addr, port uint16) error {
+func (w *world) query(from, protocol string, to netip.Addr, port uint16) error {
 	switch protocol {
 	case "icmp":
 		return w.spaces[from].PingOnce(w.ctx, to.String(), 0)
 	case "sctp":
 		return sctp(w.spaces[from], to, w.spaceOf(to), port)
 	}
-	_, err := whoami.Ask(w.ctx, w.spaces[from], protocol, netip.AddrPortFrom(to, port), timeout)
+	_, err := whoami.Query(w.ctx, w.spaces[from], protocol, netip.AddrPortFrom(to, port), timeout)
 	return err
 }
 
@@ -248,7 +248,7 @@ func (w *world) expect(lines string) {
 		}
 		for _, to := range w.addrs[f[2]] {
 			w.within(fmt.Sprintf("%s to %s", strings.TrimSpace(line), to), time.Minute, func() error {
-				err := w.ask(f[1], f[3], to, port)
+				err := w.query(f[1], f[3], to, port)
 				if (err == nil) != (f[0] == "+") {
 					return fmt.Errorf("answered with error %w", orNone(err))
 				}

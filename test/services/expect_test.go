@@ -118,12 +118,12 @@ func (w *world) meets(svc *corev1.Service, e expectation, family int) error {
 
 func (w *world) try(e expectation, client, network string, to netip.AddrPort) error {
 	if e.servers == nil {
-		a, err := w.askOften(client, network, to)
+		a, err := w.queryOften(client, network, to)
 		return outcome(e.outcome, a, err)
 	}
 	seen, tries := map[string]bool{}, 25*len(e.servers)
 	for range tries {
-		a, err := w.askOnce(client, network, to, max(retryWait, e.limit))
+		a, err := w.queryOnce(client, network, to, max(retryWait, e.limit))
 		if err != nil {
 			return err
 		}
@@ -144,10 +144,10 @@ func (w *world) try(e expectation, client, network string, to netip.AddrPort) er
 	return fmt.Errorf("%d times only %s answer", tries, names)
 }
 
-// askOften repeats requests while there is no answer, as TCP does by itself: the rate of rejections is limited, per client and in total.
-func (w *world) askOften(client, network string, to netip.AddrPort) (a whoami.Answer, err error) {
+// queryOften repeats requests while there is no answer, as TCP does by itself: the rate of rejections is limited, per client and in total.
+func (w *world) queryOften(client, network string, to netip.AddrPort) (a whoami.Answer, err error) {
 	if network == "tcp" {
-		return w.askOnce(client, network, to, silence)
+		return w.queryOnce(client, network, to, silence)
 	}
 	const repeats = 5
 	c, err := w.sites[client].dial(w.ctx, network, to, silence/repeats)
@@ -156,7 +156,7 @@ func (w *world) askOften(client, network string, to netip.AddrPort) (a whoami.An
 	}
 	defer c.Close()
 	for range repeats {
-		if a, err = c.Ask(); !errors.Is(err, whoami.ErrDropped) {
+		if a, err = c.Query(); !errors.Is(err, whoami.ErrDropped) {
 			break
 		}
 	}

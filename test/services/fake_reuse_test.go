@@ -53,6 +53,6 @@ func (s *fakeSite) tryFrom(port uint16, to netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Ask()
+	_, err = c.Query()
 	return errors.Join(err, c.Close())
 }

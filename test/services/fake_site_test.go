@@ -187,8 +187,8 @@ func (c *fakeTalk) exchange(flags, want uint8) (whoami.Answer, error) {
 	return whoami.Answer{}, fmt.Errorf("%w\n  %s", whoami.ErrDropped, trail)
 }
 
-// Ask implements talk.
-func (c *fakeTalk) Ask() (whoami.Answer, error) {
+// Query implements talk.
+func (c *fakeTalk) Query() (whoami.Answer, error) {
 	return c.exchange(vppfake.FlagPSH|vppfake.FlagACK, vppfake.FlagPSH|vppfake.FlagACK)
 }
 

@@ -197,7 +197,7 @@ func (w *world) fakeConnected() {
 		from, to, _ := strings.Cut(way, " ")
 		for _, addr := range w.addrs[to] {
 			w.within(time.Minute, from+" reaches "+addr.String(), func() error {
-				_, err := w.askOnce(from, "udp", netip.AddrPortFrom(addr, targetPort), retryWait)
+				_, err := w.queryOnce(from, "udp", netip.AddrPortFrom(addr, targetPort), retryWait)
 				return err
 			})
 		}

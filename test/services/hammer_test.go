@@ -91,7 +91,7 @@ func (h *hammer) press() {
 						case <-ctx.Done():
 							return
 						}
-						_, err := h.askOnce(client, "tcp", to[f], answered)
+						_, err := h.queryOnce(client, "tcp", to[f], answered)
 						if l.count(f, err) {
 							l.look(h.world)
 						}
@@ -172,11 +172,11 @@ func (h *hammer) killVPP() {
 	}
 	up := time.Since(begin)
 	pods := h.back(func(f int) error {
-		_, err := h.askOnce("p1", "tcp", netip.AddrPortFrom(h.addrs["c"][f], targetPort), retryWait)
+		_, err := h.queryOnce("p1", "tcp", netip.AddrPortFrom(h.addrs["c"][f], targetPort), retryWait)
 		return err
 	})
 	services := h.back(func(f int) error {
-		_, err := h.askOnce("p1", "tcp", at(h.svc, f), retryWait)
+		_, err := h.queryOnce("p1", "tcp", at(h.svc, f), retryWait)
 		return err
 	})
 	h.t.Logf("VPP of node 1 was killed: it answers after %s, pods reach other nodes after %s, services serve after %s",

@@ -90,7 +90,7 @@ func (w *world) spread(number int) {
 		}
 		counts, order := map[string]int{}, ""
 		for range tries {
-			server := w.ask("p1", svc, f).Server
+			server := w.query("p1", svc, f).Server
 			counts[server]++
 			order += server
 		}
@@ -106,10 +106,10 @@ func (w *world) spread(number int) {
 	}
 }
 
-// ask sends one request.
-func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answer {
+// query sends one request.
+func (w *world) query(client string, svc *corev1.Service, family int) whoami.Answer {
 	w.t.Helper()
-	a, err := w.askOnce(client, "tcp", at(svc, family), answered)
+	a, err := w.queryOnce(client, "tcp", at(svc, family), answered)
 	w.must(err)
 	return a
 }
@@ -164,7 +164,7 @@ func (w *world) pressAt(to ...netip.AddrPort) *load {
 		for f := range to {
 			l.work.Go(func() {
 				for ctx.Err() == nil {
-					_, err := w.askOnce(client, "tcp", to[f], answered)
+					_, err := w.queryOnce(client, "tcp", to[f], answered)
 					if l.count(f, err) {
 						l.look(w)
 					}
@@ -275,13 +275,13 @@ func (w *world) backendRemoved(number int) {
 		moving := w.connectTo("udp", "p1", at(svc, f), "a")
 		w.putEndpoints(svc, "c")
 		w.within(time.Minute, "IPv"+family+": a UDP client is served by the other backend", func() error {
-			a, err := moving.Ask()
+			a, err := moving.Query()
 			if err == nil && a.Server != "c" {
 				err = fmt.Errorf("%s answers", a.Server)
 			}
 			return err
 		})
-		if a, err := kept.Ask(); err != nil || a.Server != "c" {
+		if a, err := kept.Query(); err != nil || a.Server != "c" {
 			w.t.Errorf("IPv%s: the connection to the other backend: %s, %v", family, a.Server, err)
 		}
 		w.must(errors.Join(kept.Close(), moving.Close()))
@@ -308,7 +308,7 @@ func (w *world) portUsedAgain(number int) {
 		}
 		stays := map[string]talk{}
 		for client, to := range places {
-			if a, err := w.askFrom(client, closed, to); err != nil || a.Server != "a" {
+			if a, err := w.queryFrom(client, closed, to); err != nil || a.Server != "a" {
 				w.t.Fatalf("IPv%s: %s is served by %q: %v", family, client, a.Server, err)
 			}
 			c, err := w.sites[client].dialFrom(w.ctx, open, to, answered)
@@ -320,7 +320,7 @@ func (w *world) portUsedAgain(number int) {
 		time.Sleep(againAfter)
 		for client, to := range places {
 			w.mustMove(family, client, closed, to)
-			if a, err := stays[client].Ask(); err != nil || a.Server != "a" {
+			if a, err := stays[client].Query(); err != nil || a.Server != "a" {
 				w.t.Errorf("IPv%s: the open connection of %s is served by %q: %v", family, client, a.Server, err)
 			}
 			w.must(stays[client].Close())
@@ -339,19 +339,19 @@ const againAfter = 4 * time.Second
 // mustMove sends a request from a port; c must answer.
 func (w *world) mustMove(family, client string, port uint16, to netip.AddrPort) {
 	w.t.Helper()
-	if a, err := w.askFrom(client, port, to); err != nil || a.Server != "c" {
+	if a, err := w.queryFrom(client, port, to); err != nil || a.Server != "c" {
 		w.t.Errorf("IPv%s: %s, from port %d as before, is served by %q: %v", family, client, port, a.Server, err)
 	}
 }
 
-// askFrom connects from a port, sends one request and closes.
-func (w *world) askFrom(client string, port uint16, to netip.AddrPort) (whoami.Answer, error) {
+// queryFrom connects from a port, sends one request and closes.
+func (w *world) queryFrom(client string, port uint16, to netip.AddrPort) (whoami.Answer, error) {
 	c, err := w.sites[client].dialFrom(w.ctx, port, to, answered)
 	if err != nil {
 		return whoami.Answer{}, err
 	}
 	defer c.Close()
-	return c.Ask()
+	return c.Query()
 }
 
 // connectTo connects until a given server answers.
@@ -360,7 +360,7 @@ func (w *world) connectTo(network, client string, to netip.AddrPort, server stri
 	for range 100 {
 		c, err := w.sites[client].dial(w.ctx, network, to, answered)
 		w.must(err)
-		a, err := c.Ask()
+		a, err := c.Query()
 		w.must(err)
 		if a.Server == server {
 			return c
@@ -378,12 +378,12 @@ func (w *world) affinityOverRestart(number int) {
 	w.waitEverywhere(svc, "p1 tcp cluster -> one of a,b,c,d")
 	var before [2]string
 	for f := range w.mode.families() {
-		before[f] = w.ask("p1", svc, f).Server
+		before[f] = w.query("p1", svc, f).Server
 	}
 	w.must(w.members[0].restart(w.ctx))
 	for f, family := range w.mode.families() {
 		for range 30 {
-			if server := w.ask("p1", svc, f).Server; server != before[f] {
+			if server := w.query("p1", svc, f).Server; server != before[f] {
 				w.t.Fatalf("IPv%s: the client of %s is served by %s after a restart of the agent", family, before[f], server)
 			}
 		}
@@ -405,7 +405,7 @@ func (w *world) killUnderLoad(number int) {
 	for f := range to {
 		for _, client := range []string{"p1", "p2"} {
 			w.within(time.Minute, "the load balancer's address from "+client, func() error {
-				_, err := w.askOnce(client, "tcp", to[f], retryWait)
+				_, err := w.queryOnce(client, "tcp", to[f], retryWait)
 				return err
 			})
 		}

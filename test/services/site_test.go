@@ -23,7 +23,7 @@ type site interface {
 
 // talk is a connection, or a series of UDP packets of one client port.
 type talk interface {
-	Ask() (whoami.Answer, error)
+	Query() (whoami.Answer, error)
 	Close() error
 }
 
@@ -65,14 +65,14 @@ func (s realSite) dialFrom(ctx context.Context, port uint16, to netip.AddrPort, 
 	return c, nil
 }
 
-// askOnce connects, sends one request and closes.
-func (w *world) askOnce(client, network string, to netip.AddrPort, timeout time.Duration) (whoami.Answer, error) {
+// queryOnce connects, sends one request and closes.
+func (w *world) queryOnce(client, network string, to netip.AddrPort, timeout time.Duration) (whoami.Answer, error) {
 	c, err := w.sites[client].dial(w.ctx, network, to, timeout)
 	if err != nil {
 		return whoami.Answer{}, err
 	}
 	defer c.Close()
-	return c.Ask()
+	return c.Query()
 }
 
 // realMember is a node with a real agent.

@@ -41,7 +41,7 @@ func TestStarvation(t *testing.T) {
 		// A pod of the same node, and one of the other node.
 		for _, client := range []string{"b", "p2"} {
 			for f := range families {
-				if _, err := w.askOnce(client, "tcp", at(svc, f), answered); err != nil {
+				if _, err := w.queryOnce(client, "tcp", at(svc, f), answered); err != nil {
 					t.Errorf("%s after the floods: %v", client, err)
 				}
 			}
@@ -73,7 +73,7 @@ func (w *world) starve(flood func(context.Context, [2]netip.Addr) (int, error), 
 	for ctx.Err() == nil {
 		for f := range families {
 			for _, place := range []netip.AddrPort{at(svc, f), netip.AddrPortFrom(w.addrs["c"][f], targetPort)} {
-				if _, err := w.askOnce("b", "tcp", place, answered); err != nil {
+				if _, err := w.queryOnce("b", "tcp", place, answered); err != nil {
 					w.t.Errorf("b to %s during the flood: %v", place, err)
 				}
 				tries++

@@ -490,7 +490,7 @@ func (w *world) await(barrier string) {
 		for f := range w.mode.families() {
 			to := netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[f]), 80)
 			w.within(3*time.Minute, client+" sees what was put", func() error {
-				_, err := w.askOnce(client, "tcp", to, 300*time.Millisecond)
+				_, err := w.queryOnce(client, "tcp", to, 300*time.Millisecond)
 				return err
 			})
 		}

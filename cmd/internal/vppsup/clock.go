@@ -19,9 +19,9 @@ const (
 
 // clockCheck measures the clock of each VPP that was started, in its own job.
 type clockCheck struct {
-	asked chan int // process ID
-	found chan clockFound
-	wrong int // consecutive starts with a wrong clock; used by the loop only
+	queried chan int // process ID
+	found   chan clockFound
+	wrong   int // consecutive starts with a wrong clock; used by the loop only
 }
 
 type clockFound struct {
@@ -30,16 +30,16 @@ type clockFound struct {
 }
 
 func newClockCheck() clockCheck {
-	return clockCheck{asked: make(chan int, 1), found: make(chan clockFound)}
+	return clockCheck{queried: make(chan int, 1), found: make(chan clockFound)}
 }
 
-// ask requests a measurement of a process's clock. It replaces a previous request that has not been started.
-func (c *clockCheck) ask(pid int) {
+// query requests a measurement of a process's clock. It replaces a previous request that has not been started.
+func (c *clockCheck) query(pid int) {
 	select {
-	case <-c.asked:
+	case <-c.queried:
 	default:
 	}
-	c.asked <- pid
+	c.queried <- pid
 }
 
 func (c *clockCheck) run(ctx context.Context, cli string, log *slog.Logger) error {
@@ -47,7 +47,7 @@ func (c *clockCheck) run(ctx context.Context, cli string, log *slog.Logger) erro
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case pid := <-c.asked:
+		case pid := <-c.queried:
 			measuring, cancel := context.WithTimeout(ctx, clockTimeout)
 			rate, err := vppclock.Measure(measuring, cli, clockPause)
 			cancel()

@@ -67,9 +67,9 @@ func answer(l net.Listener, with func([]byte) string) {
 		return
 	}
 	defer c.Close()
-	asked := make([]byte, 256)
-	n, _ := c.Read(asked)
-	_, _ = c.Write([]byte(with(asked[:n])))
+	queried := make([]byte, 256)
+	n, _ := c.Read(queried)
+	_, _ = c.Write([]byte(with(queried[:n])))
 }
 
 func pretender(t *testing.T, rates string) *rig {

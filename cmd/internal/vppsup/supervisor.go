@@ -286,7 +286,7 @@ func (s *Supervisor) up(was State, now time.Time) {
 		s.unheard = 0
 	}
 	if was == Starting {
-		s.clock.ask(s.pid)
+		s.clock.query(s.pid)
 	}
 	s.log.Info("VPP is up", "pid", s.pid, "start-took", now.Sub(s.started).Round(time.Millisecond),
 		"outage", outage.Round(time.Millisecond))

@@ -137,13 +137,13 @@ func TestDeleteUnanswered(t *testing.T) {
 	} {
 		ns.Run("conntrack -I -t 300 " + args)
 	}
-	asked := 0
+	requested := 0
 	n, err := DeleteFlows(context.Background(), ns.Namespace, Which{Protocols: []uint8{6}, Unanswered: true}, func(f Flow) bool {
-		asked++
+		requested++
 		return !f.Translated()
 	})
-	if err != nil || n != 2 || asked != 3 {
-		t.Errorf("%d removed of %d that were asked about, %v; want 2 of 3", n, asked, err)
+	if err != nil || n != 2 || requested != 3 {
+		t.Errorf("%d removed of %d that were asked about, %v; want 2 of 3", n, requested, err)
 	}
 	if got, want := list(ns), "10.0.0.2:1001 10.0.0.3:1002 10.0.0.4:1003 fd00::3:1005"; got != want {
 		t.Errorf("left are\n%s, want\n%s", got, want)

@@ -47,14 +47,14 @@ var errNoIPTables = errors.New("iptables is not installed: install it, or choose
 
 // findTools selects the programs to use. other are those of the other variant; their base is "" if they are not installed.
 func findTools(ctx context.Context, r runner, want Variant) (used, other tools, err error) {
-	byDefault, err := askVersion(ctx, r, "iptables")
+	byDefault, err := queryVersion(ctx, r, "iptables")
 	if err != nil && !errors.Is(err, errNoIPTables) {
 		return tools{}, tools{}, err
 	}
 	named := map[Variant]tools{} // the programs whose names have the variant
 	var found []tools
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		t, err := askVersion(ctx, r, "iptables-"+string(v))
+		t, err := queryVersion(ctx, r, "iptables-"+string(v))
 		switch {
 		case err == nil && t.variant == v:
 			named[v] = t
@@ -100,8 +100,8 @@ func withMoreRules(ctx context.Context, r runner, nft, legacy tools, byDefault V
 
 var versionLine = regexp.MustCompile(`v(\d+)\.(\d+)(?:\.(\d+))?(?:\s+\((\w+)\))?`)
 
-// askVersion runs program --version.
-func askVersion(ctx context.Context, r runner, program string) (tools, error) {
+// queryVersion runs program --version.
+func queryVersion(ctx context.Context, r runner, program string) (tools, error) {
 	if !r.has(program) || !r.has(program+"-restore") || !r.has(program+"-save") {
 		return tools{}, errNoIPTables
 	}

@@ -71,7 +71,7 @@ func (w *Watcher) bind(group uint16, bytes uint32) error {
 	var b netlink.Batch
 	b.Begin(msgConfig, unix.NLM_F_ACK, header)
 	b.Uint8(cfgCommand, commandBind)
-	if err := w.ask(&b); err != nil {
+	if err := w.query(&b); err != nil {
 		return err
 	}
 	b.Reset()
@@ -79,13 +79,13 @@ func (w *Watcher) bind(group uint16, bytes uint32) error {
 	b.Attr(cfgMode, append(binary.BigEndian.AppendUint32(nil, bytes), copyPacket, 0))
 	b.Attr(cfgTimeout, binary.BigEndian.AppendUint32(nil, batchTime))
 	b.Attr(cfgQueue, binary.BigEndian.AppendUint32(nil, batch))
-	return w.ask(&b)
+	return w.query(&b)
 }
 
 // answerWait limits the wait for the kernel's answer.
 const answerWait = 2 * time.Second
 
-func (w *Watcher) ask(b *netlink.Batch) error {
+func (w *Watcher) query(b *netlink.Batch) error {
 	if err := w.events.Send(b); err != nil {
 		return err
 	}

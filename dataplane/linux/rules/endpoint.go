@@ -270,7 +270,7 @@ func (c *endpointChain) tiers(tiers []Tier) int {
 			c.exemptNode()
 		}
 		c.add(table.Match{}, "Start of tier "+tier.Name, clearMark(pass))
-		c.ask(tier.Policies)
+		c.jump(tier.Policies)
 		if !tier.PassAtEnd && (c.kind == normal || c.kind == forward) {
 			c.drop(unmarked(pass), "End of tier "+tier.Name+": drop if no policy passed the packet")
 		}
@@ -278,15 +278,15 @@ func (c *endpointChain) tiers(tiers []Tier) int {
 	return n
 }
 
-// askedAtOnce is the number of policies between two checks whether a policy has accepted the packet. After the acceptance, a packet still
+// jumpsAtOnce is the number of policies between two checks whether a policy has accepted the packet. After the acceptance, a packet still
 // passes the jumps up to the next check, each at the cost of a mark comparison.
-const askedAtOnce = 16
+const jumpsAtOnce = 16
 
-// ask adds jumps to the policies for packets that no earlier policy has decided about, and returns packets that a policy has accepted.
-func (c *endpointChain) ask(policies []string) {
+// jump adds jumps to the policies for packets that no earlier policy has decided about, and returns packets that a policy has accepted.
+func (c *endpointChain) jump(policies []string) {
 	accept, pass := c.IptablesMarkAccept, c.IptablesMarkPass
-	c.rules = slices.Grow(c.rules, len(policies)+len(policies)/askedAtOnce+spareRules)
-	for some := range slices.Chunk(policies, askedAtOnce) {
+	c.rules = slices.Grow(c.rules, len(policies)+len(policies)/jumpsAtOnce+spareRules)
+	for some := range slices.Chunk(policies, jumpsAtOnce) {
 		for _, policy := range some {
 			c.add(unmarked(accept|pass), "", jump(policy))
 		}

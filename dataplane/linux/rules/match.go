@@ -149,10 +149,10 @@ func (m *matcher) ports(in *proto.Rule) {
 	m.match.DstPortSets = m.portSets(in.GetDstNamedPortIpSetIds())
 	m.match.NotSrcPortSets = m.portSets(in.GetNotSrcNamedPortIpSetIds())
 	m.match.NotDstPortSets = m.portSets(in.GetNotDstNamedPortIpSetIds())
-	asked := len(in.GetSrcPorts()) + len(in.GetDstPorts()) + len(in.GetNotSrcPorts()) + len(in.GetNotDstPorts()) +
+	ports := len(in.GetSrcPorts()) + len(in.GetDstPorts()) + len(in.GetNotSrcPorts()) + len(in.GetNotDstPorts()) +
 		len(in.GetSrcNamedPortIpSetIds()) + len(in.GetDstNamedPortIpSetIds()) +
 		len(in.GetNotSrcNamedPortIpSetIds()) + len(in.GetNotDstNamedPortIpSetIds())
-	if asked > 0 && !hasPorts(m.match.Protocol) {
+	if ports > 0 && !hasPorts(m.match.Protocol) {
 		m.problem("ports without a protocol that has them")
 	}
 	m.services(in)

@@ -30,13 +30,13 @@ const aclRestTag = "cva:rest"
 
 // aclState is the state of VPP that the descriptors of ACLs keep. A dump restores all of it.
 type aclState struct {
-	ids    map[string]uint32              // our ACLs, by name
-	rest   uint32                         // the ACL at the end of lists; kit.None if there is none
-	asked  []func(error)                  // callbacks that wait while rest is being made
-	noRoom bool                           // VPP would crash at the first ACL (room.go): there are none
-	stray  map[string]uint32              // surplus ACLs with aclRestTag, or the only one if there are no other ACLs, by name
-	denied map[string]map[guardedEnd]bool // addresses and ports that each of our ACLs denies to all senders except those that an earlier rule permits
-	lists  map[aclList]map[string]bool    // our desired ACLs on an interface; true: in place
+	ids       map[string]uint32              // our ACLs, by name
+	rest      uint32                         // the ACL at the end of lists; kit.None if there is none
+	requested []func(error)                  // callbacks that wait while rest is being made
+	noRoom    bool                           // VPP would crash at the first ACL (room.go): there are none
+	stray     map[string]uint32              // surplus ACLs with aclRestTag, or the only one if there are no other ACLs, by name
+	denied    map[string]map[guardedEnd]bool // addresses and ports that each of our ACLs denies to all senders except those that an earlier rule permits
+	lists     map[aclList]map[string]bool    // our desired ACLs on an interface; true: in place
 }
 
 // aclList identifies an interface's list for received packets, or for sent ones.
@@ -119,15 +119,15 @@ func (k *descriptors) needRest(done func(error)) {
 		done(nil)
 		return
 	}
-	k.acl.asked = append(k.acl.asked, done)
-	if len(k.acl.asked) > 1 {
+	k.acl.requested = append(k.acl.requested, done)
+	if len(k.acl.requested) > 1 {
 		return
 	}
 	o := kit.Named("create", "the ACL that lets the rest through")
 	end := func(err error) {
-		asked := k.acl.asked
-		k.acl.asked = nil
-		for _, done := range asked {
+		requested := k.acl.requested
+		k.acl.requested = nil
+		for _, done := range requested {
 			done(err)
 		}
 	}

@@ -146,19 +146,19 @@ func (k *descriptors) dumpACLInterfaces(op *scheduler.DumpOp, emit func(string, 
 				end(err)
 				return
 			}
-			ask := []uint32{kit.None}
+			query := []uint32{kit.None}
 			if op.Partial() {
-				ask = nil
+				query = nil
 				for _, st := range s.Ours {
 					if index, ok := k.idx.IfIndex(st.Name); ok {
-						ask = append(ask, index)
+						query = append(query, index)
 					}
 				}
 			} else {
 				k.acl.lists = map[aclList]map[string]bool{}
 			}
-			done := kit.Join(len(ask)+1, end)
-			for _, index := range ask {
+			done := kit.Join(len(query)+1, end)
+			for _, index := range query {
 				conn.Dump(k.Lane, &acl.ACLInterfaceListDump{SwIfIndex: interface_types.InterfaceIndex(index)},
 					func(d *acl.ACLInterfaceListDetails) { k.readACLList(d, emit) }, done)
 			}

@@ -174,7 +174,7 @@ func (c *Conn) watch(ctx context.Context, t *transport) error {
 	tick := min(c.cfg.HealthInterval, c.cfg.HealthTimeout) / 2
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	heard, silent, asked := t.lastRx.Load(), time.Duration(0), false
+	heard, silent, queried := t.lastRx.Load(), time.Duration(0), false
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,15 +184,15 @@ func (c *Conn) watch(ctx context.Context, t *transport) error {
 		case <-ticker.C:
 		}
 		if rx := t.lastRx.Load(); rx != heard {
-			heard, silent, asked = rx, 0, false
+			heard, silent, queried = rx, 0, false
 			continue
 		}
 		silent += tick
 		switch {
-		case !asked && silent >= c.cfg.HealthInterval:
-			asked, silent = true, 0
+		case !queried && silent >= c.cfg.HealthInterval:
+			queried, silent = true, 0
 			c.calls.ping(t)
-		case asked && silent >= c.cfg.HealthTimeout:
+		case queried && silent >= c.cfg.HealthTimeout:
 			return errFrozen
 		}
 	}

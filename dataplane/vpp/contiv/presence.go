@@ -41,7 +41,7 @@ type Plugin struct {
 	session   uint64 // session in which found was read
 	found     pluginFacts
 	reported  pluginFacts // last result of Present
-	asked     bool
+	requested bool
 	callbacks []func()
 }
 
@@ -87,7 +87,7 @@ func (p *Plugin) Present() bool {
 	found := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked, p.reported = true, found
+	p.requested, p.reported = true, found
 	return found.present
 }
 
@@ -138,7 +138,7 @@ func (p *Plugin) changed() []func() {
 	found := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.asked || found == p.reported {
+	if !p.requested || found == p.reported {
 		return nil
 	}
 	return slices.Clone(p.callbacks)

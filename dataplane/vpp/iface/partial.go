@@ -108,17 +108,17 @@ func (k *Descriptors) recognise(s *Snapshot, e *ifEntry) {
 // collectOne dumps the data of a single interface. For af_packet interfaces, memifs and pipes VPP can only dump all.
 func (k *Descriptors) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
 	index := interface_types.InterfaceIndex(e.Index)
-	var asks []func(done func(error))
-	ask := func(f func(done func(error))) { asks = append(asks, f) }
-	ask(func(done func(error)) {
+	var queries []func(done func(error))
+	query := func(f func(done func(error))) { queries = append(queries, f) }
+	query(func(done func(error)) {
 		conn.Dump(k.Lane, &interfaces.SwInterfaceDump{SwIfIndex: index},
 			func(d *interfaces.SwInterfaceDetails) { s.all[uint32(d.SwIfIndex)] = d }, done)
 	})
-	ask(func(done func(error)) {
+	query(func(done func(error)) {
 		conn.Dump(k.Lane, &ip.IPUnnumberedDump{SwIfIndex: index},
 			func(d *ip.IPUnnumberedDetails) { s.unnumbered[uint32(d.SwIfIndex)] = uint32(d.IPSwIfIndex) }, done)
 	})
-	ask(func(done func(error)) {
+	query(func(done func(error)) {
 		conn.Dump(k.Lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: index},
 			func(d *interfaces.SwInterfaceRxPlacementDetails) {
 				s.queues[uint32(d.SwIfIndex)] = append(s.queues[uint32(d.SwIfIndex)], d)
@@ -126,30 +126,30 @@ func (k *Descriptors) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
 	})
 	switch e.kind {
 	case kindTap:
-		ask(func(done func(error)) {
+		query(func(done func(error)) {
 			conn.Dump(k.Lane, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: index},
 				func(d *tapv2.SwInterfaceTapV2Details) { s.taps[d.SwIfIndex] = d }, done)
 		})
 	case vpp_interfaces.Interface_AF_PACKET:
-		ask(func(done func(error)) { k.collectAfPackets(s, done) })
+		query(func(done func(error)) { k.collectAfPackets(s, done) })
 	case vpp_interfaces.Interface_MEMIF:
-		ask(func(done func(error)) {
+		query(func(done func(error)) {
 			conn.Dump(k.Lane, &memif.MemifDump{}, func(d *memif.MemifDetails) { s.memifs[uint32(d.SwIfIndex)] = d }, done)
 		})
-		ask(func(done func(error)) {
+		query(func(done func(error)) {
 			conn.Dump(k.Lane, &memif.MemifSocketFilenameDump{},
 				func(d *memif.MemifSocketFilenameDetails) { s.sockets[d.SocketID] = d.SocketFilename }, done)
 		})
 	case vpp_interfaces.Interface_PIPE:
-		ask(func(done func(error)) { k.collectPipes(s, done) })
+		query(func(done func(error)) { k.collectPipes(s, done) })
 	case vpp_interfaces.Interface_VXLAN_TUNNEL:
-		ask(func(done func(error)) {
+		query(func(done func(error)) {
 			conn.Dump(k.Lane, &vxlan.VxlanTunnelV2Dump{SwIfIndex: index},
 				func(d *vxlan.VxlanTunnelV2Details) { s.vxlans[uint32(d.SwIfIndex)] = d }, done)
 		})
 	}
-	part := kit.Join(len(asks), done)
-	for _, f := range asks {
+	part := kit.Join(len(queries), done)
+	for _, f := range queries {
 		f(func(err error) {
 			if kit.IsFine(err, kit.IfGone) || errors.Is(err, conn.ErrUnknownMessage) {
 				err = nil // then the object does not exist

@@ -207,7 +207,7 @@ func (k *descriptors) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3
 			return
 		}
 		r := &routeDump{k: k, keys: desiredRoutes(op), emit: emit}
-		asked := tablesOf(op)
+		requested := tablesOf(op)
 		both := kit.Join(2, func(err error) {
 			if err != nil {
 				fail(err)
@@ -227,7 +227,7 @@ func (k *descriptors) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3
 			}
 		}, both)
 		conn.Dump(k.Lane, &ip.IPTableDump{}, func(d *ip.IPTableDetails) {
-			if asked(d.Table) {
+			if requested(d.Table) {
 				r.tables = append(r.tables, d.Table)
 			}
 		}, both)

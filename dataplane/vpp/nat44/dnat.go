@@ -113,11 +113,11 @@ func mappingOf(label string, v *vpp_nat.DNat44_StaticMapping) *natMapping {
 		Pool: kit.Addr(v.TwiceNatPoolIp), Affinity: v.SessionAffinity, Backends: make([]natBackend, 0, len(v.LocalIps)),
 		Guard: v.Guard,
 	}
-	asked := make([]uint32, len(v.LocalIps))
+	requested := make([]uint32, len(v.LocalIps))
 	for i, l := range v.LocalIps {
-		asked[i] = l.GetProbability()
+		requested[i] = l.GetProbability()
 	}
-	for i, w := range natWeights(asked) {
+	for i, w := range natWeights(requested) {
 		if l := v.LocalIps[i]; w > 0 {
 			m.Backends = append(m.Backends, natBackend{kit.Addr(l.GetLocalIp()), uint16(l.GetLocalPort()), w, l.GetVrfId()})
 		}

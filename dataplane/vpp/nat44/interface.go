@@ -146,21 +146,21 @@ func (k *descriptors) dumpNATInterfaces(op *scheduler.DumpOp, emit func(string, 
 			return
 		}
 		k.nat.inAndOut = map[string]bool{}
-		asked := askedNATInterfaces(op)
+		requested := requestedNATInterfaces(op)
 		var inside []uint32
 		both := kit.Join(2, func(err error) {
 			if err != nil {
 				end(err)
 				return
 			}
-			k.askNATRoles(inside, put, end)
+			k.queryNATRoles(inside, put, end)
 		})
 		conn.Dump(k.Lane, &nat44_ed.Nat44InterfaceDump{}, func(d *nat44_ed.Nat44InterfaceDetails) {
 			name, ours := k.idx.NameByIndex(uint32(d.SwIfIndex))
 			in, out := d.Flags&nat_types.NAT_IS_INSIDE != 0, d.Flags&nat_types.NAT_IS_OUTSIDE != 0
 			switch {
 			case !ours:
-			case in && !out && asked(name):
+			case in && !out && requested(name):
 				inside = append(inside, uint32(d.SwIfIndex))
 			case out:
 				k.nat.inAndOut[name] = in && out
@@ -175,9 +175,9 @@ func (k *descriptors) dumpNATInterfaces(op *scheduler.DumpOp, emit func(string, 
 	})
 }
 
-// askedNATInterfaces returns a function that reports whether a dump covers an interface: all of them, unless it is a partial
+// requestedNATInterfaces returns a function that reports whether a dump covers an interface: all of them, unless it is a partial
 // dump.
-func askedNATInterfaces(op *scheduler.DumpOp) func(name string) bool {
+func requestedNATInterfaces(op *scheduler.DumpOp) func(name string) bool {
 	if !op.Partial() {
 		return func(string) bool { return true }
 	}
@@ -186,8 +186,8 @@ func askedNATInterfaces(op *scheduler.DumpOp) func(name string) bool {
 	return func(name string) bool { return names[name] }
 }
 
-// askNATRoles queries which of the inside interfaces are outside, too.
-func (k *descriptors) askNATRoles(inside []uint32, put func(*vpp_nat.Nat44Interface), end func(error)) {
+// queryNATRoles queries which of the inside interfaces are outside, too.
+func (k *descriptors) queryNATRoles(inside []uint32, put func(*vpp_nat.Nat44Interface), end func(error)) {
 	if len(inside) == 0 {
 		end(nil)
 		return

@@ -30,10 +30,10 @@ const natMaxBackends = 255
 
 // natWeights scales the requested probabilities to VPP's eight bits. A backend with 0 gets no new connections; if all have 0, all get the
 // same weight. The result is 0 for the backends to leave out.
-func natWeights(asked []uint32) []uint8 {
-	weights := make([]uint8, len(asked))
+func natWeights(requested []uint32) []uint8 {
+	weights := make([]uint8, len(requested))
 	var sum uint64
-	for _, p := range asked {
+	for _, p := range requested {
 		sum += uint64(p)
 	}
 	if sum == 0 {
@@ -44,7 +44,7 @@ func natWeights(asked []uint32) []uint8 {
 	}
 	total := 0
 	times := natScale(sum)
-	for i, p := range asked {
+	for i, p := range requested {
 		switch {
 		case p == 0:
 		case sum <= natMaxBackends:

@@ -24,7 +24,7 @@ func TestCutWhilePacketsFlow(t *testing.T) {
 
 func (s *site) cutWhileItFlows(v6 bool, proto uint8, served bool) {
 	s.Helper()
-	sent, got := asked(v6, proto, 1000)
+	sent, got := requestFlow(v6, proto, 1000)
 	node, counted := "contiv-ip4-input", "translated"
 	if v6 {
 		node = "contiv-ip6-input"

@@ -35,7 +35,7 @@ func TestMalformed(t *testing.T) {
 				s.Errorf("nothing got through: %+v", st)
 			}
 			s.eventually("all buffers are back", func() bool { return s.buffersUsed() <= before })
-			sent, got := asked(false, tcp, 1)
+			sent, got := requestFlow(false, tcp, 1)
 			s.expect(s.client, s.server, [][]byte{sent.packet(syn, nil)}, got)
 			for line := range strings.Lines(s.vpp.Log()) {
 				if strings.Contains(line, "runtime error") && !strings.Contains(line, "/include/") || strings.Contains(line, "AddressSanitizer") {

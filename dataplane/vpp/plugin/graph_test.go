@@ -53,8 +53,8 @@ func onSite(t *testing.T, workers int, run func(s *site)) {
 	}
 }
 
-// asked returns the flow that a client sends to a service, and the flow that the server receives.
-func asked(v6 bool, proto uint8, port uint16) (sent, got flow) {
+// requestFlow returns the flow that a client sends to a service, and the flow that the server receives.
+func requestFlow(v6 bool, proto uint8, port uint16) (sent, got flow) {
 	if v6 {
 		client := netip.AddrPortFrom(netip.MustParseAddr("fd00:1:1::2"), port)
 		return flow{proto, client, netip.MustParseAddrPort("[fd00:96::1]:80")}, flow{proto, client, netip.MustParseAddrPort("[fd00:1:2::2]:8080")}
@@ -93,7 +93,7 @@ func TestTranslation(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		for _, v6 := range families {
 			for _, proto := range []uint8{tcp, udp} {
-				sent, got := asked(v6, proto, 1000)
+				sent, got := requestFlow(v6, proto, 1000)
 				s.expect(s.client, s.server, [][]byte{sent.packet(syn, []byte("to the service"))}, got)
 				s.expect(s.server, s.client, [][]byte{got.back().packet(syn|ack, []byte("back"))}, sent.back())
 				if trace := s.trace(s.client, sent.packet(ack, nil)); !bytes.Contains(trace, []byte(fmt.Sprint("as ", got.src, " -> ", got.dst))) {
@@ -118,7 +118,7 @@ func TestFragments(t *testing.T) {
 		payload := bytes.Repeat([]byte("0123456789"), 400)
 		id := uint32(0)
 		for _, v6 := range families {
-			sent, got := asked(v6, udp, 2000)
+			sent, got := requestFlow(v6, udp, 2000)
 			later := flow{udp, netip.AddrPortFrom(got.src.Addr(), 0), netip.AddrPortFrom(got.dst.Addr(), 0)}
 			for range 2 {
 				id++
@@ -163,7 +163,7 @@ func TestLocalFragments(t *testing.T) {
 // A flood of fragments without first fragments does not use up buffers, and does not affect the fragments of other pods.
 func TestFragmentFlood(t *testing.T) {
 	onSite(t, 2, func(s *site) {
-		sent, got := asked(false, udp, 2000)
+		sent, got := requestFlow(false, udp, 2000)
 		var flood [][]byte
 		for id := range uint32(5000) {
 			flood = append(flood, fragments(sent.packet(0, make([]byte, 100)), id, 64)[1])
@@ -185,7 +185,7 @@ func TestFragmentFlood(t *testing.T) {
 func TestErrors(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		for _, v6 := range families {
-			sent, got := asked(v6, udp, 3000)
+			sent, got := requestFlow(v6, udp, 3000)
 			s.expect(s.client, s.server, [][]byte{sent.packet(0, []byte("hello"))}, got)
 			proto, unreachable := uint8(icmp4), uint8(3)
 			if v6 {
@@ -213,7 +213,7 @@ func TestReject(t *testing.T) {
 			v6 := n == 1
 			s.service(90+uint64(n), ends, tcp)
 			s.service(92+uint64(n), ends, udp)
-			client, _ := asked(v6, tcp, 4000)
+			client, _ := requestFlow(v6, tcp, 4000)
 			to := flow{tcp, client.src, netip.MustParseAddrPort(ends)}
 			out := s.expect(s.client, s.client, [][]byte{to.packet(syn, nil)}, to.back())
 			if _, flags, _ := read(out[0]); flags != rst|ack {
@@ -296,11 +296,11 @@ func TestLimit(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		const limit = 1000
 		s.do(s.api.ContivConfigSet(s.Context(), &contiv.ContivConfigSet{EndpointConnections: limit}))
-		sent, got := asked(false, tcp, 999)
+		sent, got := requestFlow(false, tcp, 999)
 		s.expect(s.client, s.server, [][]byte{sent.packet(syn, nil)}, got)
 		var flood [][]byte
 		for port := range uint16(20000) {
-			f, _ := asked(false, udp, 1000+port)
+			f, _ := requestFlow(false, udp, 1000+port)
 			flood = append(flood, f.packet(0, nil))
 		}
 		if n := len(s.send(s.client, s.all, flood...)[s.server.n]); n != limit-1 {
@@ -319,7 +319,7 @@ func TestLimit(t *testing.T) {
 // Deletion of the interface ends its connections; VPP without endpoints forwards as usual.
 func TestEnd(t *testing.T) {
 	onSite(t, 2, func(s *site) {
-		sent, got := asked(false, udp, 999)
+		sent, got := requestFlow(false, udp, 999)
 		s.expect(s.client, s.server, [][]byte{sent.packet(0, nil), fragments(sent.packet(0, make([]byte, 99)), 1, 64)[1]}, got)
 		s.do(s.api.ContivEndpointDel(s.Context(), &contiv.ContivEndpointDel{SwIfIndex: s.client.index}))
 		s.eventually("its connections end", func() bool { return s.stats().Connections4 == 0 })

@@ -117,26 +117,26 @@ func (m *model) action(r modelRule, f modelFlow) uint8 {
 
 func (m *model) side(iface, side int, f modelFlow, toNode bool) uint8 {
 	p := m.police[iface]
-	var tier uint8 // the decision of a rule of this tier
-	asked := false // this tier has a policy that applies
+	var tier uint8   // the decision of a rule of this tier
+	applies := false // this tier has a policy that applies
 	for _, item := range p.items[side] {
 		if item.policy == 0 {
 			if tier == 0 {
 				tier = item.action
 			}
-			if toNode && !asked {
+			if toNode && !applies {
 				tier = rulePass
 			}
 			if tier != rulePass {
 				return tier
 			}
-			tier, asked = 0, false
+			tier, applies = 0, false
 			continue
 		}
 		if toNode && item.action == 0 && tier == 0 {
 			return ruleAllow
 		}
-		asked = true
+		applies = true
 		for _, r := range m.policies[item.policy][side] {
 			if tier == 0 {
 				tier = m.action(r, f)

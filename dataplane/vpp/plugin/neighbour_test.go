@@ -19,8 +19,8 @@ import (
 
 // Messages between plugins on an uplink: uplink_peers.c.
 const (
-	peerType       = 0x88b5
-	peerAsk, reply = 1, 2
+	peerType         = 0x88b5
+	peerQuery, reply = 1, 2
 )
 
 // peerMessage returns a frame from one plugin to another.
@@ -32,11 +32,11 @@ func peerMessage(from, to net.HardwareAddr, kind byte, token uint64) []byte {
 
 // neighbour is a machine on the uplink's network. It receives the messages between plugins, and sends arbitrary answers to queries.
 type neighbour struct {
-	fd       int
-	done     sync.WaitGroup
-	asked    atomic.Int64
-	answered atomic.Int64 // answers that VPP has sent
-	answer   atomic.Pointer[func(own, vpp net.HardwareAddr, token uint64) []byte]
+	fd        int
+	done      sync.WaitGroup
+	requested atomic.Int64
+	answered  atomic.Int64 // answers that VPP has sent
+	answer    atomic.Pointer[func(own, vpp net.HardwareAddr, token uint64) []byte]
 }
 
 func newNeighbour(r *rig, p *port) *neighbour {
@@ -74,8 +74,8 @@ func newNeighbour(r *rig, p *port) *neighbour {
 
 func (n *neighbour) hear(b []byte) {
 	switch b[21] {
-	case peerAsk:
-		n.asked.Add(1)
+	case peerQuery:
+		n.requested.Add(1)
 		if answer := n.answer.Load(); answer != nil {
 			_, _ = unix.Write(n.fd, (*answer)(net.HardwareAddr(b[:6]), net.HardwareAddr(b[6:12]), binary.NativeEndian.Uint64(b[22:])))
 		}
@@ -100,7 +100,7 @@ func TestHostileNeighbour(t *testing.T) {
 	n.answer.Store(&forged)
 	r.eventually("VPP asks the neighbour", func() bool {
 		r.carrySome(a, up)
-		return n.asked.Load() > 2
+		return n.requested.Load() > 2
 	})
 	if sent := large(); sent != 0 {
 		t.Errorf("after forged answers VPP has sent %d large packets to a neighbour", sent)
@@ -136,7 +136,7 @@ func (r *rig) flood(up *port, path forge.Path) int {
 		return net.HardwareAddr{2, 1, byte(rnd.Uint32()), byte(rnd.Uint32()), byte(rnd.Uint32()), byte(rnd.Uint32())}
 	}
 	for range 20_000 {
-		s.Send(peerMessage(machine(), path.To, peerAsk, rnd.Uint64()), forge.Offload{})
+		s.Send(peerMessage(machine(), path.To, peerQuery, rnd.Uint64()), forge.Offload{})
 	}
 	questions := s.Sent
 	for range 20_000 {

@@ -22,7 +22,7 @@ func TestService(t *testing.T) {
 		r.service(2, "[fd00:96::1]:80", 6, netip.AddrPortFrom(b.v6, 8080).String())
 		for _, client := range []*port{a, b} {
 			for _, to := range []string{"10.96.0.1:80", "[fd00:96::1]:80"} {
-				if got := r.ask(client, to); got != b.Name {
+				if got := r.query(client, to); got != b.Name {
 					r.Errorf("%s asks %s: %q answers", client.Name, to, got)
 				}
 			}
@@ -55,8 +55,8 @@ func (r *rig) serve(p *port, network string, number int) {
 	}()
 }
 
-// ask connects and returns the data that it receives.
-func (r *rig) ask(p *port, to string) string {
+// query connects and returns the data that it receives.
+func (r *rig) query(p *port, to string) string {
 	r.Helper()
 	var got []byte
 	err := p.Do(func() error {

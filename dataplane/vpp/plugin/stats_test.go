@@ -26,7 +26,7 @@ func TestGauges(t *testing.T) {
 	flood := func(v6 bool, from, n uint16) {
 		var packets [][]byte
 		for port := range n {
-			f, _ := asked(v6, udp, from+port)
+			f, _ := requestFlow(v6, udp, from+port)
 			packets = append(packets, f.packet(0, nil))
 		}
 		s.send(s.client, s.all, packets...)

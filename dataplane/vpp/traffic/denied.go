@@ -43,12 +43,12 @@ func (d *Denied) WatchDenied(ctx context.Context, each func(denied.Flow)) error 
 		if s.BootID != boot {
 			boot, after = s.BootID, 0 // the count of another VPP starts at 0
 		}
-		after = d.ask(ctx, after, each)
+		after = d.query(ctx, after, each)
 	}
 }
 
-// ask returns the sequence number of the newest packet.
-func (d *Denied) ask(ctx context.Context, after uint64, each func(denied.Flow)) uint64 {
+// query returns the sequence number of the newest packet.
+func (d *Denied) query(ctx context.Context, after uint64, each func(denied.Flow)) uint64 {
 	var list []*contiv.ContivDeniedDetails
 	conn.Dump(d.lane, &contiv.ContivDeniedGet{After: after}, func(m *contiv.ContivDeniedDetails) {
 		list = append(list, m)

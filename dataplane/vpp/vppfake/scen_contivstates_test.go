@@ -122,22 +122,22 @@ func contivServiceComes(ps *packetScript) {
 		service      uint64
 	}{{"10.96.0.1", at4(podA), "192.0.2.1", 1}, {"fd00:96::1", at6(podA), "fd00:2::1", 11}} {
 		vip := end2(f.vip, 80)
-		ask := func() {
+		query := func() {
 			ps.l4(podA, tcp, end2(f.a, 40000), vip)
 			ps.l4(podA, 17, end2(f.a, 40000), vip)
 			ps.l4(podA, 17, end2(f.a, 40001), end2(f.vip, 81))
 		}
-		ask()
+		query()
 		ps.note("answered: this one stays where it is")
 		ps.l4(podA, tcp, end2(f.a, 40002), vip)
 		ps.l4(uplinkPort, tcp, vip, end2(f.node, 40002), syn, ack)
 		ps.l4(podA, tcp, end2(f.a, 40002), vip, ack)
 		ps.note("a service of another address, then one of this")
 		ps.front(sameFamily(f.vip, "10.96.0.2:80", "[fd00:96::2]:80"), tcp, to(f.service), to(f.service))
-		ask()
+		query()
 		ps.front(vip, tcp, to(f.service), to(f.service))
 		ps.front(vip, 17, to(f.service), to(f.service))
-		ask()
+		query()
 		ps.l4(podA, tcp, end2(f.a, 40002), vip, ack)
 	}
 	ps.connections()

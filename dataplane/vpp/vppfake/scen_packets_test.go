@@ -345,9 +345,9 @@ func subifPackets(ps *packetScript) {
 	p.VLAN = []uint16{300}
 	ps.send(0, p)
 	ps.send(1, udp(2, 1, "10.2.0.2", "10.1.0.2"))
-	ask := arpRequest(1, "10.1.0.2", "10.1.0.1")
-	ask.VLAN = []uint16{100}
-	ps.send(0, ask)
+	query := arpRequest(1, "10.1.0.2", "10.1.0.1")
+	query.VLAN = []uint16{100}
+	ps.send(0, query)
 }
 
 // reusePackets deletes an interface whose index the next one reuses, and tests the neighbours and routes.

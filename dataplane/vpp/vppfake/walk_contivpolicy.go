@@ -149,18 +149,18 @@ func (p *contivPolicies) byPolicy(id uint64, side contiv.ContivSide, f contivFlo
 // decide evaluates all tiers of an endpoint, and returns the policy and the rule that have decided. Packets to the pod's own node are allowed
 // by the first policy that does not apply to them, and at the end.
 func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f contivFlow, toNode bool) (action contiv.ContivRuleAction, policy uint64, rule uint32) {
-	passed, asked := false, false
+	passed, requested := false, false
 	for _, item := range e.items[side] {
 		switch {
-		case item.PolicyID == 0 && !passed && item.Action != contiv.CONTIV_RULE_API_PASS && (asked || !toNode):
+		case item.PolicyID == 0 && !passed && item.Action != contiv.CONTIV_RULE_API_PASS && (requested || !toNode):
 			return item.Action, 0, 0
 		case item.PolicyID == 0:
-			passed, asked = false, false
+			passed, requested = false, false
 		case passed:
 		case toNode && item.Action == 0:
 			return contiv.CONTIV_RULE_API_ALLOW, 0, 0
 		default:
-			asked = true
+			requested = true
 			action, rule := p.byPolicy(item.PolicyID, side, f)
 			if action == contiv.CONTIV_RULE_API_ALLOW || action == contiv.CONTIV_RULE_API_DENY {
 				return action, item.PolicyID, rule

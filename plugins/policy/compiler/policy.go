@@ -102,12 +102,12 @@ func (c *Compiler) touchSubject(p *policy) {
 	}
 }
 
-// direction returns the policies that select a pod and apply to a direction; asked reports whether a policy applies to the direction.
-func direction(p *pod, asked func(*definition) bool) model.Direction {
+// direction returns the policies that select a pod and apply to a direction; applies reports whether a policy applies to the direction.
+func direction(p *pod, applies func(*definition) bool) model.Direction {
 	var list []*policy
 	for _, ch := range p.locals {
 		for _, pol := range ch.policies {
-			if asked(pol.def) {
+			if applies(pol.def) {
 				list = append(list, pol)
 			}
 		}

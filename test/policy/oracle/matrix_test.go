@@ -114,7 +114,7 @@ func (o *objects) add(t *testing.T, name, spec string) {
 // TestMatrix compares the cells of the README's matrices with kube-network-policies. It does not model the own node, so packets of that node
 // are left out.
 func TestMatrix(t *testing.T) {
-	asked, differs := 0, map[string]bool{}
+	probes, differs := 0, map[string]bool{}
 	for _, r := range append(rows(t, "<!-- matrix -->"), rows(t, "<!-- cluster matrix -->")...) {
 		t.Run(r.name, func(t *testing.T) {
 			o, at := matrixObjects()
@@ -127,7 +127,7 @@ func TestMatrix(t *testing.T) {
 				if !known {
 					continue
 				}
-				asked++
+				probes++
 				if got := judge.allowed(t, p); got != strings.HasPrefix(line, "+") {
 					if differs[r.name] = true; ownWay[r.name] == "" {
 						t.Errorf("%s: kube-network-policies says allowed %t", line, got)
@@ -136,9 +136,9 @@ func TestMatrix(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d packets", asked)
-	if asked < 200 {
-		t.Errorf("only %d packets", asked)
+	t.Logf("%d packets", probes)
+	if probes < 200 {
+		t.Errorf("only %d packets", probes)
 	}
 	for name := range ownWay {
 		if !differs[name] {

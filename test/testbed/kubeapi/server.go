@@ -124,9 +124,9 @@ func (s *Server) SetAbsent(resource string, absent bool) {
 	}
 }
 
-// Asked returns the number of lists and watches that clients have requested for a resource, and the
+// Queried returns the number of lists and watches that clients have requested for a resource, and the
 // last query.
-func (s *Server) Asked(resource string) (lists, watches int, query string) {
+func (s *Server) Queried(resource string) (lists, watches int, query string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tables[resource]
@@ -136,7 +136,7 @@ func (s *Server) Asked(resource string) (lists, watches int, query string) {
 	return t.Lists, t.Watches, t.Query
 }
 
-// ForgetAsked resets the counters of Asked.
+// ForgetAsked resets the counters of Queried.
 func (s *Server) ForgetAsked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

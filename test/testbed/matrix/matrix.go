@@ -29,9 +29,9 @@ func skip(test, run string, all bool, names []string) bool {
 	if all || slices.Contains(names, last) {
 		return false
 	}
-	asked := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune("/|^$()", r) })
+	requested := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune("/|^$()", r) })
 	if len(names) > 0 {
 		path = path[len(path)-1:]
 	}
-	return !slices.ContainsFunc(path, func(name string) bool { return slices.Contains(asked, name) })
+	return !slices.ContainsFunc(path, func(name string) bool { return slices.Contains(requested, name) })
 }

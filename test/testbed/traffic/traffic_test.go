@@ -169,7 +169,7 @@ func TestAsk(t *testing.T) {
 	ns := newNamespace(t)
 	tr := newTraffic(t, ns)
 	for _, to := range []string{"127.0.0.1:7000", "[::1]:7000"} {
-		a, err := tr.Ask(ns, netip.MustParseAddrPort(to), 100, time.Second)
+		a, err := tr.Query(ns, netip.MustParseAddrPort(to), 100, time.Second)
 		if err != nil || len(a.Took) < 100 || a.Percentile(50) > a.Percentile(99) || a.Percentile(50) <= 0 {
 			t.Errorf("%s: %d answers, p50 %s, p99 %s: %v", to, len(a.Took), a.Percentile(50), a.Percentile(99), err)
 		}

@@ -91,8 +91,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// Ask sends a request and returns the server's answer.
-func (c *Conn) Ask() (Answer, error) {
+// Query sends a request and returns the server's answer.
+func (c *Conn) Query() (Answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return Answer{}, err
 	}
@@ -135,12 +135,12 @@ func (c *Conn) Close() error {
 	return c.conn.Close()
 }
 
-// Ask connects, sends one request and closes.
-func Ask(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
+// Query connects, sends one request and closes.
+func Query(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
 	c, err := Dial(ctx, ns, network, to, timeout)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer c.Close()
-	return c.Ask()
+	return c.Query()
 }

@@ -170,8 +170,8 @@ func DialSCTP(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, tim
 	return c, nil
 }
 
-// Ask starts an association, and waits for the server's answer.
-func (c *SCTP) Ask() (Answer, error) {
+// Query starts an association, and waits for the server's answer.
+func (c *SCTP) Query() (Answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return Answer{}, err
 	}

@@ -40,7 +40,7 @@ func TestSCTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				a, err := c.Ask()
+				a, err := c.Query()
 				if !errors.Is(err, want) || err == nil && (a.Server != "me" || a.Local != to || a.Client.Port() != c.port) {
 					t.Errorf("%s: %+v, error %v", to, a, err)
 				}

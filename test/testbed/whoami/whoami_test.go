@@ -43,7 +43,7 @@ func TestOutcomes(t *testing.T) {
 	defer s.Close()
 	for _, network := range []string{"tcp", "udp"} {
 		for _, addr := range []string{"127.0.0.1:8080", "[::1]:8080"} {
-			a, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), maxWait)
+			a, err := Query(ctx, ns, network, netip.MustParseAddrPort(addr), maxWait)
 			if err != nil || a.Server != "me" || a.Local.Port() != 8080 || !a.Client.Addr().IsLoopback() {
 				t.Errorf("%s %s: %+v, %v", network, addr, a, err)
 			}
@@ -53,7 +53,7 @@ func TestOutcomes(t *testing.T) {
 			if want == ErrDropped {
 				wait = 200 * time.Millisecond // no answer is expected
 			}
-			if _, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), wait); !errors.Is(err, want) {
+			if _, err := Query(ctx, ns, network, netip.MustParseAddrPort(addr), wait); !errors.Is(err, want) {
 				t.Errorf("%s %s: %v, want %v", network, addr, err, want)
 			}
 		}

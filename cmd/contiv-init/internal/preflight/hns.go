@@ -17,9 +17,9 @@ type HNS interface {
 // HNSTimeout is the timeout for all queries to HNS together.
 const HNSTimeout = 15 * time.Second
 
-// AskHNS returns the features of the Host Network Service, or why it cannot be used. A call that exceeds the limit is abandoned: it goes on in
+// QueryHNS returns the features of the Host Network Service, or why it cannot be used. A call that exceeds the limit is abandoned: it goes on in
 // jobs, because HNS has no way to cancel it.
-func AskHNS(jobs *lifecycle.Group, limit time.Duration, open func() (HNS, error)) (hcn.Features, error) {
+func QueryHNS(jobs *lifecycle.Group, limit time.Duration, open func() (HNS, error)) (hcn.Features, error) {
 	calls := hnscall.New(hnscall.Config{Jobs: jobs, Timeout: limit, MaxGivenUp: 1})
 	return hnscall.Do(calls, "features and networks", func() (hcn.Features, error) {
 		service, err := open()

@@ -73,9 +73,9 @@ func try() []Feature {
 		{Feature{Name: "VXLAN", For: ForVXLAN, Fix: "run modprobe vxlan, or set nodeToNodeTransport: nooverlay in contiv.conf"},
 			link(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "pf2"}, VxlanId: 10, Port: vxlanPort})},
 		{Feature{Name: "nf_tables", For: ForLinux, Fix: "run modprobe nf_tables; the kernel must be 5.2 or later"},
-			askNetfilter(unix.NFNL_SUBSYS_NFTABLES, unix.NFT_MSG_GETGEN)},
+			queryNetfilter(unix.NFNL_SUBSYS_NFTABLES, unix.NFT_MSG_GETGEN)},
 		{Feature{Name: "connection tracking", For: ForLinux, Fix: "run modprobe nf_conntrack_netlink"},
-			askNetfilter(unix.NFNL_SUBSYS_CTNETLINK, ctGetStats)},
+			queryNetfilter(unix.NFNL_SUBSYS_CTNETLINK, ctGetStats)},
 		{Feature{Name: "AF_PACKET", For: ForVPP, Fix: "run modprobe af_packet"}, tryPacket},
 		{Feature{Name: "/dev/net/tun", For: ForVPP, Optional: true, Fix: "run modprobe tun; without, pods are wired by VETH"},
 			readable("/dev/net/tun")},
@@ -111,12 +111,12 @@ func tryPacket() error {
 // ctGetStats is IPCTNL_MSG_CT_GET_STATS.
 const ctGetStats = 5
 
-// askNetfilter sends a read request to a part of netfilter, which loads its module.
-func askNetfilter(subsystem, message uint16) func() error {
-	return func() error { return ask(subsystem<<8 | message) }
+// queryNetfilter sends a read request to a part of netfilter, which loads its module.
+func queryNetfilter(subsystem, message uint16) func() error {
+	return func() error { return query(subsystem<<8 | message) }
 }
 
-func ask(kind uint16) error {
+func query(kind uint16) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func TestAskHNS(t *testing.T) {
 			}
 			return host.V2(), nil
 		}
-		if features, err := AskHNS(jobs, time.Minute, open); err != nil || !features.IPv6DualStack {
+		if features, err := QueryHNS(jobs, time.Minute, open); err != nil || !features.IPv6DualStack {
 			t.Errorf("%s: %+v, %v", op, features, err)
 		}
 		hang = true
@@ -77,7 +77,7 @@ func TestAskHNS(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := AskHNS(jobs, time.Millisecond, open)
+		_, err := QueryHNS(jobs, time.Millisecond, open)
 		if !errors.Is(err, hnscall.ErrNoAnswer) {
 			t.Errorf("%s hangs: %v", op, err)
 		}
@@ -92,7 +92,7 @@ func TestAskHNS(t *testing.T) {
 		host.Hook(func(hnsmem.Call) error { return errors.New("no luck") })
 		again := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))
 		hang = false
-		if _, err := AskHNS(again, time.Minute, open); err == nil || errors.Is(err, hnscall.ErrNoAnswer) {
+		if _, err := QueryHNS(again, time.Minute, open); err == nil || errors.Is(err, hnscall.ErrNoAnswer) {
 			t.Errorf("HNS fails: %v", err)
 		}
 		if err := again.Stop(time.Minute); err != nil {

@@ -37,7 +37,7 @@ func agent(t *testing.T, token string) (s *httptest.Server, caFile, tokenFile st
 	return s, caFile, tokenFile
 }
 
-func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
+func TestRemoteAgentIsQueriedOnlyWhenItIsTheRightOne(t *testing.T) {
 	s, ca, token := agent(t, "0123456789abcdef")
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("another-token-here"), 0o600); err != nil {

@@ -112,7 +112,7 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 		}
 	}
 	c.first.readOnly = opts.ReadOnly
-	if err := c.ask(ctx); err != nil {
+	if err := c.query(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -122,15 +122,15 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 func (c *Cluster) Again(ctx context.Context) (*Cluster, error) {
 	first := *c.first
 	again := &Cluster{opts: c.opts, first: &first, remotes: c.remotes}
-	if err := again.ask(ctx); err != nil {
+	if err := again.query(ctx); err != nil {
 		return nil, err
 	}
 	again.remotes.keep(again.nodes.Nodes)
 	return again, nil
 }
 
-// ask queries the first agent for its description and the nodes.
-func (c *Cluster) ask(ctx context.Context) error {
+// query queries the first agent for its description and the nodes.
+func (c *Cluster) query(ctx context.Context) error {
 	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
 		if c.opts.Server == "" && Away(err) {
 			err = fmt.Errorf("%w; is the agent running on this node, is this root? --socket says where another agent's socket "+
@@ -310,7 +310,7 @@ const parallel = 16
 
 // Each queries the agents of nodes (of all, if none is given) in parallel. The answers are in the order of the nodes; an agent that does not
 // answer has an answer with an error.
-func Each[T any](ctx context.Context, c *Cluster, nodes []string, ask func(context.Context, *Agent) (T, error)) []Answer[T] {
+func Each[T any](ctx context.Context, c *Cluster, nodes []string, query func(context.Context, *Agent) (T, error)) []Answer[T] {
 	if len(nodes) == 0 {
 		nodes = c.Names()
 	}
@@ -331,7 +331,7 @@ func Each[T any](ctx context.Context, c *Cluster, nodes []string, ask func(conte
 				return nil
 			}
 			out[i].Node = agent.Name
-			out[i].Value, out[i].Err = ask(ctx, agent)
+			out[i].Value, out[i].Err = query(ctx, agent)
 			return nil
 		})
 	}

@@ -89,8 +89,8 @@ type Usage struct {
 	Used, Free int
 }
 
-// AskIPAM requests the subnets of a node.
-func AskIPAM(ctx context.Context, a *client.Agent) (row IPAM, err error) {
+// QueryIPAM requests the subnets of a node.
+func QueryIPAM(ctx context.Context, a *client.Agent) (row IPAM, err error) {
 	if err := a.Get(ctx, "/contiv/v1/ipam", &row); err != nil {
 		return row, err
 	}

@@ -38,20 +38,20 @@ type Summary struct {
 	Nodes    map[string]Node `json:"nodes"`
 }
 
-// AskNode queries an agent for what the summary needs.
-func AskNode(ctx context.Context, a *client.Agent) (s Node, err error) {
+// QueryNode queries an agent for what the summary needs.
+func QueryNode(ctx context.Context, a *client.Agent) (s Node, err error) {
 	if err := a.Get(ctx, diag.AgentPath, &s.Info); err != nil {
 		return s, err
 	}
 	var pods []Pod
 	var values struct{ Counts map[string]int }
-	for _, ask := range []func() error{
-		func() (err error) { s.IPAM, err = AskIPAM(ctx, a); return err },
+	for _, query := range []func() error{
+		func() (err error) { s.IPAM, err = QueryIPAM(ctx, a); return err },
 		func() error { return a.Get(ctx, PodsPath, &pods) },
 		func() error { return a.Get(ctx, "/scheduler/status?state=FAILED", &values) },
 	} {
 		// An agent that has just started may lack some of these, and lists that in its problems.
-		if err := ask(); err != nil && len(s.Info.Problems) == 0 {
+		if err := query(); err != nil && len(s.Info.Problems) == 0 {
 			return s, err
 		}
 	}
@@ -193,12 +193,12 @@ func (t *totals) add(node string, s *Node) {
 	}
 }
 
-func (t *totals) nodes(asked, local int) Line {
-	text := fmt.Sprintf("%d of %d ready", t.ready, asked)
+func (t *totals) nodes(queried, local int) Line {
+	text := fmt.Sprintf("%d of %d ready", t.ready, queried)
 	if local > 0 {
 		text += fmt.Sprintf(", %d not queried", local)
 	}
-	return Line{t.ready == asked, "nodes", text}
+	return Line{t.ready == queried, "nodes", text}
 }
 
 func (t *totals) dataplane() string {

@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 		{"an agent's path as a node", "GET", "/api/events?node=../../vpp/cli", map[string]string{"Cookie": cookie}, 400, "there is no node"},
 		{"more than a number", "GET", "/api/event?node=worker-1&number=1%26last=5", map[string]string{"Cookie": cookie}, 400, "a number is needed"},
 	} {
-		status, text, header := ask(t, s.listener.Addr().String(), tc.method, tc.path, tc.header)
+		status, text, header := query(t, s.listener.Addr().String(), tc.method, tc.path, tc.header)
 		if status != tc.status || !strings.Contains(text, tc.text) || strings.Contains(text, "root:") {
 			t.Errorf("%s: status %d, want %d with %q:\n%s", tc.name, status, tc.status, tc.text, text)
 		}
@@ -72,8 +72,8 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// ask sends a request exactly as given: HTTP clients would correct path or host.
-func ask(t *testing.T, at, method, path string, header map[string]string) (int, string, http.Header) {
+// query sends a request exactly as given: HTTP clients would correct path or host.
+func query(t *testing.T, at, method, path string, header map[string]string) (int, string, http.Header) {
 	t.Helper()
 	conn, err := net.Dial("tcp", at)
 	if err != nil {
@@ -209,8 +209,8 @@ func TestTraceIsAllowedOnRequest(t *testing.T) {
 	}
 }
 
-// TestManyPagesAskOnce: however many pages are open, the agents are queried once.
-func TestManyPagesAskOnce(t *testing.T) {
+// TestManyPagesQueryOnce: however many pages are open, the agents are queried once.
+func TestManyPagesQueryOnce(t *testing.T) {
 	c := newCluster(t, 2)
 	f := fleet.New(c.open)
 	done := make(chan error)
@@ -226,8 +226,8 @@ func TestManyPagesAskOnce(t *testing.T) {
 		}
 	}
 	c.set(func() {
-		if c.asked > 25 {
-			t.Errorf("50 pages made %d requests of 2 agents", c.asked)
+		if c.queried > 25 {
+			t.Errorf("50 pages made %d requests of 2 agents", c.queried)
 		}
 	})
 }

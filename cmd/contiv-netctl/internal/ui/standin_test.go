@@ -41,7 +41,7 @@ type cluster struct {
 	stale    string
 	services []state.Service
 	posts    int // requests other than GET
-	asked    int
+	queried  int
 }
 
 // agent is the agent of one node.
@@ -150,7 +150,7 @@ func (c *cluster) handler(a *agent) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.asked++
+		c.queried++
 		if a.down {
 			panic(http.ErrAbortHandler)
 		}
@@ -229,7 +229,7 @@ func (c *cluster) paths(a *agent) pathwatch.Report {
 			continue
 		}
 		p := pathwatch.PeerPath{Node: n.name, Address: netip.MustParseAddr(fmt.Sprintf("10.1.%d.1", n.id)), State: pathwatch.PeerAnswers,
-			RTTMs: 0.2 + 0.03*float64(a.id+n.id), Asked: time.Now()}
+			RTTMs: 0.2 + 0.03*float64(a.id+n.id), Queried: time.Now()}
 		if a.silent[n.name] {
 			p.State, p.RTTMs = pathwatch.PeerSilent, 0
 			rep.Causes = append(rep.Causes, pathwatch.Cause{Kind: pathwatch.PeerUnreachable, Object: n.name, Since: c.start, Text: "no reply"})

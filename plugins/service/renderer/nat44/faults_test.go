@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 		for i, to := range s.use {
 			conn, err := c.dialFrom(port, to)
 			if err == nil {
-				_, _, err = conn.ask()
+				_, _, err = conn.query()
 				_ = conn.Close()
 			}
 			if last := i == len(s.use)-1; (err != nil) != (last && s.lost) {
@@ -95,12 +95,12 @@ func (w *world) sessionEnds(t *testing.T, a, c *server) {
 	second, err := c.dialFrom(21100, two)
 	w.must(err)
 	defer second.Close()
-	if _, _, err := second.ask(); err != nil {
+	if _, _, err := second.query(); err != nil {
 		t.Fatal(err)
 	}
 	for limit := time.Now().Add(15 * time.Second); time.Now().Before(limit); time.Sleep(200 * time.Millisecond) {
 		w.reaches(c, "tcp", one, a) // VPP forgets sessions when it makes others
-		if _, _, err := second.ask(); err != nil {
+		if _, _, err := second.query(); err != nil {
 			return
 		}
 	}
@@ -147,7 +147,7 @@ func portsInTurn(t *testing.T, timeout, seconds int) {
 	for n := range 4 {
 		work.Go(func() {
 			for i := 0; time.Now().Before(end); i++ {
-				_, _, err := askOnce(clients[n%2].Namespace, "tcp", []string{one, two}[i%2])
+				_, _, err := queryOnce(clients[n%2].Namespace, "tcp", []string{one, two}[i%2])
 				mu.Lock()
 				done++
 				if err != nil {

@@ -103,7 +103,7 @@ func (w *world) press(from *server, to string) *load {
 	for range 4 {
 		l.work.Go(func() {
 			for ctx.Err() == nil {
-				_, _, err := askOnce(from.Namespace, "tcp", to)
+				_, _, err := queryOnce(from.Namespace, "tcp", to)
 				n := l.done.Add(1)
 				if err != nil {
 					l.mu.Lock()

@@ -37,7 +37,7 @@ func TestRestartAndChanges(t *testing.T) {
 	}
 	w.sticks(client, "10.96.0.11:80", chosen)
 	for name, conn := range open {
-		if now, _, err := conn.ask(); err != nil || name[3:] != now {
+		if now, _, err := conn.query(); err != nil || name[3:] != now {
 			t.Errorf("%s is with %q after the restart: %v", name, now, err)
 		}
 	}
@@ -45,11 +45,11 @@ func TestRestartAndChanges(t *testing.T) {
 	w.endpoints(web, b, c)
 	w.reaches(client, "tcp", "10.96.0.10:80", b, c)
 	for name, want := range map[string]string{"tcpa": "a", "tcpb": "b", "udpb": "b"} {
-		if now, _, err := open[name].ask(); err != nil || now != want {
+		if now, _, err := open[name].query(); err != nil || now != want {
 			t.Errorf("%s is with %q after a has gone: %v", name, now, err)
 		}
 	}
-	if now, _, err := open["udpa"].ask(); err != nil || now != "b" && now != "c" {
+	if now, _, err := open["udpa"].query(); err != nil || now != "b" && now != "c" {
 		t.Errorf("UDP that was with a, which has gone, is with %q: %v", now, err)
 	}
 	w.sticks(client, "10.96.0.11:80", chosen)
@@ -66,7 +66,7 @@ func (w *world) sticks(from *server, to, want string) string {
 	for range 10 {
 		var name string
 		w.must(w.eventually(func() (err error) {
-			name, _, err = askOnce(from.Namespace, "tcp", to)
+			name, _, err = queryOnce(from.Namespace, "tcp", to)
 			return err
 		}))
 		if want == "" {
@@ -87,7 +87,7 @@ func (w *world) connectTo(from *server, network, to, name string) (c *call) {
 		if err != nil {
 			return err
 		}
-		if reached, _, err := conn.ask(); err != nil || reached != name {
+		if reached, _, err := conn.query(); err != nil || reached != name {
 			_ = conn.Close()
 			return fmt.Errorf("%s instead of %s: %w", reached, name, err)
 		}
@@ -166,7 +166,7 @@ func TestSourceRangesSurviveRestarts(t *testing.T) {
 	late := w.pod(0, "late")
 	w.reaches(late, "tcp", "10.96.0.10:80", a, b)
 	shut("a new pod", late, other)
-	if name, _, err := open.ask(); err != nil || name != "a" {
+	if name, _, err := open.query(); err != nil || name != "a" {
 		t.Errorf("the open connection is with %q: %v", name, err)
 	}
 	w.service("lb", "10.96.0.10", onlyFrom(only(other)), a, b)

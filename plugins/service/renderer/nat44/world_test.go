@@ -283,8 +283,8 @@ func dial(ns *testbed.Namespace, network, to string) (*call, error) {
 	return c, err
 }
 
-// ask has the server's name and what it thinks the client's address is.
-func (c *call) ask() (name string, client netip.Addr, err error) {
+// query has the server's name and what it thinks the client's address is.
+func (c *call) query() (name string, client netip.Addr, err error) {
 	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return "", client, err
 	}
@@ -300,14 +300,14 @@ func (c *call) ask() (name string, client netip.Addr, err error) {
 	return name, ap.Addr(), err
 }
 
-// askOnce is a connection for one question.
-func askOnce(ns *testbed.Namespace, network, to string) (name string, client netip.Addr, err error) {
+// queryOnce is a connection for one question.
+func queryOnce(ns *testbed.Namespace, network, to string) (name string, client netip.Addr, err error) {
 	c, err := dial(ns, network, to)
 	if err != nil {
 		return "", client, err
 	}
 	defer c.Close()
-	return c.ask()
+	return c.query()
 }
 
 // reaches makes connections until all the servers have been reached, and nothing else.
@@ -318,7 +318,7 @@ func (w *world) reaches(from *server, network, to string, servers ...*server) {
 		missing[s.name], known[s.name] = true, true
 	}
 	err := w.eventually(func() error {
-		name, _, err := askOnce(from.Namespace, network, to)
+		name, _, err := queryOnce(from.Namespace, network, to)
 		if err != nil {
 			failed[err.Error()]++
 			return err
@@ -331,7 +331,7 @@ func (w *world) reaches(from *server, network, to string, servers ...*server) {
 	})
 	others := func(tries int) error {
 		for range tries {
-			name, _, err := askOnce(from.Namespace, network, to)
+			name, _, err := queryOnce(from.Namespace, network, to)
 			if err == nil && !known[name] {
 				err = fmt.Errorf("%q answers", name)
 			}
@@ -355,7 +355,7 @@ func (w *world) reaches(from *server, network, to string, servers ...*server) {
 // sees: the server sees the client under an address.
 func (w *world) sees(from *server, network, to, client string) {
 	w.t.Helper()
-	name, at, err := askOnce(from.Namespace, network, to)
+	name, at, err := queryOnce(from.Namespace, network, to)
 	if err != nil || at.String() != client {
 		w.t.Errorf("from %s to %s %s: %s sees %s, want %s: %v", from.name, network, to, name, at, client, err)
 	}
@@ -364,7 +364,7 @@ func (w *world) sees(from *server, network, to, client string) {
 // silent: there is no answer, and no error.
 func (w *world) silent(from *server, network, to string) {
 	w.t.Helper()
-	name, _, err := askOnce(from.Namespace, network, to)
+	name, _, err := queryOnce(from.Namespace, network, to)
 	var timeout net.Error
 	if !errors.As(err, &timeout) || !timeout.Timeout() {
 		w.t.Errorf("from %s to %s %s: %q %v", from.name, network, to, name, err)
@@ -391,7 +391,7 @@ func (w *world) each(what string, check func(network string)) {
 func (w *world) refused(from *server, network, to string) {
 	w.t.Helper()
 	err := w.eventually(func() error {
-		name, _, err := askOnce(from.Namespace, network, to)
+		name, _, err := queryOnce(from.Namespace, network, to)
 		var timeout net.Error
 		switch {
 		case err == nil:

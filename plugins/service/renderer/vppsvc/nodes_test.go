@@ -10,21 +10,21 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// asked is a node that counts how often it is asked for ways, some of which may be others than the address says.
-type asked struct {
+// countedNodes are nodes that count how often their next hops are requested, some of which may be others than the address gives.
+type countedNodes struct {
 	*world
 	ways  int
 	other map[netip.Addr]bool
 }
 
-func (a *asked) NextHopTo(addr netip.Addr) servicenode.NextHop {
+func (a *countedNodes) NextHopTo(addr netip.Addr) servicenode.NextHop {
 	a.ways++
 	way := a.world.NextHopTo(addr)
 	way.Masquerade = way.Masquerade != a.other[addr]
 	return way
 }
 
-func crowd(t *testing.T, n int) (*asked, *Renderer, *renderer.ResyncEventData) {
+func crowd(t *testing.T, n int) (*countedNodes, *Renderer, *renderer.ResyncEventData) {
 	t.Helper()
 	ev := event()
 	for i := range n {
@@ -39,7 +39,7 @@ func crowd(t *testing.T, n int) (*asked, *Renderer, *renderer.ResyncEventData) {
 		ev.Services = append(ev.Services, s)
 	}
 	w, _ := newWorld()
-	a := &asked{world: w, other: map[netip.Addr]bool{}}
+	a := &countedNodes{world: w, other: map[netip.Addr]bool{}}
 	r := New(Deps{Network: a, Txn: w})
 	if err := r.Resync(ev); err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ type dropAnswer struct {
 	denied  []Denied
 }
 
-func askDrops(ctx context.Context, a *client.Agent) (d dropAnswer, err error) {
+func queryDrops(ctx context.Context, a *client.Agent) (d dropAnswer, err error) {
 	if err := a.Get(ctx, diag.DropsPath, &d.drops); err != nil {
 		return d, err
 	}
@@ -140,7 +140,7 @@ func (f *Fleet) Drops(ctx context.Context) (Drops, error) {
 		if err != nil {
 			return Drops{}, err
 		}
-		return f.dropped(time.Now(), client.Each(ctx, c, nil, askDrops)), nil
+		return f.dropped(time.Now(), client.Each(ctx, c, nil, queryDrops)), nil
 	})
 	d.NextMs = next
 	return d, err

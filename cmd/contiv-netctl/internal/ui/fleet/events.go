@@ -187,7 +187,7 @@ type eventLogs struct {
 type eventLog struct {
 	started string // start time of the agent: a restarted agent counts from 1
 	last    uint64
-	asked   time.Time
+	queried time.Time
 	events  []Event // the newest first
 }
 
@@ -213,10 +213,10 @@ func (f *Fleet) Events(ctx context.Context, node string) (EventList, error) {
 func (l *eventLogs) of(ctx context.Context, agent *client.Agent) ([]Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	log := l.nodes[agent.Name]
-	if log != nil && time.Since(log.asked) < leastPace/2 {
+	if log != nil && time.Since(log.queried) < leastPace/2 {
 		return log.events, nil
 	}
 	var info diag.AgentInfo
@@ -241,7 +241,7 @@ func (l *eventLogs) of(ctx context.Context, agent *client.Agent) ([]Event, error
 		log.last = max(log.last, records[i].SeqNum)
 	}
 	events = append(events, log.events...)
-	log.events, log.asked = events[:min(len(events), keptEvents)], time.Now()
+	log.events, log.queried = events[:min(len(events), keptEvents)], time.Now()
 	return log.events, nil
 }
 
@@ -254,7 +254,7 @@ func (f *Fleet) Event(ctx context.Context, node, number string) (EventDetail, er
 	if err != nil {
 		return EventDetail{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var r record
 	if err := agent.Get(ctx, historyPath+"?seq-num="+number, &r); err != nil {
@@ -280,7 +280,7 @@ func (f *Fleet) Value(ctx context.Context, node, key string) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	values := []Value{}
 	if err := agent.Get(ctx, "/scheduler/dump?key="+url.QueryEscape(key), &values); err != nil {

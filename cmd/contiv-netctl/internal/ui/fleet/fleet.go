@@ -16,8 +16,8 @@ const (
 	leastPace = 2 * time.Second
 	// share limits the queries to 1/share of the time: a cluster that takes 2 s to answer is queried every 20 s.
 	share = 10
-	// askTimeout bounds a query to all agents.
-	askTimeout = 8 * time.Second
+	// queryTimeout bounds a query to all agents.
+	queryTimeout = 8 * time.Second
 	// reopenAfter is how long the list of nodes is used before it is requested again.
 	reopenAfter = 10 * time.Second
 )
@@ -28,7 +28,7 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	cluster *client.Cluster // guarded by mu; nil before the first answer
-	asked   time.Time       // guarded by mu: when the cluster was queried
+	queried time.Time       // guarded by mu: when the cluster was queried
 
 	overviews remembered[Overview]
 	works     remembered[Workloads]
@@ -53,16 +53,16 @@ type remembered[T any] struct {
 
 // get queries, unless the last answer is recent enough; next is the number of milliseconds after which another query makes sense. The query
 // continues when the page that started it is closed, because other pages wait for the same answer.
-func (m *remembered[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (v T, next int, err error) {
+func (m *remembered[T]) get(ctx context.Context, query func(context.Context) (T, error)) (v T, next int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); now.Before(m.until) {
 		return m.value, max(int(m.until.Sub(now).Milliseconds()), 250), m.err
 	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
 	defer cancel()
-	m.value, m.err = ask(ctx)
+	m.value, m.err = query(ctx)
 	pace := max(leastPace, share*time.Since(start))
 	m.until = time.Now().Add(pace - leastPace/4)
 	return m.value, int(pace.Milliseconds()), m.err
@@ -72,7 +72,7 @@ func (m *remembered[T]) get(ctx context.Context, ask func(context.Context) (T, e
 func (f *Fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cluster != nil && !fresh && time.Since(f.asked) < reopenAfter {
+	if f.cluster != nil && !fresh && time.Since(f.queried) < reopenAfter {
 		return f.cluster, nil
 	}
 	var c *client.Cluster
@@ -85,7 +85,7 @@ func (f *Fleet) connect(ctx context.Context, fresh bool) (*client.Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	f.cluster, f.asked = c, time.Now()
+	f.cluster, f.queried = c, time.Now()
 	return c, nil
 }
 

@@ -79,8 +79,8 @@ type nodeAnswer struct {
 	traffic *statscollector.TrafficReport
 }
 
-func askNode(ctx context.Context, a *client.Agent) (n nodeAnswer, err error) {
-	if n.Node, err = state.AskNode(ctx, a); err != nil {
+func queryNode(ctx context.Context, a *client.Agent) (n nodeAnswer, err error) {
+	if n.Node, err = state.QueryNode(ctx, a); err != nil {
 		return n, err
 	}
 	var path pathwatch.Report
@@ -103,7 +103,7 @@ func (f *Fleet) Overview(ctx context.Context) (Overview, error) {
 		if err != nil {
 			return Overview{}, err
 		}
-		answers := client.Each(ctx, c, nil, askNode)
+		answers := client.Each(ctx, c, nil, queryNode)
 		first, _ := c.First()
 		var services []state.Service
 		err = first.Get(ctx, state.ServicesPath, &services)

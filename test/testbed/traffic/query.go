@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// Asked is the result of a number of requests.
-type Asked struct {
+// Queries is the result of a number of requests.
+type Queries struct {
 	Took   []time.Duration // of the requests with a right answer, sorted
 	Failed int
 	Err    error // the first failure
@@ -21,7 +21,7 @@ type Asked struct {
 }
 
 // Percentile returns the p-th percentile of the times; 0 without any.
-func (a *Asked) Percentile(p int) time.Duration {
+func (a *Queries) Percentile(p int) time.Duration {
 	if len(a.Took) == 0 {
 		return 0
 	}
@@ -29,9 +29,9 @@ func (a *Asked) Percentile(p int) time.Duration {
 }
 
 // PerSecond returns the number of answered requests per second.
-func (a *Asked) PerSecond() float64 { return float64(len(a.Took)) / a.For.Seconds() }
+func (a *Queries) PerSecond() float64 { return float64(len(a.Took)) / a.For.Seconds() }
 
-func (a *Asked) fail(err error) {
+func (a *Queries) fail(err error) {
 	if a.Failed++; a.Err == nil {
 		a.Err = err
 	}
@@ -40,10 +40,10 @@ func (a *Asked) fail(err error) {
 // waitForAnswer bounds the wait for an answer.
 const waitForAnswer = 5 * time.Second
 
-// Ask sends messages of a size over one connection, for a time. It sends each message when the previous one has been
+// Query sends messages of a size over one connection, for a time. It sends each message when the previous one has been
 // answered.
-func (t *Traffic) Ask(from *testbed.Namespace, to netip.AddrPort, size int, d time.Duration) (*Asked, error) {
-	a := &Asked{}
+func (t *Traffic) Query(from *testbed.Namespace, to netip.AddrPort, size int, d time.Duration) (*Queries, error) {
+	a := &Queries{}
 	err := from.Do(func() error {
 		s, err := dial(to, 0, waitForAnswer)
 		if err != nil {
@@ -114,13 +114,13 @@ func connectOnce(port uint16, to netip.AddrPort, size, number int, timeout time.
 }
 
 // Connect makes short connections from a number of threads for a time, and exchanges one message of a size on each.
-func (t *Traffic) Connect(from *testbed.Namespace, to netip.AddrPort, threads, size int, d time.Duration) *Asked {
-	all, begin := &Asked{}, time.Now()
+func (t *Traffic) Connect(from *testbed.Namespace, to netip.AddrPort, threads, size int, d time.Duration) *Queries {
+	all, begin := &Queries{}, time.Now()
 	var mu sync.Mutex
 	var work sync.WaitGroup
 	for range threads {
 		work.Go(func() {
-			mine := &Asked{}
+			mine := &Queries{}
 			err := from.Do(func() error {
 				for time.Since(begin) < d {
 					start := time.Now()

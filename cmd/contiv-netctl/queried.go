@@ -25,7 +25,7 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: node %s: %v\n", a.Node, a.Err)
 		}
 	}
-	notAsked(cmd, local, why)
+	notQueried(cmd, local, why)
 	if len(local) == len(answers) {
 		failed += len(local)
 	}
@@ -35,8 +35,8 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	return nil
 }
 
-// notAsked prints the nodes that were not queried.
-func notAsked(cmd *cobra.Command, nodes []string, why error) {
+// notQueried prints the nodes that were not queried.
+func notQueried(cmd *cobra.Command, nodes []string, why error) {
 	if len(nodes) == 0 {
 		return
 	}
@@ -57,13 +57,13 @@ func names(nodes []string) string {
 }
 
 // reachable returns the nodes that can be queried from here, and those that can be queried only from themselves, with the reason.
-func reachable(c *client.Cluster) (asked, local []string, why error) {
+func reachable(c *client.Cluster) (queried, local []string, why error) {
 	for _, node := range c.Names() {
 		if _, err := c.Agent(node); client.IsLocalOnly(err) {
 			local, why = append(local, node), err
 			continue
 		}
-		asked = append(asked, node)
+		queried = append(queried, node)
 	}
-	return asked, local, why
+	return queried, local, why
 }
