@@ -2,7 +2,6 @@ package vpp
 
 import (
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -84,21 +83,14 @@ func TestPolicyOrder(t *testing.T) {
 }
 
 type policyWorld struct {
-	t    *testing.T
-	fake *vppfake.Fake
-	g    *target
+	t *testing.T
+	g *target
 }
 
 // newPolicyWorld returns a VPP with the policies of an agent that has ended.
 func newPolicyWorld(t *testing.T, policies values) *policyWorld {
 	t.Helper()
-	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
-	t.Cleanup(func() { f.Close() })
-	socket := filepath.Join(t.TempDir(), "api.sock")
-	if err := f.Listen(socket); err != nil {
-		t.Fatal(err)
-	}
-	w := &policyWorld{t, f, &target{socket: socket, fake: f}}
+	w := &policyWorld{t, fakeWithPlugin(t)}
 	newAgent(t, w.g, Deps{}).resync(w.desired(policies)...)
 	return w
 }
@@ -119,17 +111,17 @@ func (w *policyWorld) desired(policies values) []proto.Message {
 func (w *policyWorld) stopAt(write int, policies values) (done bool) {
 	w.t.Helper()
 	a := newAgent(w.t, w.g, Deps{})
-	w.fake.Faults.Add(vppfake.Fault{Message: "*", WritesOnly: true, Disconnect: true, Nth: write})
+	w.g.fake.Faults.Add(vppfake.Fault{Message: "*", WritesOnly: true, Disconnect: true, Nth: write})
 	_, err := a.s.Commit(w.t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(w.t, w.desired(policies)), NoRetry: true})
-	w.fake.Faults.Clear()
+	w.g.fake.Faults.Clear()
 	return err == nil
 }
 
 // passes reports whether a packet of a client reaches the web pod.
 func (w *policyWorld) passes(client string) bool {
 	w.t.Helper()
-	mac, _ := w.fake.MAC("cv:client")
-	r, err := w.fake.Send("cv:client", vppfake.Packet{
+	mac, _ := w.g.fake.MAC("cv:client")
+	r, err := w.g.fake.Send("cv:client", vppfake.Packet{
 		EthDst: mac, Src: netip.MustParseAddr("10.1.0." + client), Dst: netip.MustParseAddr("10.1.1.2"),
 		Proto: vppfake.ProtoUDP, SrcPort: 4000, DstPort: 53,
 	})

@@ -37,30 +37,44 @@ func fakeWithPlugin(t *testing.T) *target {
 	return &target{socket: socket, fake: f}
 }
 
-// unserved lists the frontends whose clients are rejected now, or soon: all of their remaining backends are draining.
-func (a *agent) unserved() (list []string) {
+// unserved lists the frontends whose clients are rejected now, or soon: all of their remaining backends are draining. Another agent may write between
+// two dumps: a frontend counts if it has the same service before and after the dump of the backends. before are the services of the frontends in an
+// earlier dump, after those in a new one.
+func (a *agent) unserved(before map[string]uint64) (after map[string]uint64, list []string) {
 	a.t.Helper()
 	serve := map[uint64]bool{}
-	end := func(err error) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-	}
 	conn.Dump(a.lane, &contiv.ContivBackendDump{}, func(d *contiv.ContivBackendDetails) {
 		serve[d.ServiceID] = serve[d.ServiceID] || !d.Draining
-	}, end)
+	}, a.must)
 	a.lane.Flush(a.t.Context())
-	n := 0
-	conn.Dump(a.lane, &contiv.ContivFrontendDump{}, func(d *contiv.ContivFrontendDetails) {
-		if n++; !serve[d.InCluster.ServiceID] {
-			list = append(list, fmt.Sprintf("%s:%d by service %d", d.Address, d.Port, d.InCluster.ServiceID))
+	after = a.frontends()
+	for at, service := range before {
+		if after[at] == service && !serve[service] {
+			list = append(list, fmt.Sprintf("%s by service %d", at, service))
 		}
-	}, end)
-	a.lane.Flush(a.t.Context())
-	if n != 2 {
-		list = append(list, fmt.Sprintf("%d frontends", n))
 	}
+	if len(before) != 2 || len(after) != 2 {
+		list = append(list, fmt.Sprintf("%d frontends, then %d", len(before), len(after)))
+	}
+	return after, list
+}
+
+// frontends returns the services of the frontends by address and port.
+func (a *agent) frontends() map[string]uint64 {
+	a.t.Helper()
+	list := map[string]uint64{}
+	conn.Dump(a.lane, &contiv.ContivFrontendDump{}, func(d *contiv.ContivFrontendDetails) {
+		list[fmt.Sprintf("%s:%d", d.Address, d.Port)] = d.InCluster.ServiceID
+	}, a.must)
+	a.lane.Flush(a.t.Context())
 	return list
+}
+
+func (a *agent) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatal(err)
+	}
 }
 
 // TestServedMeanwhile checks that every service that has backends before and after a change also has some if an agent ends, or VPP stops answering,
@@ -85,7 +99,8 @@ func TestServedMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 				g.fake.Faults.Clear()
-				if left := newAgent(t, g, Deps{}).unserved(); len(left) > 0 {
+				next := newAgent(t, g, Deps{})
+				if _, left := next.unserved(next.frontends()); len(left) > 0 {
 					t.Errorf("nothing serves %v", left)
 				}
 			})
@@ -108,8 +123,10 @@ func TestServedBySlowVPP(t *testing.T) {
 		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.Update, Values: updates(t, [][]proto.Message{before, after}, 1), NoRetry: true})
 		done <- err
 	}()
+	frontends := watcher.frontends()
 	for looks := 0; ; looks++ {
-		if left := watcher.unserved(); len(left) > 0 {
+		var left []string
+		if frontends, left = watcher.unserved(frontends); len(left) > 0 {
 			t.Errorf("nothing serves %v", left)
 		}
 		select {

@@ -24,7 +24,7 @@ func (p *Plugin) putLeft(txn renderer.Txn) {
 }
 
 // renderMembers passes changes of members to the renderer. A set that is deleted keeps its members until the sweep: endpoints use their old
-// policies until they have their new ones, and a transaction begins with its deletes. A set that is used again before the sweep loses its
+// policies until they have their new ones, and a transaction may begin with its deletes. A set that is used again before the sweep loses its
 // old members now, except for those that it has again.
 func (p *Plugin) renderMembers(c model.Change, txn renderer.Txn) {
 	for _, s := range c.Sets {
