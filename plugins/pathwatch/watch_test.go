@@ -264,8 +264,8 @@ func TestNotProgrammed(t *testing.T) {
 	})
 }
 
-// TestCannotAsk checks that an agent that cannot send (no permission, no sockets) does not report a fault of the data path.
-func TestCannotAsk(t *testing.T) {
+// TestCannotQuery checks that an agent that cannot send (no permission, no sockets) does not report a fault of the data path.
+func TestCannotQuery(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {
 		resync(t, p)
 		time.Sleep(10 * time.Second)

@@ -57,7 +57,7 @@ func newPlainRig(t *testing.T, opts vpptest.Options) *rig {
 		opts.FewPlugins = []string{"af_packet"}
 	}
 	if opts.Buffers == 0 {
-		opts.Buffers = 8192
+		opts.Buffers = 8192 // for the rings of several TAPs, and packets in flight
 	}
 	r := &rig{T: t, vpp: vpptest.Start(t, opts)}
 	client := socketclient.NewVppClient(r.vpp.Socket())

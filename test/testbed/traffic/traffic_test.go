@@ -164,8 +164,8 @@ func relayTo(t *testing.T, ns *testbed.Namespace, to string, hands func(b []byte
 	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// TestAsk checks that requests are answered, and that failed requests are counted.
-func TestAsk(t *testing.T) {
+// TestQuery checks that requests are answered, and that failed requests are counted.
+func TestQuery(t *testing.T) {
 	ns := newNamespace(t)
 	tr := newTraffic(t, ns)
 	for _, to := range []string{"127.0.0.1:7000", "[::1]:7000"} {

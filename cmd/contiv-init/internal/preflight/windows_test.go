@@ -54,8 +54,8 @@ func TestCheckWindows(t *testing.T) {
 	}
 }
 
-// TestAskHNS: an HNS that answers reports its features; one that fails or hangs is a finding, and pre-flight ends.
-func TestAskHNS(t *testing.T) {
+// TestQueryHNS: an HNS that answers reports its features; one that fails or hangs is a finding, and pre-flight ends.
+func TestQueryHNS(t *testing.T) {
 	for _, op := range []string{"Features", "ListNetworks", "open"} {
 		host := hnsmem.New()
 		jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))

@@ -48,8 +48,8 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 	}
 }
 
-// TestStatusOfNodesThatWereNotAsked: agents that listen on a loopback address are the default, and not a problem.
-func TestStatusOfNodesThatWereNotAsked(t *testing.T) {
+// TestStatusOfNodesThatWereNotQueried: agents that listen on a loopback address are the default, and not a problem.
+func TestStatusOfNodesThatWereNotQueried(t *testing.T) {
 	rep, text := screen(client.Nodes{}, client.Answer[Node]{Node: "a", Value: wellNode()},
 		client.Answer[Node]{Node: "b", Err: fmt.Errorf("node b: %w", &client.LocalOnly{Address: "127.0.0.1:9999"})})
 	if !strings.Contains(text, "✓ nodes      1 of 1 ready, 1 not queried\n") || strings.Contains(text, "✗") {
