@@ -14,8 +14,8 @@ import (
 // The ranks order objects before the objects that refer to them. The links of pods come up (scheduler.RankPodLink) after the driver has
 // received everything that concerns the pods.
 //
-// All policy values are in one wave, so that the driver applies them together; orderOf sorts them. An endpoint is in a later wave than its own
-// policy.
+// All policy values that a transaction creates or changes are in one wave, so that the driver applies them together; orderOf sorts them. The
+// deletes of sets, members, policies and profiles are a second wave. An endpoint is in a later wave than its own policy.
 const (
 	rankPolicy = scheduler.RankTable
 	rankRoute  = scheduler.RankRoute
@@ -37,39 +37,52 @@ type kind struct {
 	name, prefix string
 	rank         int
 	remove       func(m pb.Message) any
+	// last removes values after the creates and updates of a transaction: a pod that moves from one set to another is always in one of them. Otherwise
+	// its connections would end, or rules that deny would not match its packets, until the second wave has been applied.
+	last bool
+}
+
+// policyKinds returns the kinds of objects that rules and endpoints refer to.
+func policyKinds() []kind {
+	kinds := []kind{
+		{name: "driver-ip-set", prefix: nb.DriverIPSetPrefix, remove: func(m pb.Message) any {
+			return &proto.IPSetRemove{Id: m.(*proto.IPSetUpdate).GetId()}
+		}},
+		{name: "driver-ip-set-member", prefix: nb.DriverSetMemberPrefix, remove: func(m pb.Message) any { return m }},
+		{name: "driver-profile", prefix: nb.DriverProfilePrefix, remove: func(m pb.Message) any {
+			return &proto.ActiveProfileRemove{Id: m.(*proto.ActiveProfileUpdate).GetId()}
+		}},
+		{name: "driver-policy", prefix: nb.DriverPolicyPrefix, remove: func(m pb.Message) any {
+			return &proto.ActivePolicyRemove{Id: m.(*proto.ActivePolicyUpdate).GetId()}
+		}},
+	}
+	for i := range kinds {
+		kinds[i].rank, kinds[i].last = rankPolicy, true
+	}
+	return kinds
 }
 
 func kinds() []kind {
-	return []kind{
-		{"driver-ip-set", nb.DriverIPSetPrefix, rankPolicy, func(m pb.Message) any {
-			return &proto.IPSetRemove{Id: m.(*proto.IPSetUpdate).GetId()}
-		}},
-		{"driver-ip-set-member", nb.DriverSetMemberPrefix, rankPolicy, func(m pb.Message) any { return m }},
-		{"driver-workload-policy", nb.DriverWorkloadPolicyPrefix, rankPolicy, func(m pb.Message) any { return m }},
-		{"driver-profile", nb.DriverProfilePrefix, rankPolicy, func(m pb.Message) any {
-			return &proto.ActiveProfileRemove{Id: m.(*proto.ActiveProfileUpdate).GetId()}
-		}},
-		{"driver-policy", nb.DriverPolicyPrefix, rankPolicy, func(m pb.Message) any {
-			return &proto.ActivePolicyRemove{Id: m.(*proto.ActivePolicyUpdate).GetId()}
-		}},
-		{"driver-host", nb.DriverHostPrefix, rankPolicy, func(m pb.Message) any {
+	return append(policyKinds(), []kind{
+		{name: "driver-workload-policy", prefix: nb.DriverWorkloadPolicyPrefix, rank: rankPolicy, remove: func(m pb.Message) any { return m }},
+		{name: "driver-host", prefix: nb.DriverHostPrefix, rank: rankPolicy, remove: func(m pb.Message) any {
 			return &proto.HostMetadataRemove{Hostname: m.(*proto.HostMetadataUpdate).GetHostname()}
 		}},
-		{"driver-pool", nb.DriverPoolPrefix, rankPolicy, func(m pb.Message) any {
+		{name: "driver-pool", prefix: nb.DriverPoolPrefix, rank: rankPolicy, remove: func(m pb.Message) any {
 			return &proto.IPAMPoolRemove{Id: m.(*proto.IPAMPoolUpdate).GetId()}
 		}},
-		{"driver-vtep", nb.DriverVTEPPrefix, rankPolicy, func(m pb.Message) any {
+		{name: "driver-vtep", prefix: nb.DriverVTEPPrefix, rank: rankPolicy, remove: func(m pb.Message) any {
 			return &proto.VXLANTunnelEndpointRemove{Node: m.(*proto.VXLANTunnelEndpointUpdate).GetNode()}
 		}},
-		{"driver-route", nb.DriverRoutePrefix, rankRoute, func(m pb.Message) any {
+		{name: "driver-route", prefix: nb.DriverRoutePrefix, rank: rankRoute, remove: func(m pb.Message) any {
 			return &proto.RouteRemove{Dst: m.(*proto.RouteUpdate).GetDst()}
 		}},
-		{"driver-service", nb.DriverServicePrefix, rankPolicy, func(m pb.Message) any {
+		{name: "driver-service", prefix: nb.DriverServicePrefix, rank: rankPolicy, remove: func(m pb.Message) any {
 			s := m.(*proto.BalancedServiceUpdate)
 			return &proto.BalancedServiceRemove{Namespace: s.GetNamespace(), Name: s.GetName()}
 		}},
-		{"driver-in-sync", nb.DriverInSyncKey, rankSynced, func(pb.Message) any { return nil }},
-	}
+		{name: "driver-in-sync", prefix: nb.DriverInSyncKey, rank: rankSynced, remove: func(pb.Message) any { return nil }},
+	}...)
 }
 
 // Register adds the descriptors of the driver's messages to a scheduler that has f as a backend.
@@ -82,7 +95,7 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 			return fmt.Errorf("register %s: %w", k.name, err)
 		}
 	}
-	workload := f.descriptor(kind{"driver-workload", nb.DriverWorkloadPrefix, rankPod, func(m pb.Message) any {
+	workload := f.descriptor(kind{name: "driver-workload", prefix: nb.DriverWorkloadPrefix, rank: rankPod, remove: func(m pb.Message) any {
 		return &proto.WorkloadEndpointRemove{Id: m.(*proto.WorkloadEndpointUpdate).GetId()}
 	}})
 	dump := workload.Dump
@@ -130,7 +143,7 @@ func (f *Feed) descriptor(k kind) scheduler.Descriptor[pb.Message] {
 		f.ops = append(f.ops, queued{op: op, key: key, msg: m, out: m, order: orderOf(k.prefix)})
 	}
 	return scheduler.Descriptor[pb.Message]{
-		Name: k.name, Prefix: k.prefix, Rank: k.rank,
+		Name: k.name, Prefix: k.prefix, Rank: k.rank, DeleteLast: k.last,
 		Equal:  func(_ string, desired, applied pb.Message) bool { return pb.Equal(desired, applied) },
 		Create: report,
 		Update: func(op *scheduler.Op, key string, _, desired pb.Message) { report(op, key, desired) },

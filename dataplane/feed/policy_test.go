@@ -107,6 +107,48 @@ func TestPolicyIsOneBatch(t *testing.T) {
 	}
 }
 
+// TestMovesAreInBothSets tests that a pod that moves from one set to another is added before it is removed, and that sets and policies that are
+// replaced are removed after the endpoint refers to the new ones, in one batch.
+func TestMovesAreInBothSets(t *testing.T) {
+	r := newRig(t, newFakeDriver())
+	policy := func(name string) pb.Message {
+		return &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "t", Name: name}}
+	}
+	member := func(set, ip string) pb.Message { return &proto.IPSetMember{SetId: set, Member: ip} }
+	of := func(name string) pb.Message {
+		return &proto.WorkloadPolicy{Id: endpoint("a").GetId(), Tiers: tiers(name)}
+	}
+	all := append(values(t, true, append(base(), endpoint("a"))...), values(t, false, policy("x"), of("x"), &proto.IPSetUpdate{Id: "r"},
+		&proto.IPSetUpdate{Id: "s"}, member("r", "10.0.0.1"), member("s", "10.0.0.2"), member("s", "10.0.0.3"))...)
+	if err := r.commit(txn.FullResync, false, all); err != nil {
+		t.Fatal(err)
+	}
+	gone := func(messages ...pb.Message) (deletes []txn.KV) {
+		for _, kv := range values(t, false, messages...) {
+			deletes = append(deletes, txn.KV{Key: kv.Key})
+		}
+		return deletes
+	}
+	r.driver.take()
+	if err := r.commit(txn.Update, false, append(gone(member("s", "10.0.0.2")), values(t, false, member("r", "10.0.0.2"))...)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.driver.take(), []string{"IPSetDeltaUpdate", "flush", "IPSetDeltaUpdate", "flush"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if d := r.driver.last.(*proto.IPSetDeltaUpdate); d.GetId() != "s" || !slices.Equal(d.GetRemovedMembers(), []string{"10.0.0.2"}) {
+		t.Errorf("the last message is %v, want the removal from the old set", d)
+	}
+	replaced := append(gone(policy("x"), member("s", "10.0.0.3"), &proto.IPSetUpdate{Id: "s"}), values(t, false, policy("y"), of("y"))...)
+	if err := r.commit(txn.Update, false, replaced); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"ActivePolicyUpdate", "WorkloadEndpointUpdate a", "flush", "ActivePolicyRemove", "IPSetDeltaUpdate", "IPSetRemove", "flush"}
+	if got := r.driver.take(); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
 // TestBatchThatCannotBeSent tests that a driver that has been stopped accepts no message, and that no message counts as sent.
 func TestBatchThatCannotBeSent(t *testing.T) {
 	r := newRig(t, newFakeDriver())

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,7 +46,6 @@ type flips struct {
 	denied  bool
 	periods []period
 	away    []period // periods in which VPP did not run
-	count   int
 }
 
 // start starts to send: from cli1 and cli2, which the policy denies, and from oth1, which it allows.
@@ -124,7 +122,6 @@ func (f *flips) receive(conn net.PacketConn) {
 // other: when it has handled a later one, this one is in the dataplane.
 func (f *flips) flip(during func()) {
 	f.t.Helper()
-	f.count++
 	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
 	if f.denied = !f.denied; f.denied {
 		f.policy("flip", flipPolicy)
@@ -136,26 +133,6 @@ func (f *flips) flip(during func()) {
 	}
 	f.handled()
 	f.begin = time.Now()
-}
-
-// handled waits until the agent has handled all changes that the API server has sent so far.
-func (f *flips) handled() {
-	f.t.Helper()
-	f.count++
-	name := fmt.Sprintf("marker-%04d", f.count)
-	f.policy(name, `{podSelector: {matchLabels: {app: none}}}`)
-	end := time.Now().Add(30 * time.Second)
-	for {
-		text, err := f.Nodes[0].Get(f.ctx, "/controller/event-history?last=8")
-		if err == nil && strings.Contains(text, name) {
-			break
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("the agent does not handle policy %s within 30 s: %v", name, err)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	f.policy(name, "")
 }
 
 func (f *flips) hold() { time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond) }

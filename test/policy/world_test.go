@@ -43,6 +43,8 @@ type world struct {
 	spaces map[string]*testbed.Namespace
 	addrs  map[string][]netip.Addr
 	pods   map[string]*testbed.Pod
+
+	markers int // policies that handled has put
 }
 
 func newWorld(t *testing.T, backend string) *world {
@@ -204,6 +206,22 @@ func (w *world) policy(name, spec string) {
 	}
 	w.must(yaml.UnmarshalStrict([]byte(spec), &np.Spec))
 	w.must(w.api.Put(np))
+}
+
+// handled waits until the first node's agent has handled all changes that the API server has sent so far.
+func (w *world) handled() {
+	w.t.Helper()
+	w.markers++
+	name := fmt.Sprintf("marker-%04d", w.markers)
+	w.policy(name, `{podSelector: {matchLabels: {app: none}}}`)
+	w.within("the agent handles policy "+name, 30*time.Second, func() error {
+		text, err := w.Nodes[0].Get(w.ctx, "/controller/event-history?last=8")
+		if err == nil && !strings.Contains(text, name) {
+			err = errors.New("it is not in the history of events")
+		}
+		return err
+	})
+	w.policy(name, "")
 }
 
 // reach sends a request to a server by TCP and IPv4.
