@@ -33,6 +33,7 @@ func TestLife(t *testing.T) {
 			{"HealthCheckNodePort", false, (*world).healthCheck},
 			{"RollingUpdate", false, (*world).rollingUpdate},
 			{"BackendRemoved", false, (*world).backendRemoved},
+			{"SpecChanges", false, (*world).specChanges},
 			{"PortUsedAgain", false, (*world).portUsedAgain},
 			{"AffinityOverRestart", true, (*world).affinityOverRestart},
 			{"KillUnderLoad", true, (*world).killUnderLoad},
