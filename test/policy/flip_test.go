@@ -223,14 +223,6 @@ func (f *flips) when(t time.Time) string {
 	return fmt.Sprintf("%v after change %d (denied %t) began", t.Sub(p.end), n+1, !p.denied)
 }
 
-// killAgent kills the agent at a random moment of its work, and restarts it.
-func (f *flips) killAgent() {
-	f.t.Helper()
-	time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
-	f.must(f.Nodes[0].Agent.Kill())
-	f.must(f.Nodes[0].StartAgent(f.ctx))
-}
-
 // killVPP kills VPP: while VPP does not run, packets are lost, but no denied packet may pass.
 func (f *flips) killVPP() {
 	f.t.Helper()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 const (
 	samePort  = 9
-	sameCount = 48
+	sameCount = 50
 )
 
 // sameAllows are policies with the same effect: they allow both labels of the allowed pods, and UDP of all pods, also of the one that sameDenies
@@ -51,19 +52,28 @@ func (w *world) relabel(node, name, app string) {
 func (w *world) same(i int) {
 	w.t.Helper()
 	one, two := w.Nodes[0].Name, w.Nodes[1].Name
-	switch n := i / 4; i % 4 {
+	switch n := i / 5; i % 5 {
 	case 0:
 		w.relabel(one, "cli1", []string{"green", "blue"}[n%2])
 		w.relabel(two, "cli2", []string{"green", "blue"}[n%2])
 		w.relabel(one, "oth1", []string{"grey", "black"}[n%2])
 	case 1:
-		w.policy("allows", sameAllows[(n+1)%len(sameAllows)])
+		w.allow(sameAllows[(n+1)%len(sameAllows)])
 	case 2:
 		w.policy("denies", sameDenies[(n+1)%len(sameDenies)])
 	case 3:
 		team := []string{"sad", "red"}[n%2]
 		w.must(w.api.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": team}}}))
+	case 4:
+		w.relabel(one, "web1", []string{"www", "web"}[n%2]) // another policy selects the server
 	}
+}
+
+// allow puts the same policy for both labels of the server.
+func (w *world) allow(spec string) {
+	w.t.Helper()
+	w.policy("allows-web", spec)
+	w.policy("allows-www", strings.Replace(spec, "app: web", "app: www", 1))
 }
 
 // packets sends UDP packets, each from a new port, until it is stopped.
@@ -122,8 +132,8 @@ func (w *world) count(at string) map[string]*atomic.Int64 {
 	return got
 }
 
-// TestSameEffect changes labels of pods and of their namespace, and policies, such that the same is allowed as before: allowed pods lose no connection
-// and no packet, and no packet of the denied pod passes.
+// TestSameEffect changes labels of pods and of their namespace, and policies, such that the same is allowed as before, and kills the agent meanwhile:
+// allowed pods lose no connection and no packet, and no packet of the denied pod passes.
 func TestSameEffect(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
@@ -131,7 +141,7 @@ func TestSameEffect(t *testing.T) {
 		w.relabel(one, "cli1", "blue")
 		w.relabel(two, "cli2", "blue")
 		w.relabel(one, "oth1", "black")
-		w.policy("allows", sameAllows[0])
+		w.allow(sameAllows[0])
 		w.policy("denies", sameDenies[0])
 		w.expect("+ cli1 web1 tcp 8080\n+ cli2 web1 tcp 8080\n- oth1 web1 tcp 8080")
 		var streams []*stream
@@ -150,6 +160,9 @@ func TestSameEffect(t *testing.T) {
 		}
 		for i := range sameCount {
 			w.same(i)
+			if i%10 == 9 {
+				w.killAgent()
+			}
 			w.handled()
 		}
 		for _, stop := range stops {

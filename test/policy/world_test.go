@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -222,6 +223,14 @@ func (w *world) handled() {
 		return err
 	})
 	w.policy(name, "")
+}
+
+// killAgent kills the first node's agent at a random moment of its work, and restarts it.
+func (w *world) killAgent() {
+	w.t.Helper()
+	time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+	w.must(w.Nodes[0].Agent.Kill())
+	w.must(w.Nodes[0].StartAgent(w.ctx))
 }
 
 // reach sends a request to a server by TCP and IPv4.
