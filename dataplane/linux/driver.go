@@ -98,7 +98,7 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d.front.Loop = d.loop
 	d.combiner = newStatusCombiner(d.loop.QueueStatus)
 	d.progress.init(options.Metrics, options.MetricPrefix, d.log)
-	d.recheck = newRecheck(p.flows, config.RulesConfig.IptablesMarkAccept, config.RulesConfig.Own, d.log)
+	d.recheck = newRecheck(p.flows, newRuleRecord(config.RulesConfig), d.loop.Inspect, d.log)
 	for _, f := range config.families() {
 		d.routes[f] = p.routes(f, config.RulesConfig.IsWorkloadIface)
 		managers := newFamilyManagers(f, config, render, d)

@@ -1,8 +1,6 @@
 package intdataplane
 
 import (
-	"sync"
-
 	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -12,7 +10,6 @@ import (
 // familyManagers holds the managers of one family, in the order in which they receive messages.
 type familyManagers struct {
 	family      table.Family
-	lock        *sync.RWMutex // guards the members of sets
 	ipsets      *ipsetsManager
 	hostIPs     *hostIPManager
 	policies    *policyManager
@@ -25,9 +22,9 @@ type familyManagers struct {
 
 func newFamilyManagers(f table.Family, c Config, render rules.RuleRenderer, d *InternalDataplane) *familyManagers {
 	log, out := d.log, d.backend
-	recorded := chainRecorder{out, d.recheck}
+	recorded := chainRecorder{out, d.recheck.ruleRecord}
 	external, _ := c.externalNets() // validated
-	m := &familyManagers{family: f, lock: &d.recheck.mu}
+	m := &familyManagers{family: f}
 	d.recheck.families[f] = m
 	m.ipsets = newIPSetsManager(f, c.MaxIPSetSize, out, log)
 	m.hostIPs = newHostIPManager(f, c.RulesConfig.IsWorkloadIface, out, log)
@@ -43,7 +40,7 @@ func newFamilyManagers(f table.Family, c Config, render rules.RuleRenderer, d *I
 }
 
 func (m *familyManagers) managers() []driver.Manager {
-	return []driver.Manager{lockedSets{m.ipsets, m.lock}, m.hostIPs, m.policies, m.endpoints, m.floatingIPs, m.masq, m.nodeSets, m.nodeRoutes}
+	return []driver.Manager{m.ipsets, m.hostIPs, m.policies, m.endpoints, m.floatingIPs, m.masq, m.nodeSets, m.nodeRoutes}
 }
 
 func (m *familyManagers) register(loop *driver.Driver) {

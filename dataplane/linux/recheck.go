@@ -15,7 +15,6 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
-	"contiv.dev/vswitch/dataplane/linux/walk"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
@@ -24,50 +23,53 @@ import (
 const (
 	recheckDelay = 2 * time.Millisecond
 	recheckMost  = 500 * time.Millisecond
+	recheckRetry = time.Second // pause after an error
 )
 
 // recheck removes connections of workloads that policy would no longer allow to be opened. The rules accept packets of known connections,
 // so a change of policy alone does not end them.
 //
 // It is a manager that records what has changed: endpoints with changed policies, and addresses removed from sets. When the change is in
-// the kernel, a job checks the connections of these endpoints and addresses: it walks the first packet of each connection through the
-// chains that the kernel has.
+// the kernel, a job lists the connections of these endpoints and addresses. The loop judges them while nothing is recorded that is not in the
+// kernel yet (settled): it walks the first packet of each connection through the chains that the kernel has. In between, the records are a
+// mixture of two states that may deny what both of them allow.
+//
+// All fields without another comment are used by the loop only.
 type recheck struct {
-	remove   removeFlows
-	log      *slog.Logger
-	own      func(felix string) string // rules.Config.Own
-	accept   uint32                    // mark of packets that policy has accepted
-	families map[table.Family]*familyManagers
-	wake     chan struct{}
+	*ruleRecord
+	remove  removeFlows // used by the job
+	log     *slog.Logger
+	inspect func(f func()) error // runs f on the loop's goroutine; used by the job
+	wake    chan struct{}
 
-	noted suspects // used by the loop only: noted since the last sweep
-	swept bool     // used by the loop only: there was a sweep
+	noted   suspects // noted since the last sweep
+	swept   bool     // there was a sweep
+	settled bool     // the kernel has everything that was recorded
+	known   map[epstate.WorkloadID]*proto.WorkloadEndpoint
 
-	mu     sync.RWMutex // guards the fields below, and the members of sets
-	chains map[chainID][]table.Rule
-	shared map[chainID]map[string]string // of rules.SharedDispatch
-	ifaces map[netip.Addr]string         // of workloads, by address
-	known  map[epstate.WorkloadID]*proto.WorkloadEndpoint
-	local  map[string][]netip.Addr // the node's own, by interface
-	due    suspects                // what the job has to check
+	mu      sync.Mutex
+	due     suspects    // guarded by mu; what the job has to check
+	waiting []*question // guarded by mu
+}
+
+// question is a list of connections that the job wants to be judged.
+type question struct {
+	flows  []conntrack.Flow
+	denied []bool        // of each of the flows; valid when done is closed
+	done   chan struct{} // closed by the loop
 }
 
 // suspects holds the addresses whose connections may have to be removed.
 type suspects map[netip.Addr]struct{}
 
-type chainID struct {
-	family table.Family
-	name   string
-}
-
-func newRecheck(remove removeFlows, accept uint32, own func(string) string, log *slog.Logger) *recheck {
-	return &recheck{remove: remove, log: log, accept: accept, own: own, families: map[table.Family]*familyManagers{}, wake: make(chan struct{}, 1),
-		noted: suspects{}, chains: map[chainID][]table.Rule{}, shared: map[chainID]map[string]string{}, ifaces: map[netip.Addr]string{},
-		known: map[epstate.WorkloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
+func newRecheck(remove removeFlows, record *ruleRecord, inspect func(func()) error, log *slog.Logger) *recheck {
+	return &recheck{ruleRecord: record, remove: remove, log: log, inspect: inspect, wake: make(chan struct{}, 1), noted: suspects{},
+		known: map[epstate.WorkloadID]*proto.WorkloadEndpoint{}, due: suspects{}}
 }
 
 // OnUpdate records what has changed. It must run after the other managers.
 func (r *recheck) OnUpdate(msg any) {
+	r.settled = false
 	switch m := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
 		r.endpoint(epstate.WorkloadIDOf(m.GetId()), m.GetEndpoint())
@@ -86,8 +88,6 @@ func (r *recheck) OnUpdate(msg any) {
 	case *proto.IPSetRemove:
 		r.set(m.GetId())
 	case *ifaceAddrs:
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		if r.local[m.Name] = m.Addrs; m.Addrs == nil {
 			delete(r.local, m.Name)
 		}
@@ -99,8 +99,6 @@ func (r *recheck) CompleteDeferredWork() error { return nil }
 
 // endpoint handles an update or the removal of an endpoint.
 func (r *recheck) endpoint(id epstate.WorkloadID, ep *proto.WorkloadEndpoint) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	before := r.known[id]
 	same := before != nil && ep != nil && samePolicy(before, ep)
 	for _, a := range addressesOf(before) {
@@ -148,8 +146,6 @@ func (r *recheck) policy(name string) {
 }
 
 func (r *recheck) suspect(which func(*proto.WorkloadEndpoint) bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
 	for _, ep := range r.known {
 		if which(ep) {
 			for _, a := range addressesOf(ep) {
@@ -212,16 +208,22 @@ func (r *recheck) set(id string) {
 	})
 }
 
-// sweep makes the job check what was noted; the changes are in the kernel by now.
+// sweep judges the connections that wait for it and makes the job check what was noted; the changes are in the kernel by now.
 func (r *recheck) sweep() {
-	r.swept = true
+	r.swept, r.settled = true, true
+	r.judge()
 	if len(r.noted) == 0 {
 		return
 	}
-	r.mu.Lock()
-	maps.Copy(r.due, r.noted)
-	r.mu.Unlock()
+	r.add(r.noted)
 	r.noted = suspects{}
+}
+
+// add makes the job check addresses.
+func (r *recheck) add(list suspects) {
+	r.mu.Lock()
+	maps.Copy(r.due, list)
+	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -250,16 +252,51 @@ func (r *recheck) run(ctx context.Context) error {
 		if len(due) == 0 {
 			continue
 		}
-		removed, err := r.remove(ctx, conntrack.Which{Protocols: allProtocols()}, func(f conntrack.Flow) bool {
-			return due.have(f) && !r.allowed(f)
-		})
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn("connections that policy does not allow any more may live on until they end", "error", err)
-		}
+		removed, err := r.remove(ctx, conntrack.Which{Protocols: allProtocols(), Confirm: r.denied}, due.have)
 		next = time.Now().Add(min(time.Since(begin), recheckMost))
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("connections that policy does not allow any more may still be open; trying again", "in", recheckRetry, "error", err)
+			next = time.Now().Add(recheckRetry)
+			r.add(due)
+		}
 		if removed > 0 {
 			r.log.Info("ended connections that policy no longer allows", "connections", removed)
 		}
+	}
+}
+
+// denied returns which connections policy would not allow to be opened. It waits until the loop has judged them.
+func (r *recheck) denied(ctx context.Context, flows []conntrack.Flow) ([]bool, error) {
+	q := &question{flows: flows, done: make(chan struct{})}
+	r.mu.Lock()
+	r.waiting = append(r.waiting, q)
+	r.mu.Unlock()
+	if err := r.inspect(r.judge); err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-q.done:
+		return q.denied, nil
+	}
+}
+
+// judge answers the questions that wait, unless the kernel does not have everything yet; then the next sweep answers them.
+func (r *recheck) judge() {
+	if !r.settled {
+		return
+	}
+	r.mu.Lock()
+	waiting := r.waiting
+	r.waiting = nil
+	r.mu.Unlock()
+	for _, q := range waiting {
+		q.denied = make([]bool, len(q.flows))
+		for i, f := range q.flows {
+			q.denied[i] = !r.allowed(f)
+		}
+		close(q.done)
 	}
 }
 
@@ -275,118 +312,4 @@ func (s suspects) have(f conntrack.Flow) bool {
 	_, from := s[f.From.Addr()]
 	_, to := s[f.Answers.Addr()]
 	return from || to
-}
-
-// allowed reports whether policy would allow the connection to be opened. The node's own connections are not subject to policy.
-func (r *recheck) allowed(f conntrack.Flow) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	s := recheckState{r, familyOf(f.From.Addr())}
-	p := walk.Packet{Proto: f.Proto, Src: f.From.Addr(), Dst: f.Answers.Addr(), SrcPort: f.From.Port(), DstPort: f.Answers.Port()}
-	from, sends := r.ifaces[p.Src]
-	to, receives := r.ifaces[p.Dst]
-	p.In, p.Out = from, to
-	if sends && !walk.Allowed(s, s.chainsOf(rules.WorkloadFromEndpointPfx, rules.ChainFromWorkloadPolicies, from), r.accept, p) {
-		return false
-	}
-	return !receives || !sends && s.Local(p.Src) ||
-		walk.Allowed(s, s.chainsOf(rules.WorkloadToEndpointPfx, rules.ChainToWorkloadPolicies, to), r.accept, p)
-}
-
-// chainsOf returns the chains that a packet of an interface passes: the interface's own chain, and the one it shares with others.
-func (s recheckState) chainsOf(prefix, dispatch, iface string) []string {
-	list := []string{rules.IfaceChain(s.own(prefix), iface)}
-	if shared := s.shared[chainID{s.family, s.own(dispatch)}]; shared != nil {
-		list = append(list, shared[iface])
-	}
-	return list
-}
-
-// recheckState provides the state that the chains of a family refer to. The caller holds the lock.
-type recheckState struct {
-	*recheck
-	family table.Family
-}
-
-// Chain implements walk.State.
-func (s recheckState) Chain(name string) ([]table.Rule, bool) {
-	list, known := s.chains[chainID{s.family, name}]
-	return list, known
-}
-
-// Local implements walk.State.
-func (s recheckState) Local(a netip.Addr) bool {
-	for _, list := range s.local {
-		if slices.ContainsFunc(list, func(own netip.Addr) bool { return own.WithZone("").Unmap() == a }) {
-			return true
-		}
-	}
-	return false
-}
-
-// InSet implements walk.State.
-func (s recheckState) InSet(id string, m table.Member) bool {
-	set := s.families[s.family].ipsets.sets[id]
-	if set == nil {
-		return false
-	}
-	if set.kind != table.SetNet {
-		_, has := set.members[m]
-		return has
-	}
-	for bits := m.Net.Bits(); bits >= 0; bits-- {
-		if _, has := set.members[table.Member{Net: netip.PrefixFrom(m.Net.Addr(), bits).Masked()}]; has {
-			return true
-		}
-	}
-	return false
-}
-
-// chainRecorder is a chainSink that also passes the chains of layer Filter to recheck.
-type chainRecorder struct {
-	chainSink
-	to *recheck
-}
-
-func (c chainRecorder) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
-	if l == table.Filter {
-		c.to.mu.Lock()
-		for _, chain := range chains {
-			c.to.chains[chainID{f, chain.Name}] = chain.Rules
-		}
-		c.to.mu.Unlock()
-	}
-	c.chainSink.SetChains(f, l, chains...)
-}
-
-func (c chainRecorder) SetDispatch(f table.Family, l table.Layer, d table.Dispatch) {
-	if d.Name == c.to.own(rules.ChainFromWorkloadPolicies) || d.Name == c.to.own(rules.ChainToWorkloadPolicies) {
-		c.to.mu.Lock()
-		c.to.shared[chainID{f, d.Name}] = d.Chains
-		c.to.mu.Unlock()
-	}
-	c.chainSink.SetDispatch(f, l, d)
-}
-
-func (c chainRecorder) DeleteChains(f table.Family, l table.Layer, names ...string) {
-	if l == table.Filter {
-		c.to.mu.Lock()
-		for _, name := range names {
-			delete(c.to.chains, chainID{f, name})
-		}
-		c.to.mu.Unlock()
-	}
-	c.chainSink.DeleteChains(f, l, names...)
-}
-
-// lockedSets is an ipsetsManager that takes the lock for updates, since recheck reads the members of its sets.
-type lockedSets struct {
-	*ipsetsManager
-	mu *sync.RWMutex
-}
-
-func (m lockedSets) OnUpdate(msg any) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ipsetsManager.OnUpdate(msg)
 }

@@ -2,10 +2,12 @@ package intdataplane
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -131,38 +133,105 @@ func TestRecheckOfAnotherTier(t *testing.T) {
 	}
 }
 
-// TestRecheckRemoves: of the checked connections, the job removes those that are not allowed.
-func TestRecheckRemoves(t *testing.T) {
-	b := newBench(t, Config{})
-	b.must(openProfile(), policy("web", tcpPort("allow", 80)), endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
-	web := addressesOf(b.d.recheck.known[wlKey("w1")])[0].String()
-	flows := map[conntrack.Flow]bool{ // true: must be removed
-		flow(6, "192.0.2.1", web, 80): false, flow(6, "192.0.2.1", web, 81): true, flow(17, "192.0.2.1", web, 80): true,
-		flow(6, web, "192.0.2.1", 81): false, flow(6, "192.0.2.1", "192.0.2.2", 81): false,
+// removal is a fake of removeFlows: a table of connections.
+type removal struct {
+	flows   []conntrack.Flow
+	err     error // the first call fails
+	removed chan []conntrack.Flow
+}
+
+func (r *removal) remove(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error) {
+	if err := r.err; err != nil {
+		r.err = nil
+		return 0, err
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	removed := make(chan []conntrack.Flow, 1)
-	b.d.recheck.remove = func(_ context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error) {
-		var gone []conntrack.Flow
-		for f := range flows {
-			if slices.Contains(which.Protocols, f.Proto) && stale(f) {
-				gone = append(gone, f)
-			}
+	var found, gone []conntrack.Flow
+	for _, f := range r.flows {
+		if slices.Contains(which.Protocols, f.Proto) && stale(f) {
+			found = append(found, f)
 		}
-		removed <- gone
-		return len(gone), nil
 	}
-	b.d.recheck.sweep()
+	confirmed, err := which.Confirm(ctx, found)
+	for i, f := range found {
+		if confirmed[i] {
+			gone = append(gone, f)
+		}
+	}
+	r.removed <- gone
+	return len(gone), err
+}
+
+// recheckJob runs the job of the bench's driver on a table of connections. inspect takes the functions for the loop.
+func (b *bench) recheckJob(err error, flows ...conntrack.Flow) (removed <-chan []conntrack.Flow, inspect <-chan func()) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	table := &removal{flows: flows, err: err, removed: make(chan []conntrack.Flow, 1)}
+	inspections := make(chan func())
+	b.d.recheck.remove = table.remove
+	b.d.recheck.inspect = func(f func()) error {
+		select {
+		case inspections <- f:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	done := make(chan error, 1)
 	go func() { done <- b.d.recheck.run(ctx) }()
-	gone := <-removed
-	for f, want := range flows {
-		if slices.Contains(gone, f) != want {
-			t.Errorf("%v: removed %t", f, !want)
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
 		}
+	})
+	return table.removed, inspections
+}
+
+// TestRecheckRemoves: of the checked connections, the job removes those that are not allowed, also after a failed attempt.
+func TestRecheckRemoves(t *testing.T) {
+	for name, fault := range map[string]error{"at once": nil, "after an error": errors.New("no buffer space")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, Config{})
+				b.must(openProfile(), policy("web", tcpPort("allow", 80)), endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
+				web := addressesOf(b.d.recheck.known[wlKey("w1")])[0].String()
+				flows := map[conntrack.Flow]bool{ // true: must be removed
+					flow(6, "192.0.2.1", web, 80): false, flow(6, "192.0.2.1", web, 81): true, flow(17, "192.0.2.1", web, 80): true,
+					flow(6, web, "192.0.2.1", 81): false, flow(6, "192.0.2.1", "192.0.2.2", 81): false,
+				}
+				removed, inspect := b.recheckJob(fault, slices.Collect(maps.Keys(flows))...)
+				b.d.recheck.sweep()
+				(<-inspect)()
+				gone := <-removed
+				for f, want := range flows {
+					if slices.Contains(gone, f) != want {
+						t.Errorf("%v: removed %t", f, !want)
+					}
+				}
+			})
+		})
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+}
+
+// TestRecheckJudgesNoMixture: while changes are recorded that the kernel does not have, no connection is judged: the records may deny a connection
+// that the rules allowed before and allow afterwards.
+func TestRecheckJudgesNoMixture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{})
+		b.must(openProfile(), ipSet("blue", "192.0.2.1"), ipSet("green"), policy("web", fromSet("allow", "blue"), fromSet("allow", "green")),
+			endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
+		web := addressesOf(b.d.recheck.known[wlKey("w1")])[0].String()
+		removed, inspect := b.recheckJob(nil, flow(6, "192.0.2.1", web, 80), flow(6, "192.0.2.2", web, 80))
+		b.report(&proto.IPSetDeltaUpdate{Id: "blue", RemovedMembers: []string{"192.0.2.1"}}) // not applied yet
+		(<-inspect)()
+		synctest.Wait()
+		select {
+		case gone := <-removed:
+			t.Fatalf("removed %v by a mixture of two states", gone)
+		default:
+		}
+		b.must(&proto.IPSetDeltaUpdate{Id: "green", AddedMembers: []string{"192.0.2.1"}})
+		if gone := <-removed; len(gone) != 1 || gone[0].From.Addr() != addr("192.0.2.2") {
+			t.Errorf("removed %v, want the connection of the client in no set", gone)
+		}
+	})
 }

@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,60 +78,85 @@ func (w *world) allow(spec string) {
 	w.policy("allows-www", strings.Replace(spec, "app: web", "app: www", 1))
 }
 
-// packets sends UDP packets, each from a new port, until it is stopped.
-func (w *world) packets(from string, to netip.Addr) (sent *atomic.Int64, stop func()) {
-	w.t.Helper()
-	sent = &atomic.Int64{}
-	done := make(chan struct{})
-	var work sync.WaitGroup
-	work.Go(func() {
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			conn, err := listenUDP(w.spaces[from], 0)
-			if err != nil {
-				continue
-			}
-			if _, err = conn.WriteTo([]byte(from), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, samePort))); err == nil {
-				sent.Add(1)
-			}
-			_ = conn.Close()
+// sender sends UDP packets, each from a new port.
+type sender struct {
+	from string
+	to   netip.AddrPort
+	mu   sync.Mutex
+	sent []time.Time
+	got  []bool // by index in sent
+}
+
+func (s *sender) run(ctx context.Context, w *world, id int) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
-	})
-	return sent, func() {
-		close(done)
-		work.Wait()
+		conn, err := listenUDP(w.spaces[s.from], 0)
+		if err != nil {
+			continue
+		}
+		s.mu.Lock()
+		packet := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(id)), uint32(len(s.sent)))
+		s.sent, s.got = append(s.sent, time.Now()), append(s.got, false)
+		s.mu.Unlock()
+		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(s.to)) // a denied packet may cause an error here
+		_ = conn.Close()
 	}
 }
 
-// count counts the packets that a server receives, by the name of their sender.
-func (w *world) count(at string) map[string]*atomic.Int64 {
+// result returns the number of packets that arrived, and the times of the others.
+func (s *sender) result() (arrived int, lost []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, got := range s.got {
+		if got {
+			arrived++
+		} else {
+			lost = append(lost, s.sent[i])
+		}
+	}
+	return arrived, lost
+}
+
+// receive marks the packets that a server receives.
+func (w *world) receive(at string, senders []*sender) {
 	w.t.Helper()
 	conn, err := listenUDP(w.spaces[at], samePort)
 	w.must(err)
 	w.must(conn.(*net.UDPConn).SetReadBuffer(4 << 20))
-	w.t.Cleanup(func() { _ = conn.Close() })
-	got := map[string]*atomic.Int64{}
-	for name := range w.pods {
-		got[name] = &atomic.Int64{}
-	}
-	go func() {
+	var work sync.WaitGroup
+	work.Go(func() {
 		for buf := make([]byte, 100); ; {
 			n, _, err := conn.ReadFrom(buf)
 			if err != nil {
 				return
 			}
-			if c := got[string(buf[:n])]; c != nil {
-				c.Add(1)
+			if id := binary.BigEndian.Uint32(buf); n == 8 && int(id) < len(senders) {
+				s := senders[id]
+				s.mu.Lock()
+				s.got[binary.BigEndian.Uint32(buf[4:])] = true
+				s.mu.Unlock()
 			}
 		}
-	}()
-	return got
+	})
+	w.t.Cleanup(func() {
+		_ = conn.Close()
+		work.Wait()
+	})
+}
+
+// since describes the position of a time among the changes.
+func since(changes []time.Time, t time.Time) string {
+	n, _ := slices.BinarySearchFunc(changes, t, time.Time.Compare)
+	if n == 0 {
+		return "before the first change"
+	}
+	return fmt.Sprintf("%v after change %d", t.Sub(changes[n-1]), n-1)
 }
 
 // TestSameEffect changes labels of pods and of their namespace, and policies, such that the same is allowed as before, and kills the agent meanwhile:
@@ -145,40 +172,51 @@ func TestSameEffect(t *testing.T) {
 		w.policy("denies", sameDenies[0])
 		w.expect("+ cli1 web1 tcp 8080\n+ cli2 web1 tcp 8080\n- oth1 web1 tcp 8080")
 		var streams []*stream
+		var senders []*sender
 		for f, a := range w.addrs["web1"] {
 			streams = append(streams, w.stream("cli1", "web1", a, 9000+f), w.stream("cli2", "web1", a, 9010+f))
-		}
-		got := w.count("web1")
-		sent := map[string][]*atomic.Int64{}
-		var stops []func()
-		for _, from := range []string{"cli1", "cli2", "oth1"} {
-			for _, a := range w.addrs["web1"] {
-				n, stop := w.packets(from, a)
-				sent[from] = append(sent[from], n)
-				stops = append(stops, stop)
+			for _, from := range []string{"cli1", "cli2", "oth1"} {
+				senders = append(senders, &sender{from: from, to: netip.AddrPortFrom(a, samePort)})
 			}
 		}
+		w.receive("web1", senders)
+		ctx, stop := context.WithCancel(w.ctx)
+		var work sync.WaitGroup
+		for id, s := range senders {
+			work.Go(func() { s.run(ctx, w, id) })
+		}
+		var changes []time.Time
 		for i := range sameCount {
+			changes = append(changes, time.Now())
 			w.same(i)
 			if i%10 == 9 {
 				w.killAgent()
 			}
 			w.handled()
 		}
-		for _, stop := range stops {
-			stop()
-		}
+		stop()
+		work.Wait()
 		w.goOn(streams)
-		for _, from := range []string{"cli1", "cli2", "oth1"} {
-			all := sent[from][0].Load() + sent[from][1].Load()
-			w.within(fmt.Sprintf("packets of %s", from), 2*time.Second, func() error {
-				n := got[from].Load()
-				if from == "oth1" && n > 0 || from != "oth1" && n < all {
-					return fmt.Errorf("%d of %d arrived", n, all)
-				}
-				return nil
-			})
-			t.Logf("%s: %d of %d packets arrived", from, got[from].Load(), all)
+		for _, s := range senders {
+			s.judge(w, changes)
 		}
 	}, onVPP)
+}
+
+// judge checks that all packets of a sender arrived, or none if it is the denied one.
+func (s *sender) judge(w *world, changes []time.Time) {
+	w.t.Helper()
+	denied := s.from == "oth1"
+	w.within(fmt.Sprintf("packets of %s to %s", s.from, s.to), 2*time.Second, func() error {
+		switch arrived, lost := s.result(); {
+		case denied && arrived > 0:
+			return fmt.Errorf("%d packets arrived", arrived)
+		case !denied && len(lost) > 0:
+			return fmt.Errorf("%d of %d packets were lost, the first %s, the last %s", len(lost), arrived+len(lost), since(changes, lost[0]),
+				since(changes, lost[len(lost)-1]))
+		}
+		return nil
+	})
+	arrived, lost := s.result()
+	w.t.Logf("%s to %s: %d of %d packets arrived", s.from, s.to, arrived, arrived+len(lost))
 }

@@ -2,8 +2,11 @@ package conntrack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +150,45 @@ func TestDeleteUnanswered(t *testing.T) {
 	}
 	if got, want := list(ns), "10.0.0.2:1001 10.0.0.3:1002 10.0.0.4:1003 fd00::3:1005"; got != want {
 		t.Errorf("left are\n%s, want\n%s", got, want)
+	}
+}
+
+// TestConfirm: of the stale connections those that are confirmed are removed, in parts of limited size; after an error none are.
+func TestConfirm(t *testing.T) {
+	ns := nettest.New(t)
+	const all = maxFound + 200
+	args := make([]string, all)
+	for i := range args {
+		args[i] = fmt.Sprintf("-I -t 300 -s 10.0.0.1 -d 10.0.0.9 -p udp --sport %d --dport 80", 1000+i)
+	}
+	file := filepath.Join(t.TempDir(), "connections")
+	if err := os.WriteFile(file, []byte(strings.Join(args, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ns.Run("conntrack --load-file " + file)
+	var parts []int
+	refused := errors.New("refused")
+	confirm := func(_ context.Context, found []Flow) ([]bool, error) {
+		parts = append(parts, len(found))
+		remove := make([]bool, len(found))
+		for i, f := range found {
+			remove[i] = f.From.Port()%2 == 0
+		}
+		if len(parts) == 2 {
+			return nil, refused
+		}
+		return remove, nil
+	}
+	stale := func(f Flow) bool { return f.Proto == 17 }
+	which := Which{Protocols: []uint8{17}, Confirm: confirm}
+	if n, err := DeleteFlows(context.Background(), ns.Namespace, which, stale); n != 0 || !errors.Is(err, refused) {
+		t.Errorf("%d removed, error %v; want 0 and %v", n, err, refused)
+	}
+	if n, err := DeleteFlows(context.Background(), ns.Namespace, which, stale); n != all/2 || err != nil {
+		t.Errorf("%d removed, error %v; want %d", n, err, all/2)
+	}
+	if want := []int{maxFound, all - maxFound, maxFound, all - maxFound}; !slices.Equal(parts, want) {
+		t.Errorf("confirmed in parts of %v, want %v", parts, want)
 	}
 }
 

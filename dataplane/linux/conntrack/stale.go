@@ -25,10 +25,16 @@ type Flow struct {
 // Translated reports whether the connection's destination was translated.
 func (f Flow) Translated() bool { return f.To != f.Answers }
 
+// maxFound limits how many connections are kept in memory until they are confirmed.
+const maxFound = 1000
+
 // Which selects the connections to check.
 type Which struct {
 	Protocols  []uint8
 	Unanswered bool // only those without a reply
+	// Confirm returns which of the connections that were found stale are to be removed. It receives up to maxFound connections at once, and may
+	// wait. Optional: without it, all are removed.
+	Confirm func(ctx context.Context, found []Flow) (remove []bool, err error)
 }
 
 // DeleteFlows removes the connections for which stale returns true, in both families. It lists all connections in one request: the kernel
@@ -63,27 +69,66 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale fun
 	for _, p := range which.Protocols {
 		wanted[p] = true
 	}
-	var list, del netlink.Batch
+	var list netlink.Batch
 	putList(&list, unix.AF_UNSPEC)
 	if which.Unanswered {
 		putUnanswered(&list)
 	}
+	found := found{confirm: which.Confirm}
 	if _, err := c.Dump(&list, func(_ uint16, payload []byte) {
 		flow, ok := parseFlow(payload, &wanted)
 		if !ok || which.Unanswered && flow.Answered || !stale(flow) {
 			return
 		}
 		if e, ok := parseEntry(payload); ok {
-			putDelete(&del, payload[0], e) // family of this connection
+			found.add(ctx, flow, payload[0], e)
 		}
 	}); err != nil {
 		return 0, err
 	}
-	failed, err := c.Do(ctx, &del)
+	if found.choose(ctx); found.err != nil {
+		return 0, found.err
+	}
+	failed, err := c.Do(ctx, &found.del)
 	if err != nil {
 		return 0, err
 	}
-	return del.Len(), firstError(failed) // ENOENT: the connection has ended meanwhile
+	return found.del.Len(), firstError(failed) // ENOENT: the connection has ended meanwhile
+}
+
+// found collects stale connections, and the requests that remove the confirmed ones.
+type found struct {
+	confirm  func(context.Context, []Flow) ([]bool, error)
+	flows    []Flow
+	families []uint8 // of each of the flows
+	entries  []entry // of each of the flows
+	del      netlink.Batch
+	err      error // the first error of confirm: nothing is removed
+}
+
+func (f *found) add(ctx context.Context, flow Flow, family uint8, e entry) {
+	if f.confirm == nil {
+		putDelete(&f.del, family, e)
+		return
+	}
+	f.flows, f.families, f.entries = append(f.flows, flow), append(f.families, family), append(f.entries, e)
+	if len(f.flows) == maxFound {
+		f.choose(ctx)
+	}
+}
+
+// choose lets the connections that were collected be confirmed.
+func (f *found) choose(ctx context.Context) {
+	if len(f.flows) > 0 && f.err == nil {
+		var remove []bool
+		remove, f.err = f.confirm(ctx, f.flows)
+		for i := range remove {
+			if remove[i] {
+				putDelete(&f.del, f.families[i], f.entries[i])
+			}
+		}
+	}
+	f.flows, f.families, f.entries = f.flows[:0], f.families[:0], f.entries[:0]
 }
 
 const (
