@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/lb"
@@ -26,9 +27,10 @@ type flowSweeper struct {
 
 	noted outdated // used by the loop only: noted since the last sweep
 
-	mu   sync.Mutex
-	due  outdated // guarded by mu; what the job has to check
-	wake chan struct{}
+	mu      sync.Mutex
+	due     outdated // guarded by mu; what the job has to check
+	running outdated // guarded by mu; what the job is checking
+	wake    chan struct{}
 }
 
 // outdated describes which connections are stale.
@@ -63,7 +65,7 @@ type removeFlows func(ctx context.Context, which conntrack.Which, stale func(con
 type backends map[netip.AddrPort]struct{}
 
 func newFlowSweeper(remove removeFlows, log *slog.Logger) *flowSweeper {
-	return &flowSweeper{remove: remove, log: log, noted: noOutdated(), due: noOutdated(), wake: make(chan struct{}, 1)}
+	return &flowSweeper{remove: remove, log: log, noted: noOutdated(), due: noOutdated(), running: noOutdated(), wake: make(chan struct{}, 1)}
 }
 
 const (
@@ -91,6 +93,7 @@ func (f *flowSweeper) compare(old, now *lb.Service) {
 			f.noted.backends[key] = has
 		}
 	}
+	f.update(after)
 	served := map[lb.Key]bool{}
 	eachServed(old, func(key lb.Key) { served[key] = true })
 	eachServed(now, func(key lb.Key) {
@@ -98,6 +101,19 @@ func (f *flowSweeper) compare(old, now *lb.Service) {
 			f.noted.attempts[key] = struct{}{}
 		}
 	})
+}
+
+// update replaces the backends of frontends that are noted, due or being checked: connections to a backend that was added meanwhile are not stale.
+func (f *flowSweeper) update(now map[lb.Key]backends) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, has := range now {
+		for _, list := range []outdated{f.noted, f.due, f.running} {
+			if _, is := list.backends[key]; is {
+				list.backends[key] = has
+			}
+		}
+	}
 }
 
 // eachServed calls do for the TCP frontends that have backends.
@@ -149,18 +165,23 @@ func (f *flowSweeper) sweep() {
 	if f.noted.none() {
 		return
 	}
-	f.mu.Lock()
-	maps.Copy(f.due.backends, f.noted.backends)
-	maps.Copy(f.due.attempts, f.noted.attempts)
-	f.mu.Unlock()
+	f.add(f.noted)
 	f.noted = noOutdated()
+}
+
+// add makes the job check connections.
+func (f *flowSweeper) add(list outdated) {
+	f.mu.Lock()
+	maps.Copy(f.due.backends, list.backends)
+	maps.Copy(f.due.attempts, list.attempts)
+	f.mu.Unlock()
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run removes stale connections after each sweep, until ctx ends.
+// run removes stale connections after each sweep, until ctx ends. After an error it tries again.
 func (f *flowSweeper) run(ctx context.Context) error {
 	for {
 		select {
@@ -169,26 +190,58 @@ func (f *flowSweeper) run(ctx context.Context) error {
 		case <-f.wake:
 		}
 		f.mu.Lock()
-		due := f.due
-		f.due = noOutdated()
+		f.running, f.due = f.due, noOutdated()
+		running := f.running
 		f.mu.Unlock()
-		if len(due.attempts) > 0 {
-			f.forget(ctx, conntrack.Which{Protocols: []uint8{protoTCP}, Unanswered: true}, due.tooEarly,
-				"attempts to connect to a service before it was served were forgotten")
+		if f.forgetAll(ctx, running) {
+			continue
 		}
-		if len(due.backends) > 0 {
-			f.forget(ctx, conntrack.Which{Protocols: []uint8{protoUDP, protoSCTP}}, due.gone,
-				"connections of removed backends were forgotten")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(recheckRetry):
 		}
+		f.again()
 	}
 }
 
-func (f *flowSweeper) forget(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool, what string) {
+// again makes the job check what it was checking once more, unless there is newer information.
+func (f *flowSweeper) again() {
+	f.mu.Lock()
+	list := f.running
+	maps.DeleteFunc(list.backends, func(key lb.Key, _ backends) bool {
+		_, newer := f.due.backends[key]
+		return newer
+	})
+	f.mu.Unlock()
+	f.add(list)
+}
+
+// forgetAll removes the connections that are checked; false: not all of them could be removed.
+func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool) {
+	ok = true
+	if len(running.attempts) > 0 {
+		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoTCP}, Unanswered: true}, running.tooEarly,
+			"attempts to connect to a service before it was served were forgotten")
+	}
+	if len(running.backends) > 0 {
+		gone := func(flow conntrack.Flow) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return running.gone(flow)
+		}
+		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoUDP, protoSCTP}}, gone, "connections of removed backends were forgotten") && ok
+	}
+	return ok
+}
+
+func (f *flowSweeper) forget(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool, what string) (ok bool) {
 	removed, err := f.remove(ctx, which, stale)
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("stale connections may stay until they time out", "protocols", which.Protocols, "error", err)
+		f.log.Warn("stale connections of services may still be open; trying again", "in", recheckRetry, "protocols", which.Protocols, "error", err)
 	}
 	if removed > 0 {
 		f.log.Info(what, "connections", removed)
 	}
+	return err == nil
 }
