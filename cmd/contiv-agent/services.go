@@ -226,7 +226,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 		statuses = a.statuses.set
 	}
 	a.policies = policy.New(policy.Deps{
-		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods, EventLoop: a.controller,
+		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods,
 		HTTPHandlers: a.http, Renderer: a.dataplane.policy.renderer(), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
 		NotEnforced: a.dataplane.policy.notEnforced,
 		Denied:      a.dataplane.policy.denied,

@@ -30,18 +30,12 @@ type Pods interface {
 	LocalAttachments() []*podmanager.Attachment
 }
 
-// EventLoop is the part of the controller that the plugin uses.
-type EventLoop interface {
-	PushFollowUp(cause, event api.Event) error
-}
-
 // Deps are the dependencies of the plugin.
 type Deps struct {
 	infra.PluginDeps
 	ServiceLabel servicelabel.ReaderAPI
 	Problems     Problems
 	PodManager   Pods
-	EventLoop    EventLoop
 	HTTPHandlers rest.HTTPHandlers // nil: there is no REST API
 	// Renderer is nil where the dataplane does not enforce policies.
 	Renderer renderer.Renderer
@@ -93,19 +87,14 @@ type Plugin struct {
 	objects   map[string]*kube.Policy        // by key
 	cluster   map[string]*kube.ClusterPolicy // by key
 	nodeAddrs []string                       // of this node
-	// Objects to which nothing refers any more and that are still in the dataplane.
-	leftSets     map[model.SetID]model.Set
-	leftMembers  map[model.SetID][]model.Member
-	leftPolicies map[model.PolicyID]model.Policy
-	changed      chan struct{} // closed when a pod's object has changed; nil: no caller waits
+	changed   chan struct{}                  // closed when a pod's object has changed; nil: no caller waits
 }
 
 var _ api.EventHandler = (*Plugin)(nil)
 
 // New returns the plugin.
 func New(deps Deps) *Plugin {
-	p := &Plugin{Deps: deps, drops: drops.New(), leftSets: map[model.SetID]model.Set{}, leftMembers: map[model.SetID][]model.Member{},
-		leftPolicies: map[model.PolicyID]model.Policy{}}
+	p := &Plugin{Deps: deps, drops: drops.New()}
 	p.problems = newProblems(deps.ServiceLabel, deps.Problems, "", deps.Logger())
 	p.reset()
 	p.serve()
@@ -125,17 +114,6 @@ func (p *Plugin) reset() {
 // String returns the name of the handler.
 func (p *Plugin) String() string { return "policy" }
 
-// sweep is the event that deletes the objects to which nothing refers any more.
-type sweep struct{}
-
-func (*sweep) GetName() string                            { return "Policy Sweep" }
-func (*sweep) String() string                             { return "Policy Sweep: delete unused sets and policies" }
-func (*sweep) Method() api.EventMethodType                { return api.Update }
-func (*sweep) IsBlocking() bool                           { return false }
-func (*sweep) Done(error)                                 {}
-func (*sweep) TransactionType() api.UpdateTransactionType { return api.BestEffort }
-func (*sweep) Direction() api.UpdateDirectionType         { return api.Forward }
-
 // HandlesEvent selects the events on which policy depends. Nodes are included because only some nodes write Events.
 func (p *Plugin) HandlesEvent(event api.Event) bool {
 	switch ev := event.(type) {
@@ -145,7 +123,7 @@ func (p *Plugin) HandlesEvent(event api.Event) bool {
 			return true
 		}
 		return false
-	case *podmanager.AddPod, *podmanager.DeletePod, *sweep:
+	case *podmanager.AddPod, *podmanager.DeletePod:
 		return true
 	}
 	return event.Method().IsResync()
@@ -196,7 +174,6 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	for id := range p.attached {
 		p.putEndpoints(id, txn)
 	}
-	p.putLeft(txn)
 	return nil
 }
 
@@ -233,8 +210,6 @@ func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change strin
 		p.attach(ev.Attachment.Pod, podmanager.AttachmentID{})
 	case *podmanager.DeletePod:
 		p.detach(ev.Attachment, txn)
-	case *sweep:
-		return p.sweep(txn), nil
 	}
 	if p.Renderer == nil {
 		return "", nil
@@ -244,11 +219,6 @@ func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change strin
 	p.reportLarge()
 	if ev, is := event.(*podmanager.AddPod); is {
 		p.putEndpoints(ev.Attachment.Pod, txn) // there is one more attachment, although the endpoint may be unchanged
-	}
-	if len(p.leftSets)+len(p.leftPolicies) > 0 {
-		if err := p.EventLoop.PushFollowUp(event, &sweep{}); err != nil {
-			p.Logger().Warn("unused policies stay in the dataplane until the next change; they have no effect", "error", err)
-		}
 	}
 	return describe(c), nil
 }
@@ -317,13 +287,15 @@ func (p *Plugin) setNode(name string, node *kube.Node) {
 	}
 }
 
-// render passes changes to the renderer and records them. Removed sets and policies stay in the dataplane until the sweep.
+// render passes changes to the renderer and records them.
 func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 	for _, s := range c.Sets {
 		p.sets[s.ID] = s
 		p.Renderer.PutSet(s, txn)
 	}
-	p.renderMembers(c, txn)
+	for _, m := range c.Members {
+		p.Renderer.ChangeMembers(m, txn)
+	}
 	for _, policy := range c.Policies {
 		p.policies[policy.ID] = policy
 		p.Renderer.PutPolicy(policy, txn)
@@ -336,12 +308,12 @@ func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 		delete(p.endpoints, id)
 	}
 	for _, id := range c.PoliciesGone {
-		p.leftPolicies[id] = p.policies[id]
 		delete(p.policies, id)
+		p.Renderer.DeletePolicy(id, txn)
 	}
 	for _, id := range c.SetsGone {
-		p.leftSets[id] = p.sets[id]
 		delete(p.sets, id)
+		p.Renderer.DeleteSet(id, txn)
 	}
 }
 
@@ -356,10 +328,6 @@ func (p *Plugin) Revert(event api.Event) error {
 	p.setAttached(ev.Attachment.Pod, p.before)
 	p.render(p.compiler.Flush(), nowhere{})
 	p.reportLarge()
-	// The event's new objects have never been in the dataplane, and the objects that it made unused are in use again.
-	clear(p.leftPolicies)
-	clear(p.leftSets)
-	clear(p.leftMembers)
 	return nil
 }
 

@@ -70,7 +70,6 @@ var wideStructs = map[string]string{
 	"plugins/ipnet.state":                      loopState,
 	"plugins/ipnet.settings":                   options,
 	"plugins/nodesync.state":                   loopState,
-	"plugins/policy.Plugin":                    loopState,
 	"test/soak.soak":                           "the two nodes, and all that is done to them",
 }
 

@@ -195,7 +195,7 @@ func (a *fakeAgent) makePlugins() (err error) {
 	}))
 	if a.node.plugin {
 		a.policies = policy.New(policy.Deps{
-			PluginDeps: a.deps("policy"), ServiceLabel: a.label(), Problems: problem.NewReporter(nil, a.log), PodManager: a.pods, EventLoop: a.ctl,
+			PluginDeps: a.deps("policy"), ServiceLabel: a.label(), Problems: problem.NewReporter(nil, a.log), PodManager: a.pods,
 			Renderer: vpppolicy.New(vpppolicy.Deps{HasPlugin: a.ipnet.HasPlugin, Interface: a.ipnet.AttachmentInterface, Log: a.log}), Kubernetes: true,
 			SetLimit: a.node.setLimit,
 		})

@@ -56,8 +56,8 @@ func (k *descriptors) contivIPSetMemberDescriptor() scheduler.Descriptor[*vpp_co
 	}
 	return scheduler.Descriptor[*vpp_contiv.IPSetMember]{
 		Name: "vpp-contiv-ip-set-member", Prefix: nb.ContivIPSetMemberPrefix, Rank: rankContiv + 1,
-		// A pod that moves from one set to another is always in one of them. The price: if an agent ended before it deleted an unused set, and the
-		// next one uses the set again, members that have left meanwhile count until the end of the first resync.
+		// A pod that moves from one set to another is always in one of them. The price: if an agent ends within the transaction that deletes a set,
+		// and the next one uses the set again, members that have left meanwhile count until the end of the first resync.
 		DeleteLast: true,
 		Validate:   func(_ string, v *vpp_contiv.IPSetMember) error { return validateMember(v) },
 		// The key contains all fields.

@@ -17,8 +17,8 @@ type Txn interface {
 // that are deleted are passed to it as they were put. The values must make sure that the pod of an attachment is connected only when its
 // endpoint, and the objects to which that refers, are in the dataplane.
 //
-// Policies and sets to which nothing refers any more are deleted in a separate transaction, after the transaction that removed the last
-// reference.
+// Policies and sets to which nothing refers any more are deleted in the transaction that removes the last reference. Their descriptors, and those of
+// members, must delete last (scheduler.Descriptor.DeleteLast), so that endpoints never refer to a missing object.
 type Renderer interface {
 	// Base puts the values that do not depend on policies. It is called in each resync.
 	Base(txn Txn)
