@@ -49,6 +49,10 @@ type Descriptor[V any] struct {
 	// Deps adds the keys (of northbound values or derived items) that must be configured before v. Optional.
 	Deps func(key string, v V, add func(dep string))
 
+	// Refs adds the keys of values that v refers to without depending on them: v can be created before them. A value with DeleteLast is not deleted
+	// while an applied value refers to it, because the operation that should have removed the reference failed. Optional.
+	Refs func(key string, v V, add func(ref string))
+
 	// Create creates a value that is absent. Required.
 	Create func(op *Op, key string, v V)
 	// Update changes an applied value in place. Optional: without it, or when CanUpdate returns false, the value is deleted and created again,

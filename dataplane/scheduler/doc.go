@@ -35,7 +35,8 @@
 // An item key must belong to one parent only. An item may move from one parent to another in one transaction.
 //
 // Values whose descriptor has DeleteLast are removed after the creates and updates, so that their users always have a working value: the agent may
-// stop between any two operations, and the values that are present then stay until the next agent has started.
+// stop between any two operations, and the values that are present then stay until the next agent has started. If the operation that replaces a
+// reference to such a value failed (Descriptor.Refs), the value stays until that operation succeeds.
 //
 // If a function of a descriptor panics, the scheduler ends; its job reports the panic (internal/lifecycle).
 package scheduler

@@ -13,6 +13,7 @@ type execution struct {
 	s      *Scheduler
 	ops    []Op // one per planned operation
 	failed []failure
+	refs   references // what values refer to that are not as desired; nil: not collected yet
 }
 
 // failure is an operation that failed, or could not be started.
@@ -101,7 +102,7 @@ func (x *execution) ready(po *planOp) opPhase {
 		if n.applied == nil {
 			return opSkipped
 		}
-		if x.used(n) {
+		if x.used(n) || x.referrer(n) != nil {
 			return opBlocked
 		}
 		return opRunning
@@ -249,6 +250,9 @@ func (x *execution) fail(n *node, err error) {
 
 // blocked returns the reason why n could not be deleted.
 func (x *execution) blocked(n *node) error {
+	if m := x.referrer(n); m != nil {
+		return &blockedError{user: m.key, cause: m.err, retry: m.err == nil || x.s.retriable(m, m.err)}
+	}
 	for _, r := range n.rdeps {
 		m := r.n
 		if r.edge().bits&edgeHave == 0 || x.s.plan.impliedBy(r) && x.heldBy(m) == nil {

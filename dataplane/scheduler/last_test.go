@@ -1,8 +1,11 @@
 package scheduler
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/txn"
 )
@@ -32,5 +35,67 @@ func TestDeletesLast(t *testing.T) {
 		if got := strings.ReplaceAll(actions(rec.Executed), "\n", ", "); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
+	}
+}
+
+// A value that is deleted last stays, with its items, as long as an operation that should remove the last reference to it fails; also if a new scheduler
+// finds the reference. Others are deleted.
+func TestReferencedValuesStay(t *testing.T) {
+	for _, c := range []struct {
+		name, action string // of the operation that fails
+		next         *obj   // the next value of c/1
+		restart      bool
+	}{
+		{"changed", "update", &obj{Rev: 2, Refs: []string{"p/2"}}, false},
+		{"changed by the next agent", "update", &obj{Rev: 2, Refs: []string{"p/2"}}, true},
+		{"created again", "create", &obj{Hard: 2, Refs: []string{"p/2"}}, false},
+		{"removed", "delete", nil, false},
+		{"removed by the next agent", "delete", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMock(t)
+				m.last = true
+				r := newRig(t, m, nil)
+				r.must(update(kv("p/1", &obj{Items: []item{{Name: "x"}}}), kv("p/2", &obj{Items: []item{{Name: "y"}}}), kv("p/3", &obj{}),
+					kv("c/1", &obj{Refs: []string{"p/1"}})))
+				change := update(kv("p/1", nil), kv("p/3", nil), kv("c/1", c.next))
+				if c.restart {
+					r.stop()
+					r = newRig(t, m, nil)
+					change = &txn.Txn{Kind: txn.FullResync, Values: []txn.KV{kv("p/2", &obj{Items: []item{{Name: "y"}}})}}
+					if c.next != nil {
+						change.Values = append(change.Values, kv("c/1", c.next))
+					}
+				}
+				m.sync(func() {
+					m.fault = func(action, key string) *fault {
+						if action == c.action && key == "c/1" {
+							return &fault{err: Retry(errors.New("no memory"))}
+						}
+						return nil
+					}
+				})
+				_, err := r.commit(change)
+				there := []string{"c/1", "p/1", "p/2", "item:p/1:x", "item:p/2:y"}
+				if c.action == "create" {
+					there = []string{"p/2", "item:p/2:y"} // the value that referred to p/1 is gone
+				} else if err == nil || !strings.Contains(err.Error(), "p/1: still used by c/1: no memory") {
+					t.Errorf("commit: %v", err)
+				}
+				r.expectThings(there...)
+				for range 3 {
+					time.Sleep(5 * time.Second)
+					m.sync(func() { r.expectThings(there...) })
+				}
+				m.sync(func() { m.fault = nil })
+				time.Sleep(2 * time.Minute)
+				there = []string{"c/1", "p/2", "item:p/2:y"}
+				if c.next == nil {
+					there = there[1:]
+				}
+				r.expectThings(there...)
+			})
+		})
 	}
 }

@@ -29,6 +29,7 @@ type obj struct {
 	Rev   int // changed in place
 	Hard  int // changed by deleting and creating
 	Deps  []string
+	Refs  []string
 	Items []item
 	Bad   bool // does not validate
 }
@@ -49,6 +50,7 @@ type thing struct {
 	kind      string
 	rev, hard int
 	deps      []string
+	refs      []string
 	parent    string
 	implied   bool
 }
@@ -221,7 +223,7 @@ func (m *mock) dump(op *DumpOp, kind string, emit func(key string, t thing)) {
 }
 
 func objThing(kind string, v *obj) thing {
-	return thing{kind: kind, rev: v.Rev, hard: v.Hard, deps: v.Deps}
+	return thing{kind: kind, rev: v.Rev, hard: v.Hard, deps: v.Deps, refs: v.Refs}
 }
 
 // nbDescriptor returns a northbound kind of the mock.
@@ -235,11 +237,16 @@ func (m *mock) nbDescriptor(name, prefix string, rank int) Descriptor[*obj] {
 			return nil
 		},
 		Equal: func(_ string, d, a *obj) bool {
-			return d.Rev == a.Rev && d.Hard == a.Hard && slices.Equal(d.Deps, a.Deps)
+			return d.Rev == a.Rev && d.Hard == a.Hard && slices.Equal(d.Deps, a.Deps) && slices.Equal(d.Refs, a.Refs)
 		},
 		Deps: func(_ string, v *obj, add func(string)) {
 			for _, d := range v.Deps {
 				add(d)
+			}
+		},
+		Refs: func(_ string, v *obj, add func(string)) {
+			for _, ref := range v.Refs {
+				add(ref)
 			}
 		},
 		Create:    func(op *Op, key string, v *obj) { m.create(op, key, objThing(name, v)) },
@@ -254,7 +261,7 @@ func (m *mock) nbDescriptor(name, prefix string, rank int) Descriptor[*obj] {
 	}
 	if !m.forget[name] {
 		k.Dump = func(op *DumpOp, emit func(string, *obj)) {
-			m.dump(op, name, func(key string, t thing) { emit(key, &obj{Rev: t.rev, Hard: t.hard, Deps: t.deps}) })
+			m.dump(op, name, func(key string, t thing) { emit(key, &obj{Rev: t.rev, Hard: t.hard, Deps: t.deps, Refs: t.refs}) })
 		}
 	}
 	return k

@@ -32,6 +32,7 @@ type descriptorCalls struct {
 	validate   func(key string, v any) error // checks the type too, never nil
 	equal      func(key string, desired, applied any) bool
 	deps       func(key string, v any, add func(dep string))
+	refs       func(key string, v any, add func(ref string))
 	create     func(op *Op, key string, v any)
 	update     func(op *Op, key string, applied, desired any)
 	canUpdate  func(key string, applied, desired any) bool
@@ -112,6 +113,9 @@ func erase[V any](k Descriptor[V], typ reflect.Type) descriptorCalls {
 func eraseOptional[V any](k Descriptor[V], c *descriptorCalls) {
 	if k.Deps != nil {
 		c.deps = func(key string, v any, add func(string)) { k.Deps(key, v.(V), add) }
+	}
+	if k.Refs != nil {
+		c.refs = func(key string, v any, add func(string)) { k.Refs(key, v.(V), add) }
 	}
 	if k.Update != nil {
 		c.update = func(op *Op, key string, applied, desired any) { k.Update(op, key, applied.(V), desired.(V)) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"go.fd.io/govpp/api"
 	"google.golang.org/protobuf/proto"
 
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
@@ -78,6 +79,45 @@ func TestPolicyOrder(t *testing.T) {
 			if writes < 3 {
 				t.Errorf("%d writes: the change is too small to have an order", writes-1)
 			}
+		})
+	}
+}
+
+// TestRefusedPolicy checks that the sets and policies that VPP uses stay if it rejects their replacement: a packet that is allowed before and after
+// the change passes, and one that is denied does not. When VPP accepts the change, they are deleted.
+func TestRefusedPolicy(t *testing.T) {
+	one, other := map[uint64]clients{1: {"2", "3"}}, map[uint64]clients{2: {"2"}}
+	for _, c := range []struct {
+		name, refused     string
+		action, otherwise vpp_contiv.Policy_Action
+		policy            uint64 // the ID after the change; it is 1 before
+		allowed, denied   string
+	}{
+		{"allow: another set", "contiv_policy_set", vpp_contiv.Policy_ALLOW, vpp_contiv.Policy_DENY, 1, "2", "4"},
+		{"allow: another policy", "contiv_endpoint_policy_set", vpp_contiv.Policy_ALLOW, vpp_contiv.Policy_DENY, 2, "2", "4"},
+		{"deny: another set", "contiv_policy_set", vpp_contiv.Policy_DENY, vpp_contiv.Policy_PASS, 1, "4", "2"},
+		{"deny: another policy", "contiv_endpoint_policy_set", vpp_contiv.Policy_DENY, vpp_contiv.Policy_PASS, 2, "4", "2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newPolicyWorld(t, webPolicy(c.action, c.otherwise, 1, one))
+			after := w.desired(webPolicy(c.action, c.otherwise, c.policy, other))
+			w.g.fake.Faults.Add(vppfake.Fault{Message: c.refused, Retval: int32(api.TABLE_TOO_BIG)})
+			for range 2 { // the second agent finds what the first one has left
+				a := newAgent(t, w.g, Deps{})
+				if _, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(t, after), NoRetry: true}); err == nil {
+					t.Fatal("no operation failed")
+				}
+				if !w.passes(c.allowed) || w.passes(c.denied) {
+					t.Errorf("client %s, which is allowed, passes %t; client %s, which is denied, passes %t", c.allowed, w.passes(c.allowed), c.denied, w.passes(c.denied))
+				}
+			}
+			w.g.fake.Faults.Clear()
+			a := newAgent(t, w.g, Deps{})
+			a.resync(after...)
+			if !w.passes(c.allowed) || w.passes(c.denied) {
+				t.Error("the change has no effect")
+			}
+			a.mustNotWrite("everything is done", after)
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // contivEndpointPolicyDescriptor returns the descriptor of the policies that apply to a pod. They change in place, and the plugin deletes them with
 // the endpoint. The pod's link waits for them by Interface.up_after. They are set after the policies that they refer to; the plugin rejects a
-// reference to a missing policy, and the previous setting stays.
+// reference to a missing policy, and the previous setting stays, with its policies.
 func (k *descriptors) contivEndpointPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.EndpointPolicy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.EndpointPolicy) {
 		o := kit.Named(what+" policy of", "interface "+v.Interface)
@@ -50,6 +50,15 @@ func (k *descriptors) contivEndpointPolicyDescriptor() scheduler.Descriptor[*vpp
 				add(nb.VppInterfaceKey(v.Interface))
 			} else {
 				add(nb.ContivEndpointKey(v.Interface))
+			}
+		},
+		Refs: func(_ string, v *vpp_contiv.EndpointPolicy, add func(ref string)) {
+			for _, side := range []*vpp_contiv.EndpointPolicy_Side{v.Ingress, v.Egress} {
+				for _, t := range side.GetTiers() {
+					for _, id := range t.GetPolicies() {
+						add(nb.ContivPolicyKey(id))
+					}
+				}
 			}
 		},
 		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) { set(op, "set", v) },

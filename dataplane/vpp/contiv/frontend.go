@@ -24,6 +24,7 @@ func (k *descriptors) contivFrontendDescriptor() scheduler.Descriptor[*vpp_conti
 		Equal: func(_ string, desired, applied *vpp_contiv.Frontend) bool {
 			return desired == applied || *frontendRequest(desired, true) == *frontendRequest(applied, true)
 		},
+		Refs:   frontendRefs,
 		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.Frontend) { set(op, "add", v, true) },
 		Update: func(op *scheduler.Op, _ string, _, v *vpp_contiv.Frontend) { set(op, "change", v, true) },
 		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.Frontend) { set(op, "delete", v, false) },
@@ -33,6 +34,18 @@ func (k *descriptors) contivFrontendDescriptor() scheduler.Descriptor[*vpp_conti
 				emit(nb.ContivFrontendKey(v.Ip, v.Protocol, v.Port), v)
 			})
 		},
+	}
+}
+
+// frontendRefs adds the keys of the services and of the source ranges.
+func frontendRefs(_ string, v *vpp_contiv.Frontend, add func(ref string)) {
+	for _, t := range []*vpp_contiv.Frontend_Target{v.InCluster, v.Outside} {
+		if id := t.GetService(); id != 0 {
+			add(nb.ContivServiceKey(id))
+		}
+	}
+	if v.Ranges != 0 {
+		add(nb.ContivRangeSetKey(v.Ranges))
 	}
 }
 

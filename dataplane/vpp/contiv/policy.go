@@ -20,7 +20,7 @@ const (
 
 // contivPolicyDescriptor returns the descriptor of policies. A policy is set after the members of the sets that it refers to, and before the
 // endpoints that refer to it. There are no dependencies by key: a rule whose set is missing allows nothing, and endpoints keep a deleted policy until
-// they get another one.
+// they get another one. While VPP has a policy with a reference to a set, the set stays.
 func (k *descriptors) contivPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.Policy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Policy) {
 		k.Do(op, kit.Named(what+" policy", v.Name), policyRequest(v))
@@ -33,6 +33,7 @@ func (k *descriptors) contivPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.
 			return contivName(desired.Name) == contivName(applied.Name) && sameRules(desired.Ingress, applied.Ingress) &&
 				sameRules(desired.Egress, applied.Egress)
 		},
+		Refs:   policyRefs,
 		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.Policy) { set(op, "add", v) },
 		Update: func(op *scheduler.Op, _ string, _, v *vpp_contiv.Policy) { set(op, "change", v) },
 		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.Policy) {
@@ -43,6 +44,19 @@ func (k *descriptors) contivPolicyDescriptor() scheduler.Descriptor[*vpp_contiv.
 				emit(nb.ContivPolicyKey(d.ID), policyOf(d))
 			})
 		},
+	}
+}
+
+// policyRefs adds the keys of the sets of all rules.
+func policyRefs(_ string, v *vpp_contiv.Policy, add func(ref string)) {
+	for _, rules := range [][]*vpp_contiv.Policy_Rule{v.Ingress, v.Egress} {
+		for _, r := range rules {
+			for _, id := range []uint64{r.GetSource(), r.GetDestination(), r.GetDestinationPorts()} {
+				if id != 0 {
+					add(nb.ContivIPSetKey(id))
+				}
+			}
+		}
 	}
 }
 
