@@ -91,11 +91,34 @@ func arrived(streams []*stream) (bytes []int64) {
 	return bytes
 }
 
-// TestCut checks that a change of policy cuts the connections that it no longer allows, although the server continues to send, and
-// does not affect the others.
+// flap changes the label of a pod 50 times a second until it is stopped, so that rules change all the time.
+func (w *world) flap(node, name string) (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			<-tick.C
+			o := w.object(node, name)
+			o.Labels["app"] = []string{"flap", "flop"}[n%2]
+			if err := w.api.Put(o); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// TestCut checks that a change of policy cuts the connections that it no longer allows, although the server continues to send and another pod's
+// labels change all the time, and does not affect the others.
 func TestCut(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
+		w.policy("flap", `{podSelector: {matchExpressions: [{key: app, operator: In, values: [oth, cli]}]}, ingress: [{from: [{podSelector: {matchLabels: {app: flap}}}]}]}`)
 		for _, test := range []struct{ name, closes, policy string }{
 			{"by ingress of the server", "web1", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`},
 			{"by egress of the client", "cli2", `{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress], egress: [{ports: [{port: 1}]}]}`},
@@ -109,6 +132,8 @@ func TestCut(t *testing.T) {
 					kept = append(kept, w.stream("oth1", "web1", a, 9020+f))
 				}
 				w.predicted(test.policy, test.closes, "9000", "9001", "9010", "9011")
+				defer w.flap(w.Nodes[1].Name, "web2")()
+				begin := time.Now()
 				w.policy("cut", test.policy)
 				w.within("what is not allowed is cut", time.Minute, func() error {
 					before := arrived(cut)
@@ -118,6 +143,7 @@ func TestCut(t *testing.T) {
 					}
 					return nil
 				})
+				t.Logf("cut within %v", time.Since(begin))
 				for _, s := range append(cut, kept...) {
 					s.close()
 				}
