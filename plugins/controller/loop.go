@@ -247,7 +247,7 @@ func (c *Controller) next() *item {
 		c.fold(it.ev)
 	}
 	for _, old := range superseded {
-		c.deps.Log.Debug("event is superseded by a snapshot", "event", old.ev.String())
+		c.deps.Log.Debug("event is superseded by a resync", "event", old.ev.String())
 		c.done(old.ev, nil)
 	}
 	return it

@@ -223,7 +223,7 @@ func (q *queue) nextFollowUp() *item {
 }
 
 // next takes the next event that is admitted. Before the start-up resync, events that are not admitted keep their place. superseded are the
-// changes that the returned snapshot contains; the snapshot is handled instead of them.
+// changes that the returned snapshot contains, and a reconnect that waits at the start of a full resync; the returned event is handled instead of them.
 func (q *queue) next() (it *item, superseded []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -242,6 +242,10 @@ func (q *queue) next() (it *item, superseded []*item) {
 	} else {
 		q.main = slices.Delete(q.main, i, i+1)
 		superseded = q.supersededLocked(it, i)
+	}
+	if q.reconnect != nil && it.ev.Method() == api.FullResync {
+		superseded = append(superseded, q.reconnect) // a full resync dumps the dataplane, too
+		q.reconnect = nil
 	}
 	if len(q.main) < q.limit {
 		close(q.room)
