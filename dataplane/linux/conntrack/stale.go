@@ -107,7 +107,10 @@ type found struct {
 }
 
 func (f *found) add(ctx context.Context, flow Flow, family uint8, e entry) {
-	if f.confirm == nil {
+	switch {
+	case f.err != nil:
+		return // confirm, which has given up waiting, may still use the list
+	case f.confirm == nil:
 		putDelete(&f.del, family, e)
 		return
 	}
