@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -14,18 +13,14 @@ import (
 // Create makes a network namespace with lo up, and mounts it at path, as ip netns add does. The file must not exist: the error is fs.ErrExist
 // if it does. Remove ends the namespace, once no process uses it.
 func Create(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
-	if err != nil {
-		return fmt.Errorf("create network namespace: %w", err)
+	f, openErr := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
+	if openErr != nil {
+		return fmt.Errorf("create network namespace: %w", openErr)
 	}
 	_ = f.Close() // nothing was written
-	done := make(chan error, 1)
-	// The thread is not unlocked, so that it ends with this goroutine.
-	go func() {
-		runtime.LockOSThread()
-		done <- mountNew(path)
-	}()
-	if err := <-done; err != nil {
+	var err error
+	onOwnThread(func() { err = mountNew(path) }) // the thread is not unlocked
+	if err != nil {
 		return errors.Join(fmt.Errorf("create network namespace %s: %w", path, err), Remove(path))
 	}
 	return nil

@@ -107,18 +107,32 @@ func (n *Namespace) Do(f func() error) error {
 		return f()
 	}
 	err := errors.New("the function ended its goroutine")
-	done := make(chan struct{})
-	// A thread that cannot leave the namespace ends with this goroutine, so that the caller's thread is never in the wrong namespace.
-	go func() {
-		defer close(done)
-		err = n.onThread(f)
-	}()
-	<-done
+	onOwnThread(func() { err = n.onThread(f) })
 	return err
 }
 
+// onOwnThread runs f on a locked thread and waits for it. If f does not unlock the thread, the thread ends, so that the caller's thread is never in
+// the wrong namespace.
+//
+// It is not the first thread of the process. The first thread stands for the process: kubectl exec and nsenter look up its namespaces, and it cannot
+// end while the process runs.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		defer runtime.UnlockOSThread()
+		onOwnThread(f) // the first thread is locked, so this is another one
+	}()
+	<-done
+}
+
+// onThread runs f in the namespace. The thread stays locked if it cannot leave the namespace.
 func (n *Namespace) onThread(f func() error) error {
-	runtime.LockOSThread()
 	own, err := unix.Open(threadNS, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		runtime.UnlockOSThread()

@@ -2,9 +2,12 @@ package nsdo
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,23 +19,15 @@ func unshared(t *testing.T) *Namespace {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a network namespace")
 	}
-	made := make(chan *Namespace, 1)
-	go func() { // the goroutine's thread ends with it
-		defer close(made)
-		runtime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
+	var n *Namespace
+	var err error
+	onOwnThread(func() { // the thread ends
+		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
+			n, err = Current()
 		}
-		n, err := Current()
-		if err != nil {
-			t.Error(err)
-		}
-		made <- n
-	}()
-	n := <-made
-	if n == nil {
-		t.FailNow()
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
 	return n
@@ -46,6 +41,45 @@ func current(t *testing.T) ID {
 	}
 	defer n.Close()
 	return n.ID()
+}
+
+// TestFirstThreadStays checks that the first thread of the process, by which other programs find the namespace of the process, never enters another
+// one, while many goroutines do.
+func TestFirstThreadStays(t *testing.T) {
+	ns := unshared(t)
+	first := fmt.Sprintf("/proc/%d/ns/net", os.Getpid())
+	want, err := os.Readlink(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var work sync.WaitGroup
+	for i := range 30 {
+		work.Go(func() {
+			for range 20 {
+				if err := ns.Do(func() error {
+					if got, err := os.Readlink(first); err != nil || got != want {
+						return fmt.Errorf("the process is in %s, want %s: %w", got, want, err)
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+			path := filepath.Join(dir, strconv.Itoa(i))
+			if err := Create(path); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := Remove(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	if got, err := os.Readlink(first); err != nil || got != want {
+		t.Errorf("the process is in %s, want %s: %v", got, want, err)
+	}
 }
 
 func TestDo(t *testing.T) {
