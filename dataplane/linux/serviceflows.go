@@ -209,12 +209,12 @@ func (f *flowSweeper) run(ctx context.Context) error {
 func (f *flowSweeper) again() {
 	f.mu.Lock()
 	list := f.running
-	maps.DeleteFunc(list.backends, func(key lb.Key, _ backends) bool {
-		_, newer := f.due.backends[key]
-		return newer
-	})
+	f.running = noOutdated()
+	maps.Copy(list.backends, f.due.backends)
+	maps.Copy(list.attempts, f.due.attempts)
+	f.due = list
 	f.mu.Unlock()
-	f.add(list)
+	f.add(noOutdated()) // wakes the job
 }
 
 // forgetAll removes the connections that are checked; false: not all of them could be removed.
@@ -224,7 +224,10 @@ func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool)
 		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoTCP}, Unanswered: true}, running.tooEarly,
 			"attempts to connect to a service before it was served were forgotten")
 	}
-	if len(running.backends) > 0 {
+	f.mu.Lock()
+	backends := len(running.backends)
+	f.mu.Unlock()
+	if backends > 0 {
 		gone := func(flow conntrack.Flow) bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()
