@@ -34,7 +34,7 @@ func (a *agent) registerDiagnosis() error {
 	build := version.Get()
 	deps := diag.Deps{
 		Log: a.log.With("component", "diag"), HTTP: a.http, Ready: a.ready, Pods: a.diagPods, Check: a.dataplane.checkAll,
-		PodTable: a.conf.Routing().PodVRFID, Configuration: a.configuration,
+		PodTable: a.conf.Routing().PodVRFID, Configuration: a.configuration, Dir: a.opts.runDir,
 		Info: diag.AgentInfo{
 			Node: a.opts.nodeName, Dataplane: a.opts.dataplane, Version: build.Version, Commit: build.Commit, Go: build.Go, Started: time.Now().UTC().Format(time.RFC3339),
 			Transport: string(a.conf.Routing().NodeToNodeTransport), CLIWrite: a.opts.diag.cliWrite,
@@ -53,7 +53,7 @@ func (a *agent) registerDiagnosis() error {
 	if a.path != nil {
 		deps.Warnings = a.pathWarnings
 	}
-	diag.New(deps)
+	a.jobs.Go("end of an interrupted trace", diag.New(deps).EndInterrupted)
 	interfaces := statscollector.NewInterfaces(a.dataplane.counts.interfaces, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
 		a.logger("statscollector"))
 	missing := ""

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -26,11 +27,21 @@ type tracer struct {
 	packets int
 	report  traceReport
 
+	// sourcePort distinguishes the probe from other packets between the same ends.
+	sourcePort uint16
+
 	nodes    []string // nodes that record, the sender's first
 	captures []*diag.Capture
 }
 
+// The source ports of probes are above the range from which Linux takes the ports of connections, so that they are free.
+const (
+	firstSourcePort = 61000
+	sourcePorts     = 4000
+)
+
 func (t *tracer) run(ctx context.Context) error {
+	t.sourcePort = firstSourcePort + rand.N[uint16](sourcePorts)
 	if err := t.resolve(ctx); err != nil {
 		return err
 	}
@@ -119,7 +130,7 @@ func (t *tracer) addrsOf(node string) []netip.Addr {
 // request returns what a node must record.
 func (t *tracer) request(node string) diag.TraceRequest {
 	f := t.report.Flow
-	req := diag.TraceRequest{Source: f.Source, Dest: f.Dest, Proto: f.Proto, Port: f.Port, Packets: t.packets}
+	req := diag.TraceRequest{Source: f.Source, Dest: f.Dest, Proto: f.Proto, Port: f.Port, SourcePort: t.sourcePort, Packets: t.packets}
 	if node == t.from.node {
 		req.Namespace, req.Pod = t.from.pod.Namespace, t.from.pod.Name
 	}
@@ -162,7 +173,9 @@ func (t *tracer) record(ctx context.Context) error {
 	}
 	if len(errs) == 0 {
 		t.report.Probe = &diag.ProbeResult{}
-		err := t.agent.Post(ctx, diag.ProbePath, t.flags.request(t.from, t.report.Flow.Dest), t.report.Probe)
+		req := t.flags.request(t.from, t.report.Flow.Dest)
+		req.SourcePort = t.sourcePort
+		err := t.agent.Post(ctx, diag.ProbePath, req, t.report.Probe)
 		errs = append(errs, err)
 	}
 	for i, r := range recordings {

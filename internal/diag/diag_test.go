@@ -49,6 +49,9 @@ func serve(t *testing.T, deps Deps) *httptest.Server {
 	if deps.Interfaces == nil {
 		deps.Interfaces = func() []Interface { return []Interface{{Index: 6, Logical: "vpp-tap-x", Pod: "default/a"}} }
 	}
+	if deps.Dir == "" {
+		deps.Dir = t.TempDir()
+	}
 	New(deps)
 	s := httptest.NewServer(m)
 	t.Cleanup(s.Close)
@@ -232,55 +235,6 @@ func TestTraceFailsWhereVPPTracesNothing(t *testing.T) {
 	s := serve(t, Deps{CLI: (&fakeVPP{refuse: "trace add"}).run})
 	if _, _, status := recordTrace(t, t.Context(), s.URL); status != http.StatusServiceUnavailable {
 		t.Errorf("status %d", status)
-	}
-}
-
-func TestTracingRulesMarkBothDirections(t *testing.T) {
-	text := tracingRules(TraceRequest{Source: netip.MustParseAddr("fd::1"), Dest: netip.MustParseAddr("fd::2"), Proto: "tcp",
-		Port: 80})
-	for _, want := range []string{
-		"ip6 saddr fd::1 ip6 daddr fd::2 tcp dport 80 meta nftrace set 1", "ip6 saddr fd::2 meta l4proto tcp meta nftrace set 1",
-		"hook prerouting", "hook output",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-}
-
-func TestTracingRulesFollowAServiceToItsBackends(t *testing.T) {
-	req := TraceRequest{Source: netip.MustParseAddr("10.1.1.2"), Dest: netip.MustParseAddr("10.96.0.1"), Proto: "udp", Port: 53,
-		Service: true, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.2.2:5353"), netip.MustParseAddrPort("10.1.2.3:53")}}
-	if err := req.validate(); err != nil {
-		t.Fatal(err)
-	}
-	text := tracingRules(req)
-	for _, rule := range []string{
-		"ip saddr 10.1.1.2 ip daddr 10.96.0.1 udp dport 53 meta nftrace set 1",
-		"ip saddr 10.1.1.2 ip daddr . udp dport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } meta nftrace set 1",
-		"ip daddr 10.1.1.2 ip saddr . udp sport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } meta nftrace set 1",
-		"fib daddr type local ip saddr . udp sport",
-	} {
-		if strings.Count(text, rule) != 2 {
-			t.Errorf("no %q in both hooks of\n%s", rule, text)
-		}
-	}
-	req.OtherSources = []netip.Addr{netip.MustParseAddr("192.0.2.1"), req.Source}
-	if rule := "ip saddr { 10.1.1.2, 192.0.2.1 } ip daddr 10.96.0.1"; !strings.Contains(tracingRules(req), rule) {
-		t.Errorf("no %q", rule)
-	}
-	for name, change := range map[string]func(*TraceRequest){
-		"not a service":           func(r *TraceRequest) { r.Service = false },
-		"echo requests":           func(r *TraceRequest) { r.Proto, r.Port = "icmp", 0 },
-		"no port":                 func(r *TraceRequest) { r.Backends = []netip.AddrPort{netip.MustParseAddrPort("10.1.2.2:0")} },
-		"another source's family": func(r *TraceRequest) { r.OtherSources = []netip.Addr{netip.MustParseAddr("fd::2")} },
-		"another family":          func(r *TraceRequest) { r.Backends = []netip.AddrPort{netip.MustParseAddrPort("[fd::1]:53")} },
-		"too many":                func(r *TraceRequest) { r.Backends = make([]netip.AddrPort, MaxBackends+1) },
-	} {
-		bad := req
-		if change(&bad); bad.validate() == nil {
-			t.Errorf("%s is accepted", name)
-		}
 	}
 }
 

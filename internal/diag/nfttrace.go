@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// traceTable exists while packets are recorded, and contains only the rules for the recording.
-	traceTable = "contiv-trace"
 	// traceText is the maximum length of the recording.
 	traceText = 1 << 20
 	// settle is the time without new output after which the recording counts as complete: there is no last event.
@@ -90,61 +87,6 @@ func (t *nftTrace) awaitQuiet(ctx context.Context) {
 	}
 }
 
-// tracingRules returns the rules that mark the packets of a flow, in both directions, before any other rule sees them. A
-// packet keeps the mark when it is translated, also by iptables, whose rules are not shown; its answer comes from the backend,
-// and goes to the sender or to an address of the node that replaces the sender's.
-func tracingRules(req TraceRequest) string {
-	family := "ip"
-	if req.Dest.Is6() {
-		family = "ip6"
-	}
-	there, back := "", ""
-	switch {
-	case req.Port != 0:
-		there, back = fmt.Sprintf("%s dport %d", req.Proto, req.Port), "meta l4proto "+req.Proto
-	case req.Dest.Is6():
-		there, back = "meta l4proto ipv6-icmp", "meta l4proto ipv6-icmp"
-	default:
-		there, back = "meta l4proto icmp", "meta l4proto icmp"
-	}
-	from := sources(req)
-	rules := fmt.Sprintf("%[1]s saddr %[2]s %[1]s daddr %[3]s %[4]s meta nftrace set 1\n"+
-		"%[1]s saddr %[3]s %[5]s meta nftrace set 1\n", family, from, req.Dest, there, back)
-	if len(req.Backends) > 0 {
-		var ends []string
-		for _, b := range req.Backends {
-			ends = append(ends, fmt.Sprintf("%s . %d", b.Addr(), b.Port()))
-		}
-		set := "{ " + strings.Join(ends, ", ") + " }"
-		rules += fmt.Sprintf("%[1]s saddr %[2]s %[1]s daddr . %[3]s dport %[4]s meta nftrace set 1\n"+
-			"%[1]s daddr %[2]s %[1]s saddr . %[3]s sport %[4]s meta nftrace set 1\n"+
-			"fib daddr type local %[1]s saddr . %[3]s sport %[4]s meta nftrace set 1\n", family, from, req.Proto, set)
-	}
-	text := "add table inet " + traceTable + "\ndelete table inet " + traceTable + "\ntable inet " + traceTable + " {\n"
-	for _, hook := range []string{"prerouting", "output"} {
-		text += "chain " + hook + " {\ntype filter hook " + hook + " priority -450\n" + rules + "}\n"
-	}
-	// These chains have no rules, but show the packet as it is after all other rules, whichever program added those.
-	for _, hook := range []string{"forward", "input", "postrouting"} {
-		text += "chain " + hook + " {\ntype filter hook " + hook + " priority 450\n}\n"
-	}
-	return text + "}\n"
-}
-
-// sources returns an address, or a set of the source addresses that the packet may have.
-func sources(req TraceRequest) string {
-	if len(req.OtherSources) == 0 {
-		return req.Source.String()
-	}
-	list := []string{req.Source.String()}
-	for _, a := range req.OtherSources {
-		if !slices.Contains(list, a.String()) {
-			list = append(list, a.String())
-		}
-	}
-	return "{ " + strings.Join(list, ", ") + " }"
-}
-
 func runNft(ctx context.Context, nft, script string) error {
 	cmd := exec.CommandContext(ctx, nft, "-f", "-")
 	cmd.Stdin = strings.NewReader(script)
@@ -159,8 +101,10 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 	c := &Capture{Dataplane: "linux", Errors: []ErrorCount{}, Interfaces: []Interface{}, Notes: t.notes}
 	var err error
 	if t.monitor != nil {
+		// First no more packets are marked: on a busy path the tool would never have printed all events.
+		err = runNft(ctx, t.monitor.Path, "flush chain inet "+traceTable+" prerouting\nflush chain inet "+traceTable+" output")
 		t.awaitQuiet(ctx)
-		err = runNft(ctx, t.monitor.Path, "delete table inet "+traceTable)
+		err = errors.Join(err, runNft(ctx, t.monitor.Path, "delete table inet "+traceTable))
 		_ = t.monitor.Process.Kill()
 		_ = t.monitor.Wait() // returns an error because the process was killed
 		c.Text = t.out.String()

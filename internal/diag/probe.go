@@ -75,6 +75,8 @@ func (r *ProbeRequest) validate() error {
 		return fmt.Errorf("%d probes: must be from 1 to %d", r.Count, maxProbes)
 	case r.TimeoutMs < 1 || r.TimeoutMs > 60000 || r.PauseMs < 0 || r.PauseMs > 60000:
 		return errors.New("timeout and interval: must not be longer than a minute")
+	case r.SourcePort != 0 && r.Count > 1 && r.Proto != protoICMP:
+		return errors.New("source port: only one probe by tcp or udp can have it")
 	case r.Size < 0 || r.Size > maxPayload:
 		return fmt.Errorf("payload of %d bytes: must be from 0 to %d", r.Size, maxPayload)
 	}
@@ -153,6 +155,9 @@ func newEcho(ns *nsdo.Namespace, req ProbeRequest) (*echo, error) {
 	e := &echo{
 		to: &net.IPAddr{IP: req.To.AsSlice()}, payload: make([]byte, req.Size), id: int(time.Now().UnixNano() & 0xffff),
 		request: ipv4.ICMPTypeEcho, reply: ipv4.ICMPTypeEchoReply, number: 1,
+	}
+	if req.SourcePort != 0 {
+		e.id = int(req.SourcePort)
 	}
 	network, any := "ip4:icmp", "0.0.0.0"
 	if req.To.Is6() {
@@ -261,7 +266,11 @@ func (d *dialer) once(_ int, deadline time.Time) (rtt time.Duration, err error) 
 	var conn net.Conn
 	err = d.ns.Do(func() (err error) {
 		address := net.JoinHostPort(d.req.To.String(), strconv.Itoa(int(d.req.Port)))
-		conn, err = (&net.Dialer{Deadline: deadline}).Dial(d.req.Proto, address)
+		from := &net.Dialer{Deadline: deadline, LocalAddr: &net.TCPAddr{Port: int(d.req.SourcePort)}}
+		if d.req.Proto == protoUDP {
+			from.LocalAddr = &net.UDPAddr{Port: int(d.req.SourcePort)}
+		}
+		conn, err = from.Dial(d.req.Proto, address)
 		return err
 	})
 	if err != nil {

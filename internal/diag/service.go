@@ -47,6 +47,8 @@ type Deps struct {
 	Interfaces func() []Interface
 	// Pods returns the pods of this node.
 	Pods func() []Pod
+	// Dir is a directory for a file that exists while packets are recorded.
+	Dir string
 	// Check compares the dataplane with the programmed values.
 	Check func(ctx context.Context) (CheckReply, error)
 }

@@ -46,7 +46,7 @@ func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.end()
-	rec, err := s.startRecording(ctx, req)
+	rec, err := s.startMarked(ctx, req)
 	if err != nil {
 		s.fail(w, http.StatusServiceUnavailable, err)
 		return
@@ -59,6 +59,9 @@ func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
 	clean, done := context.WithTimeout(context.WithoutCancel(ctx), traceGrace)
 	defer done()
 	capture, err := rec.finish(clean)
+	if err == nil {
+		err = s.unmark()
+	}
 	ev := TraceEvent{Capture: capture}
 	if err != nil {
 		ev.Error = err.Error()

@@ -87,6 +87,8 @@ type ProbeRequest struct {
 	TimeoutMs int        `json:"timeoutMs,omitempty"`  // for each answer; default 1000
 	PauseMs   int        `json:"intervalMs,omitempty"` // between probes; default 0
 	Size      int        `json:"size,omitempty"`       // of the payload of echo requests; default 56
+	// SourcePort is the source port, or the identifier of echo requests; 0: any. With tcp or udp, only one probe can have it.
+	SourcePort uint16 `json:"sourcePort,omitempty"`
 }
 
 // ProbeResult is the answer to a ProbeRequest.
@@ -106,6 +108,8 @@ type TraceRequest struct {
 	Dest   netip.Addr `json:"dest"`
 	Proto  string     `json:"proto"` // icmp, tcp, udp
 	Port   uint16     `json:"port,omitempty"`
+	// SourcePort is the source port of the packets, or the identifier of echo requests; 0: every packet of the flow is recorded.
+	SourcePort uint16 `json:"sourcePort,omitempty"`
 	// OtherSources are addresses with which nodes on the way may replace Source.
 	OtherSources []netip.Addr `json:"otherSources,omitempty"`
 	Packets      int          `json:"packets,omitempty"` // VPP: maximum for each input node; default 200

@@ -22,8 +22,8 @@ type vppTrace struct {
 	packets int
 }
 
-// startVPPTrace empties the trace buffer and makes every input node record its next packets. VPP cannot filter by inner
-// addresses, so that the client has to select its packets among them.
+// startVPPTrace empties the trace buffer and makes every input node record its next packets, or those that a filter selects. The client selects
+// its packets among them.
 func startVPPTrace(ctx context.Context, s *Service, req TraceRequest) (recording, error) {
 	t := &vppTrace{s: s, req: req, packets: req.Packets}
 	text, err := s.CLI(ctx, "show errors")
@@ -31,27 +31,56 @@ func startVPPTrace(ctx context.Context, s *Service, req TraceRequest) (recording
 		return nil, fmt.Errorf("VPP: %w", err)
 	}
 	t.before = parseErrors(text)
-	if _, err := s.CLI(ctx, "clear trace"); err != nil {
-		return nil, fmt.Errorf("VPP: %w", err)
+	if err := s.endVPPTrace(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.addVPPTrace(ctx, req); err != nil {
+		return nil, errors.Join(err, s.endVPPTrace(context.WithoutCancel(ctx)))
+	}
+	return t, nil
+}
+
+func (s *Service) addVPPTrace(ctx context.Context, req TraceRequest) error {
+	filter := ""
+	if req.SourcePort != 0 {
+		filter = " filter"
+		for _, command := range filterCommands(req) {
+			if _, err := s.CLI(ctx, command); err != nil {
+				return fmt.Errorf("VPP: %w", err)
+			}
+		}
 	}
 	var refused []error
 	for _, node := range inputNodes() {
-		if _, err := s.CLI(ctx, fmt.Sprintf("trace add %s %d", node, req.Packets)); err != nil {
+		if _, err := s.CLI(ctx, fmt.Sprintf("trace add %s %d%s", node, req.Packets, filter)); err != nil {
 			refused = append(refused, fmt.Errorf("%s: %w", node, err))
 		}
 	}
 	if len(refused) == len(inputNodes()) {
-		return nil, fmt.Errorf("VPP traces nothing: %w", errors.Join(refused...))
+		return fmt.Errorf("VPP traces nothing: %w", errors.Join(refused...))
 	}
-	return t, nil
+	return nil
+}
+
+// endVPPTrace stops the recording of packets, and removes the recorded packets and the filter. "clear trace" must be first: it stops the use of
+// the filter.
+func (s *Service) endVPPTrace(ctx context.Context) error {
+	for _, command := range []string{"clear trace", "classify filter trace del"} {
+		if _, err := s.CLI(ctx, command); err != nil {
+			return fmt.Errorf("VPP: %w", err)
+		}
+	}
+	return nil
 }
 
 // finish implements recording.
 func (t *vppTrace) finish(ctx context.Context) (*Capture, error) {
 	text, err := t.s.CLI(ctx, fmt.Sprintf("show trace max %d", len(inputNodes())*t.packets))
-	_, cleared := t.s.CLI(ctx, "clear trace")
-	if err = errors.Join(err, cleared); err != nil {
-		return nil, fmt.Errorf("VPP: %w", err)
+	if err != nil {
+		err = fmt.Errorf("VPP: %w", err)
+	}
+	if err = errors.Join(err, t.s.endVPPTrace(ctx)); err != nil {
+		return nil, err
 	}
 	c := &Capture{Dataplane: "vpp", Text: text, Errors: []ErrorCount{}}
 	if c.Interfaces, err = t.interfaces(ctx); err != nil {

@@ -65,7 +65,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 		v.Text = fmt.Sprintf("delivered, but the reply was dropped on %s: %s", from.Node, from.Back.Reason)
 	case from.Back.Outcome == Unknown:
 		v.Lost = from.Node
-		v.Text = fmt.Sprintf("delivered, but the reply, which came back to %s, was lost there: %s", from.Node, unseenDrop)
+		v.Text = fmt.Sprintf("delivered, but the reply, which came back to %s, was lost there: %s", from.Node, unseenDrop(from, from.Back))
 	default:
 		v.Lost = from.Node
 		v.Text = "delivered, and a reply was sent back, but the sender did not receive it"
@@ -106,9 +106,21 @@ func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) 
 	return v
 }
 
-// unseenDrop explains packets that are lost between two rules.
-const unseenDrop = "no rule of nf_tables dropped it, so the kernel's routing did, its check of the source (rp_filter) or " +
-	"iptables-legacy: does another program's route lead elsewhere?"
+// unseenDrop explains a loss of which no reason was recorded. On Linux, the packet was lost between two rules. VPP records nothing when the ring of
+// an interface is full; then it only counts.
+func unseenDrop(s Side, p Path) string {
+	if s.Capture == nil || s.Capture.Dataplane != "vpp" || len(p.Hops) == 0 {
+		return "no rule of nf_tables dropped it, so the kernel's routing did, its check of the source (rp_filter) or iptables-legacy: does another " +
+			"program's route lead elsewhere?"
+	}
+	end := p.Hops[len(p.Hops)-1].Stage
+	for _, d := range s.Drops {
+		if name, ok := strings.CutSuffix(end, "-output"); ok && d.Where == name+"-tx" {
+			return fmt.Sprintf("%s drops packets: %s (%d during the trace)", d.Where, d.Reason, d.Count)
+		}
+	}
+	return fmt.Sprintf("VPP's record of it ends in %s without a reason; counters that rose are listed above", end)
+}
 
 // refused is the error that a sender gets for a TCP reset.
 const refused = "connection refused"
@@ -130,7 +142,7 @@ func lostOn(s Side, p Path, what string) (Verdict, bool) {
 		return Verdict{Lost: s.Node, Text: text}, true
 	case Unknown: // rules have seen it, but it did not leave: see unseenDrop
 		return Verdict{Lost: s.Node, Text: fmt.Sprintf("%s was lost on %s: %s", what, s.Node, orElse(firstProblem(s.Facts),
-			unseenDrop))}, true
+			unseenDrop(s, p)))}, true
 	}
 	return Verdict{}, false
 }

@@ -98,6 +98,8 @@ func TestExplain(t *testing.T) {
 	sent, unseen := Path{Outcome: Sent, Out: "eth1"}, Path{Outcome: NotSeen}
 	toPod := Path{Outcome: Sent, Out: "pod default/c (tap1)"}
 	dropped := Path{Outcome: Dropped, Reason: "a reason"}
+	onVPP := &diag.Capture{Dataplane: "vpp"}
+	toRing := Path{Outcome: Unknown, Hops: []Hop{{Stage: "ip4-rewrite"}, {Stage: "tap1-output"}}}
 	noRoute := []diag.Fact{{Where: "pod", What: "route", Text: "to 10.1.2.2: no route", Problem: true}}
 	for _, tc := range []struct {
 		name      string
@@ -130,6 +132,11 @@ func TestExplain(t *testing.T) {
 			Back: sent}, 0, true, "a", "came back to a, was lost there: no rule of nf_tables dropped it"},
 		{"lost by the kernel", Side{Node: "a", There: Path{Outcome: Unknown}}, Side{Node: "b", There: unseen}, 0, false, "a",
 			"lost on a: no rule of nf_tables dropped it"},
+		{"a full ring", Side{Node: "a", There: sent}, Side{Node: "b", There: toRing, Capture: onVPP, Drops: []diag.ErrorCount{
+			{Where: "tap2-tx", Reason: "no free tx slots", Count: 1}, {Where: "tap1-tx", Reason: "no free tx slots", Count: 7}}}, 0, false, "b",
+			"lost on b: tap1-tx drops packets: no free tx slots (7 during the trace)"},
+		{"lost in VPP without a reason", Side{Node: "a", There: toRing, Capture: onVPP}, Side{Node: "b", There: unseen}, 0, false, "a",
+			"lost on a: VPP's record of it ends in tap1-output"},
 		{"to the node itself", Side{Node: "a", There: Path{Outcome: Local}, Back: unseen}, Side{Node: "a",
 			There: Path{Outcome: Local}, Back: unseen}, 0, true, "a", "delivered to the node a itself"},
 		{"same node", Side{Node: "a", There: toPod, Back: unseen}, Side{Node: "a", There: toPod, Back: unseen}, 0, true, "a",

@@ -1,0 +1,71 @@
+package diag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// recordingFile exists while the dataplane records packets for a trace. A new agent finds by it that the last one ended during a trace.
+const recordingFile = "trace-running"
+
+// startMarked starts a recording; recordingFile is written first.
+func (s *Service) startMarked(ctx context.Context, req TraceRequest) (recording, error) {
+	if err := os.WriteFile(s.mark(), nil, 0o600); err != nil {
+		return nil, fmt.Errorf("note that a recording runs: %w", err)
+	}
+	return s.startRecording(ctx, req)
+}
+
+func (s *Service) mark() string { return filepath.Join(s.Dir, recordingFile) }
+
+func (s *Service) unmark() error {
+	if err := os.Remove(s.mark()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// EndInterrupted ends a recording that an earlier agent has not ended. While VPP does not answer, it tries again.
+func (s *Service) EndInterrupted(ctx context.Context) error {
+	for {
+		err := s.endInterrupted(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		s.Log.Debug("a recording of an earlier agent goes on; trying again", "error", err)
+		if !pause(ctx, time.Second) {
+			return nil
+		}
+	}
+}
+
+func (s *Service) endInterrupted(ctx context.Context) error {
+	if _, err := os.Stat(s.mark()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := s.begin(func() {}); err != nil {
+		return err // the recording that runs replaces the earlier one
+	}
+	defer s.end()
+	if err := s.removeRecording(ctx); err != nil {
+		return err
+	}
+	return s.unmark()
+}
+
+func (s *Service) removeRecording(ctx context.Context) error {
+	if s.CLI != nil {
+		return s.endVPPTrace(ctx)
+	}
+	nft, err := exec.LookPath("nft")
+	if err != nil {
+		return nil // without the tool, an earlier agent has recorded nothing
+	}
+	return runNft(ctx, nft, "add table inet "+traceTable+"\ndelete table inet "+traceTable)
+}
