@@ -179,6 +179,45 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 	}
 }
 
+// TestAnswersThatBeginLate checks that a caller receives an answer that the agent begins later than the caller must have received one: the time limit is
+// for the caller, and begins with the answer.
+func TestAnswersThatBeginLate(t *testing.T) {
+	cfg := Config{Address: freePort(t), TokenFile: write(t, "token", testToken)}
+	s, err := New(cfg, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.limits.public, s.limits.answer = 100*time.Millisecond, 100*time.Millisecond
+	for _, path := range []string{MetricsPath, "/list"} {
+		s.RegisterHTTPHandler(path, func(w http.ResponseWriter, _ *http.Request) {
+			<-time.After(300 * time.Millisecond)
+			_, _ = io.WriteString(w, "late")
+		})
+	}
+	jobs := lifecycle.NewGroup(t.Context(), quiet())
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
+	if err := s.Start(jobs); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{MetricsPath, "/list"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.Address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+testToken)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || string(text) != "late" {
+			t.Errorf("%s: %q, %v", path, text, err)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
 // TestConnectionLimitDropsTheIdlest checks that, of too many connections, the one that has been inactive longest is closed, idle ones before
 // others, and none with a request that changes something.
 func TestConnectionLimitDropsTheIdlest(t *testing.T) {

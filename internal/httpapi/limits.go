@@ -42,7 +42,7 @@ func (l limits) bound(next http.Handler) http.Handler {
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
-			endAnswer(w, time.Now().Add(l.answer))
+			limitAnswer(w, l.answer)
 			next.ServeHTTP(w, r)
 		case <-ctx.Done():
 			w.Header().Set("Retry-After", "10")
@@ -56,7 +56,7 @@ func (l limits) pace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &paced{ResponseWriter: w, conn: http.NewResponseController(w), piece: l.piece}
 		if isPublic(r) {
-			p.end = time.Now().Add(l.public)
+			p.limit = l.public
 		}
 		defer p.expect() // the rest is still in the server's buffer
 		next.ServeHTTP(p, r)
@@ -68,7 +68,8 @@ type paced struct {
 	http.ResponseWriter
 	conn  *http.ResponseController
 	piece time.Duration
-	end   time.Time // of the whole answer; zero: none
+	limit time.Duration // for the whole answer, from its first byte on; 0: none
+	end   time.Time     // of limit; zero: the answer has not begun, or has no limit
 }
 
 // expect sets the deadline for the next piece.
@@ -82,6 +83,9 @@ func (p *paced) expect() {
 
 // Write implements io.Writer.
 func (p *paced) Write(b []byte) (n int, err error) {
+	if p.limit > 0 && p.end.IsZero() {
+		p.end = time.Now().Add(p.limit) // not before: on a busy node the agent may need long until it answers
+	}
 	for first := true; first || len(b) > 0; first = false {
 		size := min(len(b), pieceSize)
 		p.expect()
@@ -104,9 +108,9 @@ func (p *paced) FlushError() error {
 // Unwrap returns the underlying writer for http.ResponseController.
 func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// endAnswer sets the time by which the caller must have received the answer.
-func endAnswer(w http.ResponseWriter, at time.Time) {
+// limitAnswer sets the time in which the caller must receive the answer.
+func limitAnswer(w http.ResponseWriter, limit time.Duration) {
 	if p, ok := w.(*paced); ok {
-		p.end = at
+		p.limit = limit
 	}
 }
