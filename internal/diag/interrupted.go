@@ -14,18 +14,18 @@ import (
 // recordingFile exists while the dataplane records packets for a trace. A new agent finds by it that the last one ended during a trace.
 const recordingFile = "trace-running"
 
-// startMarked starts a recording; recordingFile is written first.
-func (s *Service) startMarked(ctx context.Context, req TraceRequest) (recording, error) {
-	if err := os.WriteFile(s.mark(), nil, 0o600); err != nil {
+// startNoted starts a recording; recordingFile is written first.
+func (s *Service) startNoted(ctx context.Context, req TraceRequest) (recording, error) {
+	if err := os.WriteFile(s.recordingPath(), nil, 0o600); err != nil {
 		return nil, fmt.Errorf("note that a recording runs: %w", err)
 	}
 	return s.startRecording(ctx, req)
 }
 
-func (s *Service) mark() string { return filepath.Join(s.Dir, recordingFile) }
+func (s *Service) recordingPath() string { return filepath.Join(s.Dir, recordingFile) }
 
-func (s *Service) unmark() error {
-	if err := os.Remove(s.mark()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (s *Service) removeNote() error {
+	if err := os.Remove(s.recordingPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -46,7 +46,7 @@ func (s *Service) EndInterrupted(ctx context.Context) error {
 }
 
 func (s *Service) endInterrupted(ctx context.Context) error {
-	if _, err := os.Stat(s.mark()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(s.recordingPath()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if _, err := s.begin(func() {}); err != nil {
@@ -56,7 +56,7 @@ func (s *Service) endInterrupted(ctx context.Context) error {
 	if err := s.removeRecording(ctx); err != nil {
 		return err
 	}
-	return s.unmark()
+	return s.removeNote()
 }
 
 func (s *Service) removeRecording(ctx context.Context) error {

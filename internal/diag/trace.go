@@ -46,7 +46,7 @@ func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.end()
-	rec, err := s.startMarked(ctx, req)
+	rec, err := s.startNoted(ctx, req)
 	if err != nil {
 		s.fail(w, http.StatusServiceUnavailable, err)
 		return
@@ -60,7 +60,7 @@ func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	capture, err := rec.finish(clean)
 	if err == nil {
-		err = s.unmark()
+		err = s.removeNote()
 	}
 	ev := TraceEvent{Capture: capture}
 	if err != nil {
