@@ -31,14 +31,19 @@ func (s *Service) removeNote() error {
 	return nil
 }
 
-// EndInterrupted ends a recording that an earlier agent has not ended. While VPP does not answer, it tries again.
+// warnAfter is the number of attempts after which the log says that a recording goes on. VPP may start after the agent.
+const warnAfter = 30
+
+// EndInterrupted ends a recording that an earlier agent has not ended. After an error it tries again every second.
 func (s *Service) EndInterrupted(ctx context.Context) error {
-	for {
+	for attempt := 1; ; attempt++ {
 		err := s.endInterrupted(ctx)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		s.Log.Debug("a recording of an earlier agent goes on; trying again", "error", err)
+		if attempt == warnAfter {
+			s.Log.Warn("packets are still recorded for a trace during which an earlier agent ended; trying again every second", "error", err)
+		}
 		if !pause(ctx, time.Second) {
 			return nil
 		}

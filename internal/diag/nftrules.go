@@ -38,15 +38,16 @@ func tracingRules(req TraceRequest) string {
 // the source address may also replace the port, so such packets are marked with any port.
 func markingRules(req TraceRequest) []string {
 	others := slices.DeleteFunc(slices.Clone(req.OtherSources), func(a netip.Addr) bool { return a == req.Source })
+	from := addressSet(append([]netip.Addr{req.Source}, others...))
 	if req.SourcePort == 0 {
-		return flowRules(req, addressSet(append([]netip.Addr{req.Source}, others...)), "", "", traceLimit)
+		return flowRules(req, from, "", "", traceLimit)
 	}
 	there, back := fmt.Sprintf(" %s sport %d", req.Proto, req.SourcePort), fmt.Sprintf(" %s dport %d", req.Proto, req.SourcePort)
 	if req.Proto == protoICMP {
 		there = fmt.Sprintf(" %s id %d", icmpName(req.Dest), req.SourcePort)
 		back = there
 	}
-	rules := flowRules(req, addressSet(append([]netip.Addr{req.Source}, others...)), there, back, "")
+	rules := flowRules(req, from, there, back, "")
 	if req.Proto == protoICMP {
 		rules = append(rules, icmpErrors(req.Source)+traceLimit)
 	}

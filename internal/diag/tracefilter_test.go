@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
 const probePort = 61017
@@ -165,6 +167,83 @@ func TestNftAcceptsTheRules(t *testing.T) {
 					t.Errorf("%+v: %s", r, rule)
 				}
 			}
+		}
+	}
+}
+
+// TestTracingRules: the probe and its answers are marked in both hooks, also behind the translation of a service, and translated packets with a limit.
+func TestTracingRules(t *testing.T) {
+	v6 := tracedFlow("tcp", 80, "fd::1", "fd::2")
+	service := tracedFlow("udp", 53, "10.1.1.2", "10.96.0.1")
+	service.Service, service.Backends = true, []netip.AddrPort{netip.MustParseAddrPort("10.1.2.2:5353"), netip.MustParseAddrPort("10.1.2.3:53")}
+	translated := service
+	translated.OtherSources = []netip.Addr{netip.MustParseAddr("192.0.2.1"), translated.Source}
+	anyPort := v6
+	anyPort.SourcePort = 0
+	const mark = " meta nftrace set 1\n"
+	for _, c := range []struct {
+		req   TraceRequest
+		rules []string
+	}{
+		{v6, []string{"\nip6 saddr fd::1 ip6 daddr fd::2 tcp dport 80 tcp sport 61017" + mark, "\nip6 saddr fd::2 meta l4proto tcp tcp dport 61017" + mark}},
+		{anyPort, []string{"\nip6 saddr fd::1 ip6 daddr fd::2 tcp dport 80" + traceLimit + mark, "\nip6 saddr fd::2 meta l4proto tcp" + traceLimit + mark}},
+		{tracedFlow("icmp", 0, "fd::1", "fd::2"), []string{"\nip6 saddr fd::1 ip6 daddr fd::2 meta l4proto ipv6-icmp icmpv6 id 61017" + mark,
+			"\nip6 saddr fd::2 meta l4proto ipv6-icmp icmpv6 id 61017" + mark, "\nip6 daddr fd::1 icmpv6 type { destination-unreachable, "}},
+		{service, []string{
+			"\nip saddr 10.1.1.2 ip daddr 10.96.0.1 udp dport 53 udp sport 61017" + mark,
+			"\nip saddr 10.1.1.2 ip daddr . udp dport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } udp sport 61017" + mark,
+			"\nip daddr 10.1.1.2 ip saddr . udp sport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } udp dport 61017" + mark,
+			"\nfib daddr type local ip saddr . udp sport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } udp dport 61017" + mark,
+		}},
+		{translated, []string{
+			"\nip saddr { 10.1.1.2, 192.0.2.1 } ip daddr 10.96.0.1 udp dport 53 udp sport 61017" + mark,
+			"\nip saddr 192.0.2.1 ip daddr . udp dport { 10.1.2.2 . 5353, 10.1.2.3 . 53 }" + traceLimit + mark,
+			"\nip saddr 10.96.0.1 meta l4proto udp ip daddr 192.0.2.1" + traceLimit + mark,
+		}},
+	} {
+		text := tracingRules(c.req)
+		for _, rule := range c.rules {
+			if strings.Count(text, rule) != 2 || !strings.Contains(text, "hook prerouting") || !strings.Contains(text, "hook output") {
+				t.Errorf("no %q in both hooks of\n%s", rule, text)
+			}
+		}
+	}
+}
+
+// TestVPPKeepsTheLargestFilter: VPP accepts the filter of the largest request, removes it, and runs on.
+func TestVPPKeepsTheLargestFilter(t *testing.T) {
+	if _, ok := vpptest.Find(); !ok {
+		t.Skip(vpptest.ErrNoVPP)
+	}
+	v, err := vpptest.Launch(t.Context(), vpptest.Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Stop)
+	req := tracedFlow("tcp", 80, "fd10::2", "fd10::ffff")
+	req.Service = true
+	for i := range maxOtherSources {
+		req.OtherSources = append(req.OtherSources, netip.AddrFrom16([16]byte{0xfd, 15: byte(i)}))
+	}
+	for i := range MaxBackends {
+		req.Backends = append(req.Backends, netip.AddrPortFrom(req.Dest, uint16(1000+i)))
+	}
+	if err := req.validate(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Service{Deps: Deps{CLI: func(_ context.Context, command string) (string, error) { return v.CLI(command) }}}
+	for range 2 {
+		if err := s.addVPPTrace(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := v.CLI("show classify tables"); err != nil || !strings.Contains(out, "TableIdx") {
+			t.Fatalf("no filter: %v, %s", err, out)
+		}
+		if err := s.endVPPTrace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := v.CLI("show classify tables"); err != nil || !strings.Contains(out, "No classifier tables") {
+			t.Fatalf("the filter is left: %v, %s", err, out)
 		}
 	}
 }

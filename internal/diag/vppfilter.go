@@ -9,6 +9,9 @@ import (
 // The packet tracer of VPP records the first packets that reach an input node. On a node with traffic these are other packets. VPP's classifier
 // selects those that are recorded: it compares bytes at fixed offsets, so there is one table for each encapsulation and kind of packet.
 
+// maxFilters bounds the kinds of packets. VPP aborts when the memory of a classifier table is full, which is with some hundred entries.
+const maxFilters = 128
+
 // classifyVector is the unit of VPP's classifier tables in bytes.
 const classifyVector = 16
 
@@ -44,7 +47,8 @@ func headersOf(dest netip.Addr) headers {
 func filterCommands(req TraceRequest) []string {
 	var out []string
 	for _, start := range networkHeaders() {
-		for _, fields := range packetKinds(req) {
+		kinds := packetKinds(req) // the probe and its answers come first
+		for _, fields := range kinds[:min(len(kinds), maxFilters)] {
 			mask, match := classifierBytes(start, append(fields, field{-2, headersOf(req.Dest).etherType}))
 			out = append(out, "classify filter trace mask hex "+hex.EncodeToString(mask)+" match hex "+hex.EncodeToString(match))
 		}
@@ -59,12 +63,12 @@ func packetKinds(req TraceRequest) [][]field {
 	if req.Proto == protoICMP {
 		proto := field{h.proto, []byte{h.icmp}}
 		kinds := [][]field{{proto, {h.end + 4, number(req.SourcePort)}}}
+		for _, icmpError := range h.icmpErrors {
+			kinds = append(kinds, []field{proto, {h.dest, req.Source.AsSlice()}, {h.end, []byte{icmpError}}})
+		}
 		for _, a := range req.OtherSources {
 			kinds = append(kinds, []field{proto, {h.source, a.AsSlice()}, {h.dest, req.Dest.AsSlice()}},
 				[]field{proto, {h.source, req.Dest.AsSlice()}, {h.dest, a.AsSlice()}})
-		}
-		for _, icmpError := range h.icmpErrors {
-			kinds = append(kinds, []field{proto, {h.dest, req.Source.AsSlice()}, {h.end, []byte{icmpError}}})
 		}
 		return kinds
 	}
@@ -76,8 +80,8 @@ func packetKinds(req TraceRequest) [][]field {
 			ports = append(ports, b.Port())
 		}
 	}
-	for _, a := range req.OtherSources {
-		for _, p := range ports {
+	for _, p := range ports {
+		for _, a := range req.OtherSources {
 			kinds = append(kinds, []field{proto, {h.source, a.AsSlice()}, {h.end + 2, number(p)}},
 				[]field{proto, {h.dest, a.AsSlice()}, {h.end, number(p)}})
 		}
