@@ -76,5 +76,8 @@ func (w *world) churn(ctx context.Context, n *testbed.Node, name string) {
 			w.t.Errorf("delete %s: %v", p.Name, err)
 		}
 	}
+	if added == 0 {
+		w.t.Errorf("%s: no pod came and went", name)
+	}
 	w.t.Logf("%s: %d pods", name, added)
 }
