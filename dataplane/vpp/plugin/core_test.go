@@ -31,11 +31,12 @@ func TestCore(t *testing.T) {
 		"fuzz":        {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},
 		"race":        {{"2"}},
 		"table":       {{"1"}},
+		"backlog":     {nil},
 		"frags":       {{"20000", "1"}, {"20000", "2"}},
 		"segment":     {{"2000", "1"}, {"2000", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			matrix.Only(t, "core_test", "policy_test", "recall", "pairs", "hostile", "table", "fuzz", "frags")
+			matrix.Only(t, "core_test", "policy_test", "recall", "pairs", "hostile", "table", "fuzz", "frags", "backlog")
 			program := core.program(t, name)
 			for _, args := range arguments {
 				t.Log(run(t, program, args...))

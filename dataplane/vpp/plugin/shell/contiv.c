@@ -48,7 +48,7 @@ set_order (void)
       runs_before_all (f);
 }
 
-/* startup.conf: contiv { connections N set-members N }. This is an early configuration function, because at this time all plugins are
+/* startup.conf: contiv { connections N set-members N no-backlog-control }. This is an early configuration function, because at this time all plugins are
  * loaded and no feature arc has been created yet. */
 static clib_error_t *
 contiv_config (vlib_main_t *vm, unformat_input_t *input)
@@ -65,8 +65,13 @@ contiv_config (vlib_main_t *vm, unformat_input_t *input)
 	  contiv_main.set_members = n;
 	  continue;
 	}
+      if (unformat (input, "no-backlog-control"))
+	{
+	  contiv_main.no_backlogs = true;
+	  continue;
+	}
       if (!unformat (input, "connections %u", &n))
-	return clib_error_return (0, "contiv: unknown input '%U'; known are: connections N, set-members N", format_unformat_error, input);
+	return clib_error_return (0, "contiv: unknown input '%U'; known are: connections N, set-members N, no-backlog-control", format_unformat_error, input);
       if (n < CONNECTIONS_MIN || n > CONNECTIONS_MAX)
 	return clib_error_return (0, "contiv: connections %u: give %u to %u", n, CONNECTIONS_MIN, CONNECTIONS_MAX);
       contiv_main.connections = n;

@@ -56,6 +56,7 @@ typedef struct
   contiv_worker_t *workers;	  /* vector by thread index */
   u32 connections;		  /* from startup.conf; 0: default */
   u32 set_members;		  /* from startup.conf; 0: default */
+  bool no_backlogs;		  /* from startup.conf: the plugin does not control the backlogs of TAPs */
   u64 seed;
   u32 n_endpoints;
   contiv_resolve_t resolve;

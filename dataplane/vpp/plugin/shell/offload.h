@@ -12,6 +12,10 @@
   _ (SEGMENTS, "segments", INFO)                                                                                                 \
   _ (UPLINK, "packets that the kernel may cut", INFO)                                                                            \
   _ (JOINED, "segments joined to one before", INFO)                                                                              \
+  _ (ASKED, "questions for the delay of a TAP", INFO)                                                                       \
+  _ (ANSWERED, "answers to these questions", INFO)                                                                               \
+  _ (CONGESTED_MARKED, "packets marked to slow a sender", INFO)                                                             \
+  _ (CONGESTED_CUT, "segments removed to slow a sender", INFO)                                                              \
   _ (OFFLOAD_MALFORMED, "offload that does not fit", ERROR)                                                           \
   _ (OFFLOAD_SIZE, "segments of a forbidden size", ERROR)                                                                        \
   _ (OFFLOAD_NO_BUFFER, "no buffers for segments", ERROR)                                                                        \

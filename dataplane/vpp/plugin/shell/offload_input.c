@@ -1,7 +1,8 @@
 /* Packets from TAPs with offloads: each leaves this node as a single packet, or as a packet of several segments with verified
  * headers. This replaces VPP's own processing of the virtio header. The node is on the device-input arc of each TAP, before all
- * other features. */
+ * other features. It also controls the backlogs of TAPs. */
 #include "offload.h"
+#include "backlog.h"
 #include <vnet/feature/feature.h>
 #include <vnet/devices/virtio/virtio.h>
 
@@ -20,7 +21,7 @@ virtio_header (const vlib_buffer_t *b)
 
 /* take converts a packet for which work is left to a device into one that VPP can carry. */
 static contiv_offload_t
-take (vlib_main_t *vm, vlib_buffer_t *b)
+take (vlib_main_t *vm, vlib_buffer_t *b, cv_backlog_t *backlog, u64 now, u32 *counts)
 {
   const vnet_virtio_net_hdr_v1_t *v = virtio_header (b);
   cv_virtio_t virtio = { v->flags, v->gso_type, v->hdr_len, v->gso_size, v->csum_start, v->csum_offset };
@@ -35,12 +36,24 @@ take (vlib_main_t *vm, vlib_buffer_t *b)
     case CV_GSO_OK:
       contiv_set_large (b, &h, virtio.gso_size);
       vnet_buffer_offload_flags_set (b, VNET_BUFFER_OFFLOAD_F_TCP_CKSUM);
+      if (backlog)
+	contiv_backlog_large (vm, backlog, b, &h, now, counts);
       return CONTIV_LARGE;
     case CV_GSO_SIZE:
       return CONTIV_OFFLOAD_SIZE;
     default:
       return CONTIV_OFFLOAD_MALFORMED;
     }
+}
+
+/* is_answer reports whether a packet is an answer of the sender's kernel to the plugin, and counts the bytes of all packets. */
+static_always_inline bool
+is_answer (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, u64 now)
+{
+  if (!backlog)
+    return false;
+  backlog->bytes += vlib_buffer_length_in_chain (vm, b);
+  return PREDICT_FALSE (cv_may_answer (vlib_buffer_get_current (b))) && contiv_backlog_answered (vm, backlog, b, now);
 }
 
 static void
@@ -58,15 +71,23 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
 {
   vlib_buffer_t *buffers[VLIB_FRAME_SIZE], **b = buffers;
   u16 nexts[VLIB_FRAME_SIZE];
-  u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors, counts[CONTIV_N_OFFLOAD] = { 0 };
+  u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors, n_out = 0, counts[CONTIV_N_OFFLOAD] = { 0 };
+  u64 now = contiv_microseconds (vm);
   vlib_get_buffers (vm, from, buffers, n);
   for (u32 i = 0; i < n; i++, b++)
     {
       u32 next = 0;
       contiv_offload_t result = CONTIV_N_OFFLOAD; /* no processing was necessary */
       const vnet_virtio_net_hdr_v1_t *v = virtio_header (b[0]);
+      cv_backlog_t *backlog = contiv_backlog (vm, vnet_buffer (b[0])->sw_if_index[VLIB_RX]);
+      if (is_answer (vm, backlog, b[0], now))
+	{
+	  vlib_buffer_free_one (vm, from[i]); /* it is no packet of the pod, so it does not count as dropped */
+	  counts[CONTIV_ANSWERED]++;
+	  continue;
+	}
       if (v->gso_type | (v->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
-	result = take (vm, b[0]);
+	result = take (vm, b[0], backlog, now, counts);
       if (result == CONTIV_OFFLOAD_MALFORMED || result == CONTIV_OFFLOAD_SIZE)
 	b[0]->error = node->errors[result]; /* error-drop counts it */
       else
@@ -75,14 +96,15 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
 	  if (result != CONTIV_N_OFFLOAD)
 	    counts[result]++;
 	}
-      nexts[i] = (u16) next;
+      from[n_out] = from[i];
+      nexts[n_out++] = (u16) next;
       if (PREDICT_FALSE ((node->flags & VLIB_NODE_FLAG_TRACE) && (b[0]->flags & VLIB_BUFFER_IS_TRACED)))
 	trace (vm, node, b[0], result);
     }
   for (u32 i = 0; i < CONTIV_N_OFFLOAD; i++)
     if (counts[i])
       vlib_node_increment_counter (vm, node->node_index, i, counts[i]);
-  vlib_buffer_enqueue_to_next (vm, node, from, nexts, n);
+  vlib_buffer_enqueue_to_next (vm, node, from, nexts, n_out);
   return n;
 }
 
@@ -124,6 +146,8 @@ contiv_offload_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
     return 0;
   const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnm, si->hw_if_index);
   int rv = 0;
+  if (is_tap (hi))
+    contiv_backlogs_begin (vnm->vlib_main, sw_if_index);
   if (is_tap (hi))
     rv = vnet_feature_enable_disable ("device-input", "contiv-offload-input", sw_if_index, 1, 0, 0);
   if (!rv && !is_loopback (vnm, hi))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "../headers.h"
+#include "../codel.h"
 
 #define check(cond, ...)                                                                                                         \
   do                                                                                                                             \
@@ -339,6 +340,76 @@ keep (void)
       check (cv_segment_begin (&s, in.at, in.n, 1400, true) == CV_GSO_OK && !cv_segment_keep (&s));
       release (&in);
     }
+}
+
+/* same_segments checks that a packet without its last segment is cut into the same segments as before. FIN and PSH are on the last one. */
+static void
+same_segments (const packet_t *k, const packet_t *now, uint32_t gso_size, uint32_t n)
+{
+  static uint8_t a[MAX_PACKET], b[MAX_PACKET];
+  pieces_t in[2] = { cut (k->data, k->len, k->headers), cut (now->data, now->len, k->headers) };
+  cv_segmenter_t s[2];
+  check (cv_segment_begin (&s[0], in[0].at, in[0].n, gso_size, true) == CV_GSO_OK);
+  check (cv_segment_begin (&s[1], in[1].at, in[1].n, gso_size, true) == CV_GSO_OK && s[1].n_segments == n);
+  for (uint32_t i = 0; i < n; i++)
+    {
+      uint32_t len = cv_segment_len (&s[0]);
+      check (len == cv_segment_len (&s[1]));
+      cv_segment_next (&s[0], &(cv_piece_t){ a, len }, 1);
+      cv_segment_next (&s[1], &(cv_piece_t){ b, len }, 1);
+      check_segment (now, &s[1], b, len, i, gso_size);
+      if (i + 1 < n)
+	check (!memcmp (a, b, len), "segment %u", i);
+    }
+  release (&in[0]);
+  release (&in[1]);
+}
+
+/* A packet that signals congestion is marked if both ends use ECN. Otherwise it loses its last segment, if it may. */
+static void
+congested (uint32_t rounds)
+{
+  static packet_t k, now;
+  uint32_t marked = 0, without = 0;
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      uint32_t gso_size = 520 + rnd (2000), removed = 0;
+      uint8_t flags = rnd (4) ? 0x10 | (uint8_t) rnd (2) << 3 : (uint8_t) rnd (256);
+      build (&k, rnd (8) ? QINQ : VXLAN4, rnd (2), 1 + rnd (60000), flags);
+      bool tunnel = k.l3 > 40;
+      uint8_t *ip = k.data + k.l3, *tos = ip + 1;
+      int shift = k.ip6 ? 4 : 0, ecn = rnd (4) ? 0 : (int) rnd (4);
+      *tos = (uint8_t) ((*tos & ~(3 << shift)) | ecn << shift);
+      cv_layer_finish (&(cv_layer_t){ .l3 = (uint16_t) k.l3, .ip6 = k.ip6 }, k.data, k.len);
+      cv_headers_t h;
+      check (cv_headers_read (&h, k.data, k.len, true));
+      now = k;
+      uint32_t n = (k.payload - 1) / gso_size + 1;
+      if (n > CV_SEGMENTS)
+	continue;
+      cv_congested_t result = cv_congested (now.data, &h, k.len, gso_size, &removed);
+      if (tunnel || (!ecn && (n < 3 || flags & 0x27)))
+	{
+	  check (result == CV_CONGESTED_NOT && !memcmp (now.data, k.data, k.len));
+	  continue;
+	}
+      check (result == (ecn ? CV_CONGESTED_MARKED : CV_CONGESTED_CUT), "%d", result);
+      check (k.ip6 || ref_sum (now.data + k.l3, (ip[0] & 15) * 4u, 0) == 0xffff);
+      if (ecn)
+	{
+	  *tos |= (uint8_t) (3 << shift);
+	  cv_layer_finish (&(cv_layer_t){ .l3 = (uint16_t) k.l3, .ip6 = k.ip6 }, k.data, k.len);
+	  check (!memcmp (now.data, k.data, k.len));
+	  marked++;
+	  continue;
+	}
+      check (removed == k.payload - (n - 1) * gso_size);
+      now.len -= removed;
+      now.payload -= removed;
+      same_segments (&k, &now, gso_size, n - 1);
+      without++;
+    }
+  check (marked && without);
 }
 
 /* An ICMP error that was created from a packet of several segments in a tunnel: only the tunnel is completed. */
@@ -814,6 +885,7 @@ main (int argc, char **argv)
     state += strtoull (argv[2], NULL, 0) * 0x9e3779b97f4a7c15ull;
   sums ();
   segments (rounds);
+  congested (rounds);
   keep ();
   tunnels ();
   from_taps ();

@@ -1,0 +1,402 @@
+/* Tests of the backlog of a TAP, by a simulation: streams send through a queue that only the sender's kernel can see. Questions and their
+ * answers are checked, and damaged answers must not cause reads outside of their memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../backlog.h"
+#include "../headers.h"
+
+#define check(cond, ...)                                                                                                         \
+  do                                                                                                                             \
+    if (!(cond))                                                                                                                 \
+      {                                                                                                                          \
+	fprintf (stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                              \
+	fprintf (stderr, " " __VA_ARGS__);                                                                                        \
+	fprintf (stderr, "\n");                                                                                                  \
+	abort ();                                                                                                                \
+      }                                                                                                                          \
+  while (0)
+
+enum
+{
+  LARGE = 65536,
+  QUEUE = 1000,	 /* packets in the queue of a TAP */
+  STREAMS = 64,
+  QUESTION = -1, /* in the queue: an answer */
+  MS = 1000,
+  SECOND = 1000 * MS,
+};
+
+/* ---- packets ---- */
+
+/* large returns a packet from a pod, without payload. */
+static const uint8_t *
+large (bool ip6, cv_headers_t *h)
+{
+  static uint8_t p[100];
+  memset (p, 0, sizeof (p));
+  memcpy (p, "\x02\xfe\0\0\0\1\x02\xfe\0\0\0\2\x08\0", 14);
+  *h = (cv_headers_t){ .n_layers = 1, .proto = CV_PROTO_IS_TCP, .layers = { { .l3 = 14, .l4 = ip6 ? 54 : 34, .ip6 = ip6 } } };
+  if (ip6)
+    memcpy (p + 14 + 8, "\xfd\0\0\x10\0\0\0\0\0\0\0\0\0\1\2\3", 16);
+  else
+    memcpy (p + 14 + 12, "\x0a\1\2\3", 4);
+  return p;
+}
+
+/* answer writes the answer of a kernel with the address of large () to a question. It returns its length; 0: the kernel does not answer. */
+static uint32_t
+answer (const uint8_t *q, uint32_t len, uint8_t *to)
+{
+  if (q[12] == 8)
+    {
+      check (len == 42 && q[13] == 6);
+      check (!memcmp (q, "\x02\xfe\0\0\0\2", 6), "the question goes to the sender's hardware address");
+      check (!memcmp (q + 14, "\0\1\x08\0\6\4\0\1", 8) && !memcmp (q + 22, q + 6, 6));
+      check (!memcmp (q + 28, "\0\0\0\0", 4), "the question has no IP address: no neighbour table changes");
+      if (memcmp (q + 38, "\x0a\1\2\3", 4))
+	return 0;
+      memcpy (to, q, 42);
+      memcpy (to, q + 6, 6);
+      memcpy (to + 6, "\x02\xfe\0\0\0\2", 6);
+      to[21] = 2;
+      memcpy (to + 22, "\x02\xfe\0\0\0\2\x0a\1\2\3", 10);
+      memcpy (to + 32, q + 22, 6);
+      memset (to + 38, 0, 4);
+      return 42;
+    }
+  /* RFC 4861 7.1.1 and RFC 4862 5.4.2 */
+  static const uint8_t any[16];
+  const uint8_t *ip = q + 14, *icmp = ip + 40;
+  check (len == 78 && q[12] == 0x86 && q[13] == 0xdd && !memcmp (q, "\x33\x33\xff\1\2\3", 6));
+  check (ip[0] == 0x60 && ip[5] == 24 && ip[6] == 58 && ip[7] == 255 && !memcmp (ip + 8, any, 16));
+  check (!memcmp (ip + 24, "\xff\2\0\0\0\0\0\0\0\0\0\1\xff\1\2\3", 16) && icmp[0] == 135 && icmp[1] == 0);
+  const uint8_t pseudo[4] = { 0, 24, 0, 58 };
+  check (cv_sum_finish (cv_sum (ip + 8, 32, 0) + cv_sum (pseudo, 4, 0) + cv_sum (icmp, 24, 0)) == 0, "checksum");
+  if (memcmp (icmp + 8, "\xfd\0\0\x10\0\0\0\0\0\0\0\0\0\1\2\3", 16))
+    return 0;
+  memcpy (to, q, 78);
+  memcpy (to, "\x33\x33\0\0\0\1\x02\xfe\0\0\0\2", 12);
+  memcpy (to + 14 + 8, icmp + 8, 16);
+  memcpy (to + 14 + 24, "\xff\2\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+  to[54] = 136;
+  to[54 + 4] = 0x20;
+  return 78;
+}
+
+/* ---- a TAP ---- */
+
+typedef struct
+{
+  cv_backlog_t b;
+  uint64_t now;		    /* us */
+  uint32_t us;		    /* VPP needs for a packet */
+  bool silent;		    /* the kernel does not answer */
+  bool ip6;
+  double window[STREAMS];   /* packets */
+  uint32_t sent[STREAMS];   /* packets in the queue */
+  uint64_t slowed[STREAMS]; /* last time at which the stream was slowed */
+  uint32_t n;		    /* streams */
+  int queue[QUEUE];	    /* streams */
+  uint64_t since[QUEUE];
+  uint32_t head, len;
+  uint8_t last[CV_QUESTION_LEN], question[CV_QUESTION_LEN];
+  uint32_t last_len;
+  uint32_t asked, answered, signals;
+} tap_t;
+
+static bool
+enqueue (tap_t *t, int what)
+{
+  if (t->len == QUEUE)
+    return false;
+  uint32_t at = (t->head + t->len++) % QUEUE;
+  t->queue[at] = what;
+  t->since[at] = t->now;
+  return true;
+}
+
+static void
+fill (tap_t *t)
+{
+  for (uint32_t i = 0; i < t->n; i++)
+    while (t->sent[i] + 1 <= t->window[i] && enqueue (t, (int) i))
+      t->sent[i]++;
+}
+
+/* step lets VPP receive one packet. It returns the time that the packet has waited. */
+static uint64_t
+step (tap_t *t)
+{
+  cv_headers_t h;
+  t->now += t->us;
+  if (!t->len)
+    return 0;
+  int what = t->queue[t->head];
+  uint64_t waited = t->now - t->since[t->head];
+  t->head = (t->head + 1) % QUEUE;
+  t->len--;
+  t->b.bytes += what == QUESTION ? 42 : LARGE;
+  if (what == QUESTION)
+    {
+      check (cv_backlog_answered (&t->b, &t->b, t->last, t->last_len, t->now) == CV_ANSWER_TAKEN);
+      t->answered++;
+      return waited;
+    }
+  const uint8_t *p = large (t->ip6, &h);
+  check (!cv_may_answer (p) && !cv_backlog_answered (&t->b, &t->b, p, 60, t->now));
+  uint32_t len = cv_backlog_ask (&t->b, p, &h, t->now, t->question);
+  if (len)
+    {
+      t->asked++;
+      t->last_len = answer (t->question, len, t->last);
+      check (t->last_len);
+      if (!t->silent)
+	enqueue (t, QUESTION);
+    }
+  t->sent[what]--;
+  bool congested = cv_codel_due (&t->b.control, cv_backlog_above (&t->b, t->now), t->now);
+  if (congested)
+    {
+      cv_codel_signalled (&t->b.control, t->now);
+      t->signals++;
+      if (t->now - t->slowed[what] > waited)
+	{
+	  t->window[what] = t->window[what] * 0.7 > 2 ? t->window[what] * 0.7 : 2;
+	  t->slowed[what] = t->now;
+	}
+    }
+  else
+    t->window[what] += 0.2 / t->window[what]; /* 13 kB per round trip */
+  fill (t);
+  return waited;
+}
+
+static void
+start (tap_t *t, uint32_t n, double window)
+{
+  *t = (tap_t){ .n = n, .us = 65, .now = 5 * SECOND };
+  for (uint32_t i = 0; i < n; i++)
+    t->window[i] = window;
+  fill (t);
+}
+
+/* Streams that fill the queue: the delay becomes short, and VPP always has packets. */
+static void
+standing (void)
+{
+  static tap_t t;
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (uint32_t n = 1; n <= STREAMS; n *= 4)
+      {
+	start (&t, n, 900.0 / n);
+	t.ip6 = ip6;
+	uint64_t sum = 0, first = step (&t), samples = 0, idle = 0;
+	while (t.now < 15 * SECOND)
+	  {
+	    uint64_t waited = step (&t);
+	    if (t.now < 10 * SECOND)
+	      continue;
+	    sum += waited;
+	    samples++;
+	    idle += !t.len;
+	  }
+	printf ("IPv%d, %u streams: %.1f ms, %u questions, %u signals, idle for %.1f %%\n", ip6 ? 6 : 4, n, (double) sum / samples / MS, t.asked,
+		t.signals, 100.0 * idle / samples);
+	check (first <= t.us && sum / samples < (n > 16 ? 35 : 10) * MS, "%u streams: %lu us", n, sum / samples);
+	check (idle * 50 < samples, "%u streams: idle in %lu of %lu", n, idle, samples);
+	check (t.answered + 1 >= t.asked && t.asked > 300);
+      }
+}
+
+/* Bursts that end before an interval are no reason for a signal. */
+static void
+bursts (void)
+{
+  static tap_t t;
+  start (&t, 1, 1);
+  for (int i = 0; i < 50; i++)
+    {
+      t.window[0] = QUEUE - 10; /* 64 ms */
+      fill (&t);
+      t.window[0] = 1;
+      for (int k = 0; k < 3000; k++)
+	{
+	  step (&t);
+	  t.window[0] = 1;
+	}
+    }
+  check (t.answered && !t.signals, "%u signals", t.signals);
+}
+
+/* A kernel that never answers gets no signals, and few questions. */
+static void
+silence (void)
+{
+  static tap_t t;
+  start (&t, 16, 60);
+  t.silent = true;
+  while (t.now < 600ull * SECOND)
+    step (&t);
+  check (!t.signals && t.asked < 20 && t.asked > 10, "%u signals, %u questions", t.signals, t.asked);
+  t.silent = false;
+  while (t.now < 680ull * SECOND)
+    step (&t);
+  check (t.signals && t.answered > 100, "a kernel that answers again: %u signals, %u answers", t.signals, t.answered);
+}
+
+/* Lost answers of a kernel that has answered before: the queue was full. */
+static void
+full (void)
+{
+  static tap_t t;
+  start (&t, 16, 30);
+  while (t.now < 6 * SECOND)
+    step (&t);
+  uint32_t before = t.signals;
+  t.silent = true;
+  while (t.now < 7 * SECOND)
+    {
+      for (uint32_t i = 0; i < t.n; i++)
+	t.window[i] = 60;
+      step (&t);
+    }
+  check (t.signals > before + 5, "%u signals", t.signals - before);
+  while (t.now < 9 * SECOND)
+    step (&t);
+  before = t.signals;
+  while (t.now < 60 * SECOND)
+    step (&t);
+  check (t.signals == before, "%u signals without any answer", t.signals - before);
+}
+
+/* Answers that are late although few bytes have waited: the machine is busy, and a signal would not help. */
+static void
+busy (void)
+{
+  cv_backlog_t b = { 0 };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint64_t now = SECOND;
+  for (int i = 0; i < 1000; i++)
+    {
+      uint32_t len = cv_backlog_ask (&b, large (false, &h), &h, now, q);
+      check (len == 42, "round %d", i);
+      b.bytes += 2 * LARGE;
+      now += 50 * MS;
+      check (!cv_codel_due (&b.control, cv_backlog_above (&b, now), now));
+      check (cv_backlog_answered (&b, &b, a, answer (q, len, a), now) && b.delay == 50 * MS);
+      check (!cv_codel_due (&b.control, cv_backlog_above (&b, now), now));
+    }
+}
+
+/* Only the answer to the last question is a measurement, and no other packet is an answer. */
+static void
+answers (void)
+{
+  cv_backlog_t b = { 0 };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], old[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint32_t len = cv_backlog_ask (&b, large (false, &h), &h, SECOND, q);
+  check (answer (q, len, old) == 42);
+  check (!cv_backlog_ask (&b, large (false, &h), &h, SECOND + 499 * MS, q), "one question at a time");
+  len = cv_backlog_ask (&b, large (false, &h), &h, SECOND + 500 * MS, q);
+  check (len == 42 && answer (q, len, a) == 42);
+  check (cv_may_answer (old) && cv_backlog_answered (&b, &b, old, 42, SECOND + 501 * MS) == CV_ANSWER_OLD && b.asked && !b.answers, "the first question");
+  check (cv_may_answer (a) && cv_backlog_answered (&b, &b, a, 42, SECOND + 502 * MS) == CV_ANSWER_TAKEN && !b.asked && b.answers && b.delay == 2 * MS);
+  check (!cv_backlog_ask (&b, large (true, &h), &h, SECOND + 510 * MS, q), "a pause between questions");
+  len = cv_backlog_ask (&b, large (true, &h), &h, SECOND + 600 * MS, q);
+  check (answer (q, len, a) == 78);
+  check (cv_may_answer (a) && !cv_backlog_answered (&b, &b, a, 77, SECOND + 601 * MS) && b.asked);
+  check (cv_backlog_answered (&b, &b, old, 42, SECOND + 601 * MS) == CV_ANSWER_OLD && b.asked, "an old answer of the other family");
+  check (cv_backlog_answered (&b, &b, a, 78, SECOND + 603 * MS) == CV_ANSWER_TAKEN && b.delay == 3 * MS);
+  check (!cv_backlog_answered (&b, &b, a, 78, SECOND + 604 * MS), "VPP gets an advertisement without a question");
+  /* sources that are not the address of one machine */
+  static const uint8_t bad4[][4] = { { 0 }, { 224, 0, 0, 1 }, { 255, 255, 255, 255 } };
+  for (uint32_t i = 0; i < 3; i++)
+    {
+      uint8_t *p = (uint8_t *) large (false, &h);
+      memcpy (p + 26, bad4[i], 4);
+      check (!cv_backlog_ask (&b, p, &h, (10 + i) * (uint64_t) SECOND, q) && !b.asked);
+    }
+  uint8_t *p = (uint8_t *) large (true, &h);
+  memset (p + 22, 0, 16);
+  check (!cv_backlog_ask (&b, p, &h, 20 * SECOND, q) && !b.asked);
+  p[22] = 0xff;
+  check (!cv_backlog_ask (&b, p, &h, 21 * SECOND, q) && !b.asked);
+  large (false, &h);
+  h.layers[0].l3 = 18;
+  check (!cv_backlog_ask (&b, p, &h, 22 * SECOND, q) && !b.asked, "VLAN tags");
+}
+
+/* A TAP with two queues: the answer measures the queue of the thread that receives it. The queue of the other thread stays unmeasured, even if
+ * answers to its questions are lost. */
+static void
+threads (void)
+{
+  cv_backlog_t b[2];
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint64_t now = SECOND;
+  cv_backlog_init (&b[0], 0);
+  cv_backlog_init (&b[1], 1);
+  for (int i = 0; i < 100; i++)
+    {
+      b[0].bytes += 100 * LARGE;
+      b[1].bytes += 100 * LARGE;
+      uint32_t len = cv_backlog_ask (&b[0], large (i & 1, &h), &h, now, q);
+      check (len);
+      answer (q, len, a);
+      now += 30 * MS;
+      check (cv_backlog_answered (&b[1], &b[1], a, len, now) == (i & 1 ? CV_ANSWER_NOT : CV_ANSWER_OLD));
+      check (cv_backlog_answered (&b[1], &b[0], a, len, now) == CV_ANSWER_TAKEN && b[1].delay == 30 * MS);
+      check (cv_backlog_above (&b[1], now) == (i > 0) && !cv_backlog_above (&b[0], now)); /* the first measurement counts from the start */
+    }
+  for (int i = 0; i < 10; i++)
+    {
+      b[0].bytes += 100 * LARGE;
+      cv_backlog_ask (&b[0], large (false, &h), &h, now, q);
+      now += 400 * MS;
+      check (!cv_backlog_above (&b[0], now));
+    }
+  check (!cv_backlog_above (&b[1], now), "an old measurement");
+}
+
+/* Damaged and shortened answers, each in memory of its exact length. */
+static void
+damaged (void)
+{
+  cv_backlog_t b = { 0 };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint64_t now = SECOND;
+  for (int i = 0; i < 20000; i++)
+    {
+      uint32_t len = cv_backlog_ask (&b, large (i & 1, &h), &h, now, q);
+      now += 600 * MS << (i < 20 ? 0 : 7);
+      if (!len)
+	continue;
+      len = answer (q, len, a);
+      for (int n = rand () % 4; n >= 0; n--)
+	a[rand () % len] = (uint8_t) rand ();
+      len = rand () % 4 ? len : (uint32_t) rand () % (len + 1);
+      uint8_t *exact = malloc (len ? len : 1);
+      memcpy (exact, a, len);
+      cv_backlog_answered (&b, &b, exact, len, now);
+      free (exact);
+    }
+}
+
+int
+main (void)
+{
+  answers ();
+  threads ();
+  busy ();
+  bursts ();
+  standing ();
+  silence ();
+  full ();
+  damaged ();
+  return 0;
+}
