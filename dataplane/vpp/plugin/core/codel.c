@@ -4,6 +4,7 @@
 enum
 {
   COUNT_MAX = 10000,		   /* 1,000 signals per second */
+  LATE = 10000,
   RESUME = 16 * CV_CODEL_INTERVAL, /* if the delay is too long again within this time, the rate of signals continues */
 };
 
@@ -52,4 +53,10 @@ cv_codel_signalled (cv_codel_t *c, uint64_t now)
   else if (c->count < COUNT_MAX)
     c->count++;
   c->signal = now + period (c);
+}
+
+bool
+cv_codel_late (const cv_codel_t *c, uint64_t now)
+{
+  return now >= (c->active ? c->signal : c->above) + LATE;
 }

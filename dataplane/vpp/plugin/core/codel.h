@@ -21,6 +21,8 @@ typedef struct
  * sends a signal by cv_congested, and reports it by cv_codel_signalled. */
 bool cv_codel_due (cv_codel_t *c, bool above, uint64_t now);
 void cv_codel_signalled (cv_codel_t *c, uint64_t now);
+/* cv_codel_late reports whether a signal is due, but no packet could carry it for some time. */
+bool cv_codel_late (const cv_codel_t *c, uint64_t now);
 
 typedef enum
 {
@@ -31,7 +33,8 @@ typedef enum
 
 /* cv_congested signals congestion by a TCP packet of several segments. If sender and receiver use ECN, the packet is marked. Otherwise its
  * headers get the lengths of the packet without its last segment, and the caller must remove *cut bytes from its end: the receiver misses this
- * segment, and all others arrive. p contains all headers. */
-cv_congested_t cv_congested (uint8_t *p, const cv_headers_t *h, uint32_t total, uint32_t gso_size, uint32_t *cut);
+ * segment, and all others arrive. The last segment of a message (PSH) is removed only if late: the sender notices the loss of a segment earlier if
+ * others follow. p contains all headers. */
+cv_congested_t cv_congested (uint8_t *p, const cv_headers_t *h, uint32_t total, uint32_t gso_size, bool late, uint32_t *cut);
 
 #endif

@@ -8,6 +8,7 @@ enum
   FIN = 0x01,
   SYN = 0x02,
   RST = 0x04,
+  PSH = 0x08,
   URG = 0x20,
   ECN = 3, /* not used, used (two values), congestion */
 };
@@ -32,7 +33,7 @@ mark (uint8_t *p, const cv_layer_t *l, uint32_t total)
 }
 
 cv_congested_t
-cv_congested (uint8_t *p, const cv_headers_t *h, uint32_t total, uint32_t gso_size, uint32_t *cut)
+cv_congested (uint8_t *p, const cv_headers_t *h, uint32_t total, uint32_t gso_size, bool late, uint32_t *cut)
 {
   const cv_layer_t *l = &h->layers[0];
   if (h->n_layers != 1 || h->proto != CV_PROTO_IS_TCP || total <= h->headers || !gso_size)
@@ -40,7 +41,7 @@ cv_congested (uint8_t *p, const cv_headers_t *h, uint32_t total, uint32_t gso_si
   if (mark (p, l, total))
     return CV_CONGESTED_MARKED;
   uint32_t payload = total - h->headers, segments = (payload - 1) / gso_size + 1;
-  if (segments < 3 || p[l->l4 + TCP_FLAGS] & (FIN | SYN | RST | URG)) /* at least two segments remain */
+  if (segments < 3 || p[l->l4 + TCP_FLAGS] & (FIN | SYN | RST | URG | (late ? 0 : PSH))) /* at least two segments remain */
     return CV_CONGESTED_NOT;
   *cut = payload - (segments - 1) * gso_size;
   cv_layer_finish (l, p, total - *cut);

@@ -14,6 +14,8 @@ enum
   ICMP6 = 58,
   SOLICITATION = 135,
   ADVERTISEMENT = 136,
+  RECENT = 64,	     /* questions whose answers may still arrive */
+  LATE = 10 * 1000000, /* microseconds after which no answer arrives */
 };
 
 /* The first bytes of the hardware address of an ARP probe: locally administered. The other four are the number of the question. */
@@ -24,29 +26,36 @@ static const uint8_t arp_kind[6] = { 0, 1, 8, 0, 6, 4 };
 
 static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 
-static uint32_t
-write_arp (const cv_backlog_t *b, const uint8_t *packet, const cv_layer_t *l, uint8_t *q)
+const uint8_t *
+cv_question_source (const uint8_t *packet, const cv_headers_t *h)
 {
-  memcpy (q, packet + 6, 6);
-  memcpy (q + 6, asker, 2);
-  cv_put32 (q + 8, b->number);
-  cv_put16 (q + 12, 0x0806);
+  const cv_layer_t *l = &h->layers[0];
+  const uint8_t *source = packet + l->l3 + (l->ip6 ? 8 : 12);
+  bool one = l->ip6 ? source[0] != 0xff && (source[0] || source[1]) : source[0] && source[0] < 224;
+  return l->l3 == ETHERNET && one ? source : NULL;
+}
+
+static uint32_t
+write_arp (const cv_backlog_t *b, uint8_t *q)
+{
   uint8_t *arp = q + ETHERNET;
+  cv_put16 (q + 12, 0x0806);
   memset (arp, 0, ARP);
   memcpy (arp, arp_kind, sizeof (arp_kind));
   cv_put16 (arp + 6, 1); /* request */
-  memcpy (arp + 8, q + 6, 6);
-  memcpy (arp + 24, packet + l->l3 + 12, 4);
+  memcpy (arp + 8, asker, 2);
+  cv_put32 (arp + 10, b->number);
+  memcpy (arp + 24, b->address, 4);
   return ETHERNET + ARP;
 }
 
 static uint32_t
-write_solicitation (cv_backlog_t *b, const uint8_t *packet, const cv_layer_t *l, uint8_t *q)
+write_solicitation (const cv_backlog_t *b, uint8_t *q)
 {
   const uint8_t group[13] = { 0xff, 0x02, [11] = 1, [12] = 0xff }; /* the solicited-node address without its last three bytes */
   uint8_t *ip = q + ETHERNET, *icmp = ip + IP6;
-  memcpy (b->address, packet + l->l3 + 8, 16);
-  memset (q, 0, ETHERNET + IP6 + DISCOVERY);
+  cv_put16 (q + 12, 0x86dd);
+  memset (ip, 0, IP6 + DISCOVERY);
   ip[0] = 0x60;
   cv_put16 (ip + 4, DISCOVERY);
   ip[6] = ICMP6;
@@ -59,45 +68,54 @@ write_solicitation (cv_backlog_t *b, const uint8_t *packet, const cv_layer_t *l,
   uint8_t len[2] = { 0, DISCOVERY };
   uint16_t sum = cv_sum_finish (cv_pseudo_sum (&layer, q, ICMP6) + cv_sum (len, 2, 0) + cv_sum (icmp, DISCOVERY, 0));
   memcpy (icmp + 2, &sum, 2);
-  cv_put16 (q, 0x3333);
-  memcpy (q + 2, ip + 36, 4);
-  memcpy (q + 6, asker, 2);
-  cv_put32 (q + 8, b->number);
-  cv_put16 (q + 12, 0x86dd);
   return ETHERNET + IP6 + DISCOVERY;
 }
 
+/* The frame goes to the sender's hardware address, also for IPv6, and its own is always the same: a bridge behind the TAP neither copies it nor fills
+ * its table. */
 uint32_t
-cv_question_write (cv_backlog_t *b, const uint8_t *packet, const cv_headers_t *h, uint8_t question[CV_QUESTION_LEN])
+cv_question_write (const cv_backlog_t *b, const uint8_t *packet, uint8_t question[CV_QUESTION_LEN])
 {
-  const cv_layer_t *l = &h->layers[0];
-  if (l->l3 != ETHERNET)
-    return 0;
-  const uint8_t *source = packet + l->l3 + (l->ip6 ? 8 : 12);
-  if (l->ip6 ? source[0] == 0xff || (!source[0] && !source[1]) : source[0] == 0 || source[0] >= 224)
-    return 0;
-  b->number = (b->number & 0xff000000) | ((b->number + 1) & 0xffffff);
-  b->ip6 = l->ip6;
-  return l->ip6 ? write_solicitation (b, packet, l, question) : write_arp (b, packet, l, question);
+  memcpy (question, packet + 6, 6);
+  memset (question + 6, 0, 6);
+  memcpy (question + 6, asker, 2);
+  return b->ip6 ? write_solicitation (b, question) : write_arp (b, question);
 }
 
-bool
-cv_question_answers (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, bool *old)
+/* arp_answer: only numbers of recent questions belong to answers. Other machines may have similar hardware addresses. */
+static cv_answer_t
+arp_answer (const cv_backlog_t *b, const uint8_t *packet)
 {
-  if (len < ETHERNET + ARP)
-    return false;
-  const uint8_t *in = packet + ETHERNET;
+  const uint8_t *arp = packet + ETHERNET;
+  if (memcmp (packet, asker, 2) || memcmp (arp, arp_kind, sizeof (arp_kind)) || cv_get16 (arp + 6) != 2)
+    return CV_ANSWER_NOT;
+  uint32_t behind = b->number - cv_get32 (packet + 2);
+  if (!behind && !b->ip6)
+    return CV_ANSWER_LAST;
+  return behind < RECENT ? CV_ANSWER_OLD : CV_ANSWER_NOT;
+}
+
+static cv_answer_t
+advertisement (const cv_backlog_t *b, const uint8_t *packet)
+{
+  const uint8_t *ip = packet + ETHERNET, *icmp = ip + IP6;
+  if (!b->ip6 || ip[6] != ICMP6 || memcmp (ip + 24, all_nodes, 16) || icmp[0] != ADVERTISEMENT || memcmp (icmp + 8, b->address, 16))
+    return CV_ANSWER_NOT;
+  return b->asked ? CV_ANSWER_LAST : CV_ANSWER_OLD;
+}
+
+cv_answer_t
+cv_question_answer (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, uint64_t now)
+{
+  if (!b->sent || now > b->sent + LATE || len < ETHERNET + ARP)
+    return CV_ANSWER_NOT;
   switch (cv_get16 (packet + 12))
     {
     case 0x0806:
-      if (memcmp (packet, asker, 2) || memcmp (in, arp_kind, sizeof (arp_kind)) || cv_get16 (in + 6) != 2)
-	return false;
-      *old = b->ip6 || cv_get32 (packet + 2) != b->number;
-      return !*old;
+      return arp_answer (b, packet);
     case 0x86dd:
-      return b->ip6 && len >= ETHERNET + IP6 + DISCOVERY && in[6] == ICMP6 && !memcmp (in + 24, all_nodes, 16) && in[IP6] == ADVERTISEMENT &&
-	     !memcmp (in + IP6 + 8, b->address, 16);
+      return len < ETHERNET + IP6 + DISCOVERY ? CV_ANSWER_NOT : advertisement (b, packet);
     default:
-      return false;
+      return CV_ANSWER_NOT;
     }
 }

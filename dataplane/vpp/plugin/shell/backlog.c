@@ -1,6 +1,10 @@
 /* The backlog of a TAP: questions to the sender's kernel, and signals to the senders of TCP streams. */
 #include "offload.h"
 #include "backlog.h"
+#include <vnet/devices/virtio/virtio.h>
+
+#define THREADS_MAX 256
+#define WAY_FREE    4 /* packets in a ring to the kernel */
 
 static contiv_backlogs_t *threads; /* vector by thread index */
 
@@ -22,34 +26,49 @@ cv_backlog_t *
 contiv_backlog (vlib_main_t *vm, u32 sw_if_index)
 {
   cv_backlog_t *backlogs = threads[vm->thread_index].backlogs;
-  return contiv_main.no_backlogs || vm->thread_index > 255 || sw_if_index >= vec_len (backlogs) ? 0 : &backlogs[sw_if_index];
+  return contiv_main.no_backlogs || vm->thread_index >= THREADS_MAX || sw_if_index >= vec_len (backlogs) ? 0 : &backlogs[sw_if_index];
 }
 
 bool
 contiv_backlog_answered (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, u64 now)
 {
-  u32 sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX];
-  cv_answer_t result = CV_ANSWER_NOT;
+  u32 sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX], n = 0;
+  cv_backlog_t *all[THREADS_MAX];
   contiv_backlogs_t *t;
   vec_foreach (t, threads)
-    {
-      cv_answer_t r = cv_backlog_answered (backlog, &t->backlogs[sw_if_index], vlib_buffer_get_current (b), b->current_length, now);
-      result = clib_max (result, r);
-    }
-  return result != CV_ANSWER_NOT;
+    if (n < THREADS_MAX)
+      all[n++] = &t->backlogs[sw_if_index];
+  return cv_backlog_answered (backlog, all, n, vlib_buffer_get_current (b), b->current_length, now);
 }
 
-/* ask sends a question by the TAP from which the packet has come. Without a free buffer, the question is lost. */
-static void
-ask (vlib_main_t *vm, u32 sw_if_index, const u8 *question, u32 len)
+/* is_way_free reports whether no packets to the kernel wait in the rings of a TAP. A question behind such packets would measure their delay. */
+static bool
+is_way_free (vnet_main_t *vnm, u32 sw_if_index)
+{
+  const vnet_hw_interface_t *hi = vnet_get_sup_hw_interface (vnm, sw_if_index);
+  const virtio_if_t *vif = pool_elt_at_index (virtio_main.interfaces, hi->dev_instance);
+  const vnet_virtio_vring_t *ring;
+  if (vif->is_packed)
+    return true;
+  vec_foreach (ring, vif->txq_vrings)
+    if ((u16) (ring->avail->idx - ring->used->idx) > WAY_FREE)
+      return false;
+  return true;
+}
+
+/* ask sends the question that is due, by the TAP from which a packet has come. If that is not possible now, it postpones the question. */
+static bool
+ask (vlib_main_t *vm, cv_backlog_t *backlog, u32 sw_if_index, const u8 *packet, u64 now)
 {
   vnet_main_t *vnm = vnet_get_main ();
   u32 bi;
-  if (vlib_buffer_alloc (vm, &bi, 1) != 1)
-    return;
+  if (!is_way_free (vnm, sw_if_index) || vlib_buffer_alloc (vm, &bi, 1) != 1)
+    {
+      cv_backlog_later (backlog, now);
+      return false;
+    }
   vlib_buffer_t *b = vlib_get_buffer (vm, bi);
-  clib_memcpy_fast (vlib_buffer_get_current (b), question, len);
-  b->current_length = len;
+  b->current_length = cv_backlog_ask (backlog, packet, now, vlib_buffer_get_current (b));
   b->flags |= VNET_BUFFER_F_LOCALLY_ORIGINATED;
   vnet_buffer (b)->sw_if_index[VLIB_RX] = sw_if_index;
   vnet_buffer (b)->sw_if_index[VLIB_TX] = sw_if_index;
@@ -57,6 +76,7 @@ ask (vlib_main_t *vm, u32 sw_if_index, const u8 *question, u32 len)
   u32 *to = vlib_frame_vector_args (f);
   to[f->n_vectors++] = bi;
   vnet_put_frame_to_sw_interface (vnm, sw_if_index, f);
+  return true;
 }
 
 /* cut_end removes bytes from the end of a packet. */
@@ -79,16 +99,13 @@ cut_end (vlib_main_t *vm, vlib_buffer_t *b, u32 cut)
 void
 contiv_backlog_large (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, const cv_headers_t *h, u64 now, u32 *counts)
 {
-  u8 *packet = vlib_buffer_get_current (b), question[CV_QUESTION_LEN];
-  u32 cut, len = cv_backlog_ask (backlog, packet, h, now, question);
-  if (len)
-    {
-      ask (vm, vnet_buffer (b)->sw_if_index[VLIB_RX], question, len);
-      counts[CONTIV_ASKED]++;
-    }
+  u8 *packet = vlib_buffer_get_current (b);
+  u32 cut;
+  if (PREDICT_FALSE (cv_backlog_due (backlog, packet, h, now)) && ask (vm, backlog, vnet_buffer (b)->sw_if_index[VLIB_RX], packet, now))
+    counts[CONTIV_ASKED]++;
   if (PREDICT_TRUE (!cv_codel_due (&backlog->control, cv_backlog_above (backlog, now), now)))
     return;
-  switch (cv_congested (packet, h, vlib_buffer_length_in_chain (vm, b), vnet_buffer2 (b)->gso_size, &cut))
+  switch (cv_congested (packet, h, vlib_buffer_length_in_chain (vm, b), vnet_buffer2 (b)->gso_size, cv_codel_late (&backlog->control, now), &cut))
     {
     case CV_CONGESTED_NOT:
       return; /* the next packet carries the signal */

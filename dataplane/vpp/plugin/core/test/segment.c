@@ -387,8 +387,9 @@ congested (uint32_t rounds)
       uint32_t n = (k.payload - 1) / gso_size + 1;
       if (n > CV_SEGMENTS)
 	continue;
-      cv_congested_t result = cv_congested (now.data, &h, k.len, gso_size, &removed);
-      if (tunnel || (!ecn && (n < 3 || flags & 0x27)))
+      bool late = rnd (2);
+      cv_congested_t result = cv_congested (now.data, &h, k.len, gso_size, late, &removed);
+      if (tunnel || (!ecn && (n < 3 || flags & (late ? 0x27 : 0x2f))))
 	{
 	  check (result == CV_CONGESTED_NOT && !memcmp (now.data, k.data, k.len));
 	  continue;
