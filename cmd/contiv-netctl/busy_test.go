@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,13 +133,16 @@ func ringWasFull(rep traceReport) bool {
 	return false
 }
 
-// killedInTrace kills the agent of the sender during a trace. Afterwards neither node has a filter or rules of the trace.
+// killedInTrace kills the agent of the sender during a trace. Afterwards neither node has a filter or rules of the trace, and no program of it
+// runs.
 func (w *world) killedInTrace() {
 	w.t.Helper()
 	var traced sync.WaitGroup
 	traced.Go(func() { w.netctl("trace", "a", "c", "--proto", "tcp", "--port", "5201") })
+	agent := w.Nodes[0].Agent.PID()
+	var programs []string
 	err := testbed.Eventually(w.ctx, time.Millisecond, func() error {
-		if !w.recording(0) {
+		if programs = monitors(agent); !w.recording(0) || (len(programs) == 0 && !w.vppRuns()) {
 			return errors.New("the first node does not record")
 		}
 		return nil
@@ -158,12 +163,36 @@ func (w *world) killedInTrace() {
 			if w.recording(i) {
 				return fmt.Errorf("the trace goes on on %s", w.Nodes[i].Name)
 			}
+			for _, pid := range programs {
+				if isMonitor(pid) {
+					return fmt.Errorf("process %s of the killed agent still runs", pid)
+				}
+			}
 			return nil
 		})
 		if err != nil {
 			w.t.Error(err)
 		}
 	}
+}
+
+// monitors returns the numbers of the children of a process that print traced packets.
+func monitors(pid int) (pids []string) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
+	for _, f := range files {
+		text, _ := os.ReadFile(f) // the thread may have ended
+		for child := range strings.FieldsSeq(string(text)) {
+			if isMonitor(child) {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+func isMonitor(pid string) bool {
+	text, _ := os.ReadFile("/proc/" + pid + "/cmdline") // the process may have ended
+	return strings.Contains(string(text), "monitor")
 }
 
 // recording reports whether a node's dataplane records packets.

@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -273,3 +275,6 @@ func deviceDrops() map[string]uint64 {
 	}
 	return out
 }
+
+// endWithAgent lets the kernel kill a process when the thread that starts it ends, and so when the agent is killed.
+func endWithAgent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

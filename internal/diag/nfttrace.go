@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,10 @@ func startNftTrace(ctx context.Context, s *Service, req TraceRequest) (recording
 	// The monitor has to stop before the request ends, even if ctx ends first: finish kills it.
 	t.monitor = exec.CommandContext(context.WithoutCancel(ctx), nft, "monitor", "trace")
 	t.monitor.Stdout = t.out
+	endWithAgent(t.monitor)
+	runtime.LockOSThread() // until finish: the kernel kills the monitor when the thread that started it ends
 	if err := t.monitor.Start(); err != nil {
+		runtime.UnlockOSThread()
 		return nil, errors.Join(fmt.Errorf("nft monitor trace: %w", err),
 			runNft(context.WithoutCancel(ctx), nft, "delete table inet "+traceTable))
 	}
@@ -107,6 +111,7 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 		err = errors.Join(err, runNft(ctx, t.monitor.Path, "delete table inet "+traceTable))
 		_ = t.monitor.Process.Kill()
 		_ = t.monitor.Wait() // returns an error because the process was killed
+		runtime.UnlockOSThread()
 		c.Text = t.out.String()
 		if t.out.cut {
 			c.Notes = append(c.Notes, "more was recorded than is kept: choose a quieter flow")

@@ -22,7 +22,8 @@ const (
 	maxOtherSources = 64
 )
 
-// recording is a running trace. finish stops it, removes everything that it added, and returns what was recorded.
+// recording is a running trace. finish stops it, removes everything that it added, and returns what was recorded. The goroutine that started the
+// recording calls it.
 type recording interface {
 	finish(ctx context.Context) (*Capture, error)
 }
