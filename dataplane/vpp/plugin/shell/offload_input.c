@@ -147,9 +147,10 @@ contiv_offload_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
   const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnm, si->hw_if_index);
   int rv = 0;
   if (is_tap (hi))
-    contiv_backlogs_begin (vnm->vlib_main, sw_if_index);
-  if (is_tap (hi))
-    rv = vnet_feature_enable_disable ("device-input", "contiv-offload-input", sw_if_index, 1, 0, 0);
+    {
+      contiv_backlogs_begin (vnm->vlib_main, sw_if_index);
+      rv = vnet_feature_enable_disable ("device-input", "contiv-offload-input", sw_if_index, 1, 0, 0);
+    }
   if (!rv && !is_loopback (vnm, hi))
     rv = vnet_feature_enable_disable ("interface-output", "contiv-offload-output", sw_if_index, 1, 0, 0);
   return rv ? clib_error_return (0, "contiv: offload nodes of %v: %d", hi->name, rv) : 0;

@@ -5,17 +5,7 @@
 #include <string.h>
 #include "../backlog.h"
 #include "../headers.h"
-
-#define check(cond, ...)                                                                                                         \
-  do                                                                                                                             \
-    if (!(cond))                                                                                                                 \
-      {                                                                                                                          \
-	fprintf (stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                              \
-	fprintf (stderr, " " __VA_ARGS__);                                                                                        \
-	fprintf (stderr, "\n");                                                                                                  \
-	abort ();                                                                                                                \
-      }                                                                                                                          \
-  while (0)
+#include "check.h"
 
 enum
 {

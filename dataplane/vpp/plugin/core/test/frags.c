@@ -5,17 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../../shell/frag.h"
-
-#define check(cond, ...)                                                                                                         \
-  do                                                                                                                             \
-    if (!(cond))                                                                                                                 \
-      {                                                                                                                          \
-	fprintf (stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                              \
-	fprintf (stderr, " " __VA_ARGS__);                                                                                       \
-	fprintf (stderr, "\n");                                                                                                  \
-	abort ();                                                                                                                \
-      }                                                                                                                          \
-  while (0)
+#include "check.h"
 
 static uint32_t
 rnd (uint64_t *state, uint32_t n)

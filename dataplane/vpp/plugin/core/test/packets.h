@@ -6,22 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "../internal.h"
+#include "check.h"
 
 #define SYN CV_TCP_SYN
 #define ACK CV_TCP_ACK
 #define FIN CV_TCP_FIN
 #define RST CV_TCP_RST
-
-#define check(cond, ...)                                                                                                         \
-  do                                                                                                                             \
-    if (!(cond))                                                                                                                 \
-      {                                                                                                                          \
-	fprintf (stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                              \
-	fprintf (stderr, " " __VA_ARGS__);                                                                                        \
-	fprintf (stderr, "\n");                                                                                                  \
-	abort ();                                                                                                                \
-      }                                                                                                                          \
-  while (0)
 
 typedef struct
 {

@@ -5,17 +5,7 @@
 #include <stdlib.h>
 #include "../headers.h"
 #include "../codel.h"
-
-#define check(cond, ...)                                                                                                         \
-  do                                                                                                                             \
-    if (!(cond))                                                                                                                 \
-      {                                                                                                                          \
-	fprintf (stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                              \
-	fprintf (stderr, " " __VA_ARGS__);                                                                                        \
-	fprintf (stderr, "\n");                                                                                                  \
-	abort ();                                                                                                                \
-      }                                                                                                                          \
-  while (0)
+#include "check.h"
 
 #define MAX_PACKET 70000
 
