@@ -27,6 +27,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/forge"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // mixedCluster is a Linux node, whose agent is a process with the kernel's own dataplane in a network namespace, and two Windows nodes. The
@@ -92,7 +93,7 @@ func newMixedCluster(t *testing.T, transport string) *mixedCluster {
 	return c
 }
 
-func (c *mixedCluster) run(ns *testbed.Namespace, name string, args ...string) string {
+func (c *mixedCluster) run(ns *netns.Namespace, name string, args ...string) string {
 	c.t.Helper()
 	out, err := ns.Run(c.ctx, name, args...)
 	c.must(err)
@@ -127,7 +128,7 @@ func (c *mixedCluster) windowsPod(r *windowsRig, name string, labels map[string]
 }
 
 // listen opens a UDP socket in a namespace.
-func (c *mixedCluster) listen(ns *testbed.Namespace, at string) net.PacketConn {
+func (c *mixedCluster) listen(ns *netns.Namespace, at string) net.PacketConn {
 	c.t.Helper()
 	var conn net.PacketConn
 	c.must(ns.Do(func() (err error) {

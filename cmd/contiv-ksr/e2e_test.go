@@ -28,6 +28,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // world is an API server, etcd, two replicas of contiv-ksr and an agent. The API server and etcd are parts of the test; the others are
@@ -39,7 +41,7 @@ type world struct {
 	api      *kubeapi.Server
 	etcd     *clusterdb.DB
 	endpoint string // endpoint of etcd
-	replicas []*testbed.Process
+	replicas []*netns.Process
 	roots    *x509.CertPool // for the certificate of the replica that is reached beyond loopback
 }
 
@@ -152,7 +154,7 @@ func (w *world) startReplica(bin string, i int, args ...string) {
 		cmd.Args = append(cmd.Args, w.credentials()...)
 	}
 	cmd.Env = append(testbed.ProductEnv(), "CONTIV_ETCD_ENDPOINTS="+w.endpoint)
-	p, err := testbed.Start(cmd, w.node.Dir, name)
+	p, err := netns.Start(cmd, w.node.Dir, name)
 	w.must(err)
 	w.replicas = append(w.replicas, p)
 }
@@ -241,7 +243,7 @@ func (w *world) eventually(what string, ok func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 20*time.Millisecond, ok); err != nil {
+	if err := poll.Until(ctx, 20*time.Millisecond, ok); err != nil {
 		w.Fatalf("%s: %v; the agent's log:\n%s", what, err, w.node.LogTail(20))
 	}
 }

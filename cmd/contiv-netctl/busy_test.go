@@ -19,6 +19,8 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // busyPort is the port of the server that the streams of TestTraceUnderLoad use.
@@ -59,7 +61,7 @@ func TestTraceUnderLoad(t *testing.T) {
 }
 
 // fill sends streams of 4 MB in both directions, one after the other, and reports each pair that has arrived.
-func (w *world) fill(ctx context.Context, from *testbed.Namespace, moved chan<- struct{}) {
+func (w *world) fill(ctx context.Context, from *netns.Namespace, moved chan<- struct{}) {
 	to := netip.AddrPortFrom(w.c.IPs[0], busyPort)
 	for ctx.Err() == nil {
 		_, err := bulk.Load{Up: 1, Down: 1, Length: 4 << 20}.Run(ctx, from, to)
@@ -141,7 +143,7 @@ func (w *world) killedInTrace() {
 	traced.Go(func() { w.netctl("trace", "a", "c", "--proto", "tcp", "--port", "5201") })
 	agent := w.Nodes[0].Agent.PID()
 	var programs []string
-	err := testbed.Eventually(w.ctx, time.Millisecond, func() error {
+	err := poll.Until(w.ctx, time.Millisecond, func() error {
 		if programs = monitors(agent); !w.recording(0) || (len(programs) == 0 && !w.vppRuns()) {
 			return errors.New("the first node does not record")
 		}
@@ -159,7 +161,7 @@ func (w *world) killedInTrace() {
 		w.t.Fatal(err)
 	}
 	for i := range w.Nodes {
-		err := testbed.Eventually(w.ctx, 20*time.Millisecond, func() error {
+		err := poll.Until(w.ctx, 20*time.Millisecond, func() error {
 			if w.recording(i) {
 				return fmt.Errorf("the trace goes on on %s", w.Nodes[i].Name)
 			}
@@ -208,7 +210,7 @@ func (w *world) recording(node int) bool {
 }
 
 // flood sends 2,000 datagrams per second to a port without a process, so that the receiver answers with ICMP errors.
-func (w *world) flood(ctx context.Context, from *testbed.Namespace) {
+func (w *world) flood(ctx context.Context, from *netns.Namespace) {
 	var conn net.Conn
 	err := from.Do(func() (err error) {
 		conn, err = net.Dial("udp", netip.AddrPortFrom(w.c.IPs[0], busyPort+1).String())

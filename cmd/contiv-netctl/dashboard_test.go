@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // dashboardMetrics returns the names of all metrics that the Grafana dashboard queries.
@@ -50,7 +51,7 @@ func (w *world) dashboardMetrics() []string {
 func (w *world) metrics(other string) {
 	n := w.Nodes[0]
 	var missing []error
-	err := testbed.Eventually(w.ctx, 100*time.Millisecond, func() error {
+	err := poll.Until(w.ctx, 100*time.Millisecond, func() error {
 		text, err := n.Get(w.ctx, "/metrics")
 		if err != nil {
 			return err

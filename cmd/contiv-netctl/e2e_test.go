@@ -22,7 +22,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // wrongInput checks that errors name what is wrong, the cause, and the fix.
@@ -297,7 +297,7 @@ func (w *world) deleteRoute(i int, dst string) {
 	c.Start(jobs)
 	defer c.Close()
 	req := &ip.IPRouteAddDel{Route: ip.IPRoute{TableID: 1, Prefix: prefix}}
-	if err := testbed.Eventually(w.ctx, 10*time.Millisecond, func() error {
+	if err := poll.Until(w.ctx, 10*time.Millisecond, func() error {
 		return c.Invoke(w.ctx, req,
 			&ip.IPRouteAddDelReply{})
 	}); err != nil {

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestKubernetes: the pods of Kubernetes are compared, services are listed, and the latency of their programming is measured from the change
@@ -42,7 +42,7 @@ func TestKubernetes(t *testing.T) {
 	put(svc, slice)
 	w.until(true, []string{"services", "default/web"}, "10.96.0.10", "80/TCP", w.c.IPs[0].String()+":8080")
 	const name = "kubeproxy_network_programming_duration_seconds"
-	err := testbed.Eventually(w.ctx, 20*time.Millisecond, func() error {
+	err := poll.Until(w.ctx, 20*time.Millisecond, func() error {
 		count, err := w.Nodes[0].Metric(w.ctx, name+"_count")
 		if err == nil && count == 0 {
 			err = errNothing

@@ -24,6 +24,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // prefix is the prefix of the names of all namespaces that these tests make.
@@ -130,7 +131,7 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	}
 	w.a, w.b, w.c = w.pod(0, "a"), w.pod(0, "b"), w.pod(1, "c")
 	for _, p := range []*testbed.Pod{w.b, w.c} {
-		if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+		if err := poll.Until(ctx, 50*time.Millisecond, func() error {
 			return w.a.PingOnce(ctx, p.IPs[0].String(),
 				0)
 		}); err != nil {
@@ -157,7 +158,7 @@ func (w *world) until(ok bool, args []string, texts ...string) {
 	out, got := "", false
 	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
 	defer cancel()
-	err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+	err := poll.Until(ctx, 50*time.Millisecond, func() error {
 		out, got = w.netctl(args...)
 		for _, text := range texts {
 			if got != ok || !strings.Contains(out, text) {

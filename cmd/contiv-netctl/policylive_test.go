@@ -22,6 +22,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestPolicyTry: policy try queries both nodes, names the pods, ports and open connections that a policy would change, and applies nothing.
@@ -55,7 +56,7 @@ func TestPolicyTry(t *testing.T) {
 			}
 			w.put(api, np, &np.Spec, spec)
 			for _, c := range ends {
-				if err := testbed.Eventually(w.ctx, 100*time.Millisecond, c.cut); err != nil {
+				if err := poll.Until(w.ctx, 100*time.Millisecond, c.cut); err != nil {
 					t.Errorf("the connection to %s was said to end: %v", c.server, err)
 				}
 			}
@@ -151,7 +152,7 @@ func (w *world) echo(name string, to *testbed.Pod, server netip.AddrPort) *echo 
 		_ = l.Close()
 		work.Wait()
 	})
-	err = testbed.Eventually(w.ctx, 50*time.Millisecond, func() error {
+	err = poll.Until(w.ctx, 50*time.Millisecond, func() error {
 		return w.a.Namespace.Do(func() (err error) {
 			e.Conn, err = net.DialTimeout("tcp", e.server.String(), time.Second)
 			return err

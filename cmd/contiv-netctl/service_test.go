@@ -21,6 +21,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/poll"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -192,7 +193,7 @@ func (w *world) sourcesCondition(api *kubeapi.Server) {
 		want = []string{want[0], `"status":"False"`, `"reason":"VPPWithoutPlugin"`}
 	}
 	path := "/api/v1/nodes/" + w.Nodes[0].Name + "/status"
-	err := testbed.Eventually(w.ctx, 100*time.Millisecond, func() error {
+	err := poll.Until(w.ctx, 100*time.Millisecond, func() error {
 		for _, write := range api.Written() {
 			missing := slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(write.Body, text) })
 			if write.Method == http.MethodPatch && write.Path == path && !missing {

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
 	"contiv.dev/vswitch/plugins/statscollector"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestTopRows: rates are computed over the time between two readings, from the pod's point of view; a pod that was made again has none.
@@ -107,7 +107,7 @@ func (w *world) topServices() {
 	if w.hasPlugin || !w.vppRuns() {
 		ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second) // agents count every 5 seconds
 		defer cancel()
-		err := testbed.Eventually(ctx, 100*time.Millisecond, func() error {
+		err := poll.Until(ctx, 100*time.Millisecond, func() error {
 			var rows []topService
 			if err := json.Unmarshal([]byte(w.stdout("top", "services", "-o", "json")), &rows); err != nil {
 				return err

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // kernel is a network namespace in whose kernel the tables are written.
 type kernel struct {
 	t   *testing.T
 	ctx context.Context //nolint:containedctx // of the test
-	*testbed.Namespace
+	*netns.Namespace
 }
 
 // newKernel skips the test if the program that writes the rules is missing, or without root.
@@ -26,7 +26,7 @@ func newKernel(t *testing.T, program string) *kernel {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("cvh%s%d", program[:1], os.Getpid()%100000))
+	ns, err := netns.New(ctx, fmt.Sprintf("cvh%s%d", program[:1], os.Getpid()%100000))
 	if err != nil {
 		t.Fatal(err)
 	}

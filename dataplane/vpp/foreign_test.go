@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestTypedRoutes checks that routes added on the command line are distinguished from routes of the API and
@@ -35,7 +35,7 @@ func TestTypedRoutes(t *testing.T) {
 			}
 		}
 	}
-	if err := testbed.Eventually(t.Context(), 10*time.Millisecond, func() error {
+	if err := poll.Until(t.Context(), 10*time.Millisecond, func() error {
 		_, err := routes.In(t.Context(), 0)
 		return err
 	}); err != nil {

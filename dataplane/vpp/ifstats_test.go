@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/adapter"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestInterfaceCountersOfAllWorkersAreAddedUp checks that the separate counts of workers are summed; numbers of deleted interfaces
@@ -56,7 +56,7 @@ func TestInterfaceErrorsOfRealVPP(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var got []IfCounters
-	if err := testbed.Eventually(ctx, 20*time.Millisecond, func() (err error) {
+	if err := poll.Until(ctx, 20*time.Millisecond, func() (err error) {
 		if got, err = ReadIfCounters(v.StatsSocket()); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // memifEnd is a VPP with workers and one end of a memif.
@@ -71,7 +71,7 @@ func (e *memifEnd) awaitQueues(t *testing.T, workers int) {
 	var at []uint32
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 20*time.Millisecond, func() error {
+	if err := poll.Until(ctx, 20*time.Millisecond, func() error {
 		at = at[:0]
 		conn.Dump(e.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: interface_types.InterfaceIndex(index)},
 			func(d *interfaces.SwInterfaceRxPlacementDetails) { at = append(at, d.WorkerID) }, func(error) {})
@@ -136,7 +136,7 @@ func (e *memifEnd) sendFromWorkers(t *testing.T, to *memifEnd, workers int) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+	if err := poll.Until(ctx, 50*time.Millisecond, func() error {
 		if calls, _ := read(); len(calls) < workers {
 			return fmt.Errorf("%d of the %d threads of %s read from its memif", len(calls), workers, to.name)
 		}
@@ -146,7 +146,7 @@ func (e *memifEnd) sendFromWorkers(t *testing.T, to *memifEnd, workers int) {
 	}
 	cli(e.vpp, "packet-generator enable")
 	var got []int
-	if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+	if err := poll.Until(ctx, 50*time.Millisecond, func() error {
 		_, got = read()
 		sum := 0
 		for _, n := range got {

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/traffic"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestNATByPod checks the sessions by address behind NAT, and the packets by interface, and measures the cost of the former
@@ -43,7 +43,7 @@ func TestNATByPod(t *testing.T) {
 	t.Cleanup(c.Close)
 	users := traffic.NewUsers(c)
 	want := map[netip.Addr]int{netip.MustParseAddr("10.1.2.2"): sessions - 1000, netip.MustParseAddr("10.1.2.3"): 1000}
-	err := testbed.Eventually(t.Context(), 50*time.Millisecond, func() error {
+	err := poll.Until(t.Context(), 50*time.Millisecond, func() error {
 		list, err := users.Count(t.Context())
 		for _, u := range list {
 			if want[u.Addr] != u.Sessions {

@@ -12,8 +12,8 @@ import (
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // TestReceiveWithoutPlugin checks that, on a VPP without our plugin, packets of a pod that sends while its TAP is made are received when the
@@ -43,7 +43,7 @@ func TestReceiveWithoutPlugin(t *testing.T) {
 func (a *agent) receivedFrom(g *target, i int) bool {
 	t := a.t
 	t.Helper()
-	ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvrx%d-%d", i, os.Getpid()))
+	ns, err := netns.New(t.Context(), fmt.Sprintf("cvrx%d-%d", i, os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}

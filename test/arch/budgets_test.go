@@ -97,6 +97,7 @@ var manyImports = map[string]string{
 	"plugins/policy":       seams,
 	"plugins/service":      seams,
 	"test/bench":           "measures each part of the product beside its floor",
+	"test/soak":            root,
 }
 
 // TestImportBudget limits imports, because a package that imports few others can be understood and moved alone.

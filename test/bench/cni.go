@@ -13,6 +13,8 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // cniTimes are the sorted durations of ADDs and DELs.
@@ -79,7 +81,7 @@ func poolIsFull(ctx context.Context, node *testbed.Node) error {
 		metric = "contiv_linux_writes_total"
 	}
 	last, since := -1.0, time.Now()
-	return testbed.Eventually(ctx, 100*time.Millisecond, func() error {
+	return poll.Until(ctx, 100*time.Millisecond, func() error {
 		n, err := node.Metric(ctx, metric)
 		if err != nil {
 			return err
@@ -208,7 +210,7 @@ func newPeer(ctx context.Context, e *env) (*testbed.CNI, func(), error) {
 	})
 	cni, err := testbed.NewCNI([]string{e.plugins}, filepath.Join(dir, "cache"), conflist)
 	cleanup := func() {
-		testbed.RemoveLink(context.WithoutCancel(ctx), bridge)
+		netns.RemoveLink(context.WithoutCancel(ctx), bridge)
 		_ = os.RemoveAll(dir)
 	}
 	if err != nil {

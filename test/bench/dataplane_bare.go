@@ -17,6 +17,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
@@ -58,7 +60,7 @@ func bareSides(e *env) []turnSide {
 
 // bareWorld has nodes 0 and 1, and a namespace behind each.
 type bareWorld struct {
-	nodes, ends [2]*testbed.Namespace
+	nodes, ends [2]*netns.Namespace
 	vpps        [2]*vpptest.VPP
 }
 
@@ -76,7 +78,7 @@ func bareTurn(ctx context.Context, ends, link plug, add adder) error {
 	to := netip.AddrPortFrom(netip.MustParseAddr(endAddr(1)), loadPort)
 	limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	if err := testbed.Eventually(limited, 50*time.Millisecond, func() error {
+	if err := poll.Until(limited, 50*time.Millisecond, func() error {
 		return t.Once(w.ends[0], 0, to, message, time.Second)
 	}); err != nil {
 		return err
@@ -105,7 +107,7 @@ func (w *bareWorld) pids() (pids []int) {
 
 func (w *bareWorld) build(ctx context.Context, ends, link plug) (err error) {
 	for i := range w.ends {
-		if w.ends[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-e%d", dataplaneName, i+1)); err != nil {
+		if w.ends[i], err = netns.New(ctx, fmt.Sprintf("%s-e%d", dataplaneName, i+1)); err != nil {
 			return err
 		}
 	}
@@ -133,7 +135,7 @@ func (w *bareWorld) build(ctx context.Context, ends, link plug) (err error) {
 
 // launch makes a node with a VPP.
 func (w *bareWorld) launch(ctx context.Context, i int) (err error) {
-	if w.nodes[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-n%d", dataplaneName, i+1)); err != nil {
+	if w.nodes[i], err = netns.New(ctx, fmt.Sprintf("%s-n%d", dataplaneName, i+1)); err != nil {
 		return err
 	}
 	w.vpps[i], err = vpptest.Launch(ctx, vpptest.Options{Netns: w.nodes[i].Name, Vhostshim: !lab.HasVhostNet(), Buffers: 32768})
@@ -141,7 +143,7 @@ func (w *bareWorld) launch(ctx context.Context, i int) (err error) {
 }
 
 // veth connects two namespaces.
-func veth(ctx context.Context, a *testbed.Namespace, nameA string, b *testbed.Namespace, nameB string) error {
+func veth(ctx context.Context, a *netns.Namespace, nameA string, b *netns.Namespace, nameB string) error {
 	_, err := a.Run(ctx, "ip", "link", "add", nameA, "up", "type", "veth", "peer", "name", nameB, "netns", b.Name)
 	if err == nil {
 		_, err = b.Run(ctx, "ip", "link", "set", nameB, "up")
@@ -246,9 +248,9 @@ func (w *bareWorld) close(ctx context.Context) {
 		if w.vpps[i] != nil {
 			w.vpps[i].Stop()
 		}
-		for _, ns := range []*testbed.Namespace{w.ends[i], w.nodes[i]} {
+		for _, ns := range []*netns.Namespace{w.ends[i], w.nodes[i]} {
 			if ns != nil {
-				_ = ns.Delete(ctx) // on an error, testbed.Clean finds it
+				_ = ns.Delete(ctx) // on an error, netns.Clean finds it
 			}
 		}
 	}

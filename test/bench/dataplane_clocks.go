@@ -16,6 +16,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const (
@@ -349,7 +350,7 @@ func cliOf(vpp *vpptest.VPP, format string, args ...any) (string, error) {
 func generated(ctx context.Context, vpp *vpptest.VPP) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+	return poll.Until(ctx, 50*time.Millisecond, func() error {
 		out, err := vpp.CLI("show packet-generator")
 		if err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
@@ -129,7 +131,7 @@ func (w *loadWorld) prepare(ctx context.Context, noOffload bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for _, to := range append(w.at(w.b), append(w.at(w.c), w.service)...) {
-		if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+		if err := poll.Until(ctx, 50*time.Millisecond, func() error {
 			return w.traffic.Once(w.a.Namespace, 0, to, message, time.Second)
 		}); err != nil {
 			return fmt.Errorf("%s from a: %w", to, err)
@@ -195,7 +197,7 @@ func (w *loadWorld) stream(what string, to netip.AddrPort) error {
 // streamMeter measures one TCP connection at a time.
 type streamMeter struct {
 	traffic *traffic.Traffic
-	from    *testbed.Namespace
+	from    *netns.Namespace
 	pids    []int // processes whose processor time counts, in addition to this process and the kernel
 	add     adder
 	begin   func()            // called when the measurement begins

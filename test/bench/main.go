@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // bench is one benchmark.
@@ -91,7 +91,7 @@ func run(ctx context.Context, e *env, only string) (err error) {
 	} else {
 		fmt.Println("VPP: none found (VPP_PREFIX or PATH); the benchmarks against it are left out, the fake carries the rest")
 	}
-	if err := testbed.Clean(ctx, "contiv-bench"); err != nil {
+	if err := netns.Clean(ctx, "contiv-bench"); err != nil {
 		return fmt.Errorf("remove what an interrupted run has left: %w", err)
 	}
 	names := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })

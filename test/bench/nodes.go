@@ -15,6 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // largeCluster configures networks for 16,000 nodes.
@@ -82,7 +84,7 @@ func inCluster(ctx context.Context, e *env, dataplane string, size int) (time.Du
 	opts := testbed.NodeOptions{
 		Name: "contiv-bench-n", BinDir: e.bin, Dataplane: dataplane, Config: largeCluster + nicOf(dataplane),
 		AgentArgs: []string{"--etcd-endpoints=" + socket, "--warm-pool=0"},
-		BeforeVPP: func(ctx context.Context, ns *testbed.Namespace) error { return plugNIC(ctx, ns) },
+		BeforeVPP: func(ctx context.Context, ns *netns.Namespace) error { return plugNIC(ctx, ns) },
 	}
 	if dataplane == "vpp" {
 		opts.VPP = &vpptest.Options{HeapMB: 1024, Buffers: 16384}
@@ -104,7 +106,7 @@ func nicOf(dataplane string) string {
 	return "nodeConfig:\n- nodeName: contiv-bench-n\n  mainVPPInterface: {interfaceName: " + nic + "}\n"
 }
 
-func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
+func plugNIC(ctx context.Context, ns *netns.Namespace) error {
 	for _, args := range []string{
 		"link add " + testbed.UplinkNIC + " type veth peer name far", "link set far up", "link set " + testbed.UplinkNIC + " up",
 		"addr add 100.64.0.1/16 dev " + testbed.UplinkNIC,
@@ -139,7 +141,7 @@ func watchJoins(ctx context.Context, node *testbed.Node, etcd *clientv3.Client, 
 			return 0, err
 		}
 		event := fmt.Sprintf("node-%d joined", size+1+i)
-		if err := testbed.Eventually(startCtx, 2*time.Millisecond, func() error {
+		if err := poll.Until(startCtx, 2*time.Millisecond, func() error {
 			d, err := handled(ctx, node, event)
 			if err == nil {
 				took = append(took, d)

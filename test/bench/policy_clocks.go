@@ -18,7 +18,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const (
@@ -211,7 +211,7 @@ func (p *clockPair) run(ctx context.Context, f flows, packets int) (float64, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	err := testbed.Eventually(ctx, 5*time.Millisecond, func() error {
+	err := poll.Until(ctx, 5*time.Millisecond, func() error {
 		out, err := p.cli("show packet-generator")
 		if err == nil && strings.Contains(out, "Yes") {
 			err = errors.New("packets are still being generated")

@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const (
@@ -217,7 +218,7 @@ func (n *policyNode) handled(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	err := testbed.Eventually(ctx, 100*time.Millisecond, func() error { // the marker may come with a resync, which names no policy
+	err := poll.Until(ctx, 100*time.Millisecond, func() error { // the marker may come with a resync, which names no policy
 		text, err := n.Nodes[0].Get(ctx, "/contiv/v1/policies")
 		if err == nil && !strings.Contains(text, name) {
 			err = fmt.Errorf("policy %s is not handled", name)
@@ -280,7 +281,7 @@ func (n *policyNode) many(ctx context.Context) error {
 			fmt.Printf("   %s: a pod with label app=%s: no egress after %s: %s\n", n.name, app, ms(time.Since(begin)), firstLines(err.Error(), 1))
 			continue
 		}
-		err = testbed.Eventually(ctx, time.Millisecond, func() error { return p.PingOnce(ctx, n.client.IPs[0].String(), 0) })
+		err = poll.Until(ctx, time.Millisecond, func() error { return p.PingOnce(ctx, n.client.IPs[0].String(), 0) })
 		if err != nil {
 			return err
 		}

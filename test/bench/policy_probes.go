@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // probes sends to pods from the client, and records the send time of each probe that arrived.
@@ -32,7 +33,7 @@ func (n *policyNode) watch(pods []*testbed.Pod) (p *probes, stop func(), err err
 		}
 		work.Wait()
 	}
-	open := func(ns *testbed.Namespace, port int) (c net.PacketConn, err error) {
+	open := func(ns *netns.Namespace, port int) (c net.PacketConn, err error) {
 		err = ns.Do(func() (err error) {
 			c, err = net.ListenPacket("udp4", fmt.Sprintf(":%d", port))
 			return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // scaleFigures are the measurements with one number of services.
@@ -151,7 +152,7 @@ func (w *world) awaitSome(ctx context.Context, begin time.Time, n int) (time.Dur
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
 	for i := 0; i < n; i += max(1, n/sampled) {
-		if err := testbed.Eventually(ctx, 2*time.Millisecond, func() error {
+		if err := poll.Until(ctx, 2*time.Millisecond, func() error {
 			_, err := w.query(ctx, clusterIP(i))
 			return err
 		}); err != nil {
@@ -166,7 +167,7 @@ func calm(ctx context.Context, n *testbed.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	last, since := -1.0, time.Now()
-	return testbed.Eventually(ctx, 100*time.Millisecond, func() error {
+	return poll.Until(ctx, 100*time.Millisecond, func() error {
 		now, err := n.Metric(ctx, writesMetric)
 		if err != nil {
 			return err
@@ -213,7 +214,7 @@ func idle(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	before := time.Duration(0)
-	return testbed.Eventually(ctx, 2*time.Second, func() error {
+	return poll.Until(ctx, 2*time.Second, func() error {
 		used := processorTime(pid) - before
 		before += used
 		if used > 200*time.Millisecond {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +14,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -43,16 +42,16 @@ const (
 type side interface {
 	name() string
 	// begin makes the node's namespace and its contents before the proxy starts.
-	begin(ctx context.Context, plug plugFunc) (*testbed.Namespace, error)
+	begin(ctx context.Context, plug plugFunc) (*netns.Namespace, error)
 	// start starts the proxy and returns at once.
-	start(ctx context.Context) (*testbed.Process, error)
+	start(ctx context.Context) (*netns.Process, error)
 	// state returns diagnostic output, to find out why services do not respond.
 	state() string
 	close(ctx context.Context) error
 }
 
 // plugFunc connects a namespace with the endpoints.
-type plugFunc = func(context.Context, *testbed.Namespace) error
+type plugFunc = func(context.Context, *netns.Namespace) error
 
 // figures are the measurements of one side.
 type figures struct {
@@ -100,9 +99,9 @@ func benchServices(ctx context.Context, e *env) error {
 type world struct {
 	sizes serviceSizes
 	api   *kubeapi.Server
-	ns    *testbed.Namespace // of the node under test
-	far   *testbed.Namespace // of the endpoints
-	where func() string      // returns the side's state
+	ns    *netns.Namespace // of the node under test
+	far   *netns.Namespace // of the endpoints
+	where func() string    // returns the side's state
 }
 
 // measureSide measures one side in its own world.
@@ -147,7 +146,7 @@ func newServicesWorld(ctx context.Context, sizes serviceSizes, s side) (w *world
 			f()
 		}
 	}
-	if w.far, err = testbed.NewNamespace(ctx, endpointNode); err != nil {
+	if w.far, err = netns.New(ctx, endpointNode); err != nil {
 		return w, end, err
 	}
 	ends = append(ends, func() { _ = w.far.Delete(clean) })
@@ -163,11 +162,11 @@ func newServicesWorld(ctx context.Context, sizes serviceSizes, s side) (w *world
 }
 
 // plug connects the node under test with the node of the endpoints.
-func (w *world) plug(ctx context.Context, ns *testbed.Namespace) error {
+func (w *world) plug(ctx context.Context, ns *netns.Namespace) error {
 	near, _ := testbed.UplinkAddress(0)
 	far, _ := testbed.UplinkAddress(1)
 	for _, do := range []struct {
-		ns      *testbed.Namespace
+		ns      *netns.Namespace
 		command string
 	}{
 		{ns, "ip link add " + testbed.UplinkNIC + " up type veth peer name eth1 netns " + endpointNode},
@@ -186,7 +185,7 @@ func (w *world) plug(ctx context.Context, ns *testbed.Namespace) error {
 }
 
 // address gives a Linux node its address and its default route.
-func address(ctx context.Context, ns *testbed.Namespace) error {
+func address(ctx context.Context, ns *netns.Namespace) error {
 	near, _ := testbed.UplinkAddress(0)
 	far, _ := testbed.UplinkAddress(1)
 	for _, args := range []string{"addr add " + near + "/24 dev " + testbed.UplinkNIC, "route add default via " + far} {
@@ -376,24 +375,4 @@ func (w *world) awaitTarget(ctx context.Context, service, target netip.Addr) err
 			return fmt.Errorf("%s does not lead to %s: reply of %s, %w\n%s", service, target, a.Local, err, w.where())
 		}
 	}
-}
-
-// memory returns the current and the peak memory of a process, in bytes.
-func memory(p *testbed.Process) (rss, peak float64) { return memoryOf(p.PID()) }
-
-func memoryOf(pid int) (rss, peak float64) {
-	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
-	if err != nil {
-		return 0, 0
-	}
-	for line := range strings.Lines(string(data)) {
-		var kb float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f", &kb); n == 1 {
-			rss = kb * 1024
-		}
-		if n, _ := fmt.Sscanf(line, "VmHWM: %f", &kb); n == 1 {
-			peak = kb * 1024
-		}
-	}
-	return rss, peak
 }

@@ -19,6 +19,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const kubeProxySide = "kube-proxy"
@@ -70,7 +71,7 @@ func serviceSides(e *env) ([]side, error) {
 // kubeProxy is kube-proxy in nftables mode.
 type kubeProxy struct {
 	path string
-	ns   *testbed.Namespace
+	ns   *netns.Namespace
 	dir  string
 }
 
@@ -93,11 +94,11 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 nftables: {minSyncPeriod: 1ms}
 `
 
-func (k *kubeProxy) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namespace, err error) {
+func (k *kubeProxy) begin(ctx context.Context, plug plugFunc) (_ *netns.Namespace, err error) {
 	if k.dir, err = os.MkdirTemp("", "contiv-bench-kube-proxy-"); err != nil {
 		return nil, err
 	}
-	if k.ns, err = testbed.NewNamespace(ctx, benchNode); err != nil {
+	if k.ns, err = netns.New(ctx, benchNode); err != nil {
 		return nil, err
 	}
 	kubeconfig := filepath.Join(k.dir, "kubeconfig")
@@ -113,9 +114,9 @@ func (k *kubeProxy) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namesp
 	return k.ns, err
 }
 
-func (k *kubeProxy) start(ctx context.Context) (*testbed.Process, error) {
+func (k *kubeProxy) start(ctx context.Context) (*netns.Process, error) {
 	cmd := k.ns.Command(context.WithoutCancel(ctx), k.path, "--config="+filepath.Join(k.dir, "config"))
-	return testbed.Start(cmd, k.dir, "kube-proxy")
+	return netns.Start(cmd, k.dir, "kube-proxy")
 }
 
 func (k *kubeProxy) close(ctx context.Context) error {
@@ -160,7 +161,7 @@ nodeConfig:
   mainVPPInterface: {interfaceName: %s, ip: %s/24}
 `
 
-func (a *agentSide) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namespace, err error) {
+func (a *agentSide) begin(ctx context.Context, plug plugFunc) (_ *netns.Namespace, err error) {
 	if a.dir, err = os.MkdirTemp("", "contiv-bench-services-"); err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (a *agentSide) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namesp
 		opts.VPP = &vpptest.Options{HeapMB: 2048, Buffers: 16384, Vhostshim: !hasVhost(), Plugin: a.plugin}
 	default:
 		opts.AgentArgs = append(opts.AgentArgs, "--linux-backend="+a.filter)
-		opts.BeforeVPP = func(ctx context.Context, ns *testbed.Namespace) error {
+		opts.BeforeVPP = func(ctx context.Context, ns *netns.Namespace) error {
 			return errors.Join(plug(ctx, ns), address(ctx, ns))
 		}
 	}
@@ -215,7 +216,7 @@ func (a *agentSide) startEtcd(ctx context.Context) (socket string, err error) {
 	return socket, err
 }
 
-func (a *agentSide) start(ctx context.Context) (*testbed.Process, error) {
+func (a *agentSide) start(ctx context.Context) (*netns.Process, error) {
 	err := a.node.LaunchAgent(ctx)
 	return a.node.Agent, err
 }

@@ -23,7 +23,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const (
@@ -229,7 +229,7 @@ func newWorkloadScheduler(ctx context.Context, socket string, w *workload) (*wor
 func (r *workloadScheduler) connected(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return testbed.Eventually(ctx, 5*time.Millisecond, func() error {
+	return poll.Until(ctx, 5*time.Millisecond, func() error {
 		if !r.conn.State().Connected() {
 			return errors.New("VPP did not respond")
 		}

@@ -13,6 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const bulkPort = 5201
@@ -70,7 +71,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-func (w *world) serveBulk(ns *testbed.Namespace) {
+func (w *world) serveBulk(ns *netns.Namespace) {
 	w.t.Helper()
 	s, err := bulk.Serve(ns, bulkPort)
 	w.must(err)
@@ -89,7 +90,7 @@ func (w *world) podMTU() int {
 }
 
 // load transfers data from ns to a server and back.
-func (w *world) load(ns *testbed.Namespace, to netip.Addr) {
+func (w *world) load(ns *netns.Namespace, to netip.Addr) {
 	w.t.Helper()
 	w.must(w.reach(ns, to.String()))
 	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Minute)
@@ -102,7 +103,7 @@ func (w *world) load(ns *testbed.Namespace, to netip.Addr) {
 }
 
 // sizes sends single packets around the MTU.
-func (w *world) sizes(ns *testbed.Namespace, to netip.Addr, mtu int) {
+func (w *world) sizes(ns *netns.Namespace, to netip.Addr, mtu int) {
 	w.t.Helper()
 	server := netip.AddrPortFrom(to, bulkPort)
 	for _, size := range []int{mtu - 1, mtu} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // TestBystanders checks that pods lose no packet while other pods come and go on their nodes, a third node joins and leaves, and agents are killed.
@@ -20,7 +21,7 @@ func TestBystanders(t *testing.T) {
 		w.mesh(pods)
 		type flow struct {
 			name   string
-			result testbed.PingResult
+			result netns.PingResult
 			err    error
 		}
 		var flows []*flow

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestNodeLeaves checks that everything of a released node is removed on the others, and that their traffic is not affected.
@@ -181,7 +183,7 @@ func TestUplinkCut(t *testing.T) {
 
 // outcome is the result of a stream of pings.
 type outcome struct {
-	testbed.PingResult
+	netns.PingResult
 	err error
 }
 
@@ -219,7 +221,7 @@ func (w *world) within(d time.Duration, what string, ok func() error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, d)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 50*time.Millisecond, ok); err != nil {
+	if err := poll.Until(ctx, 50*time.Millisecond, ok); err != nil {
 		w.t.Fatalf("%s: %v", what, err)
 	}
 }

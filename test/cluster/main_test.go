@@ -16,6 +16,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const prefix = "cvc"
@@ -96,7 +98,7 @@ func newWorld(t *testing.T, m mode, nodes int) *world {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute+time.Duration(kills())*8*time.Second)
 	t.Cleanup(cancel)
-	name := testbed.UniqueName(prefix)
+	name := netns.UniqueName(prefix)
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: nodes, Addressed: m.dataplane == "linux",
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: m.dataplane},
@@ -199,10 +201,10 @@ func (w *world) pod(n *testbed.Node, name string) *testbed.Pod {
 }
 
 // reach waits until a ping from ns to dst is answered.
-func (w *world) reach(ns *testbed.Namespace, dst string) error {
+func (w *world) reach(ns *netns.Namespace, dst string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	return testbed.Eventually(ctx, 50*time.Millisecond, func() error { return ns.PingOnce(ctx, dst, 0) })
+	return poll.Until(ctx, 50*time.Millisecond, func() error { return ns.PingOnce(ctx, dst, 0) })
 }
 
 // mesh checks that every pod reaches every other pod, in every family.

@@ -10,6 +10,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -31,7 +32,7 @@ func (w *world) outside(address string) netip.Addr {
 	return netip.MustParseAddr(address)
 }
 
-func (w *world) serve(ns *testbed.Namespace, name string) {
+func (w *world) serve(ns *netns.Namespace, name string) {
 	w.t.Helper()
 	s, err := whoami.Serve(ns, name, queryPort)
 	w.must(err)
@@ -40,7 +41,7 @@ func (w *world) serve(ns *testbed.Namespace, name string) {
 
 // seen checks that, by TCP and UDP, the server at an address receives requests of a client in ns from the address want;
 // invalid: from the client's own.
-func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
+func (w *world) seen(ns *netns.Namespace, server, want netip.Addr) {
 	w.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {
 		w.within(time.Minute, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {

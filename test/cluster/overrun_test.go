@@ -12,6 +12,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // TestRingOverruns checks that packets that the kernel drops while VPP does not empty its rings are counted for the pod or the interface that
@@ -91,7 +92,7 @@ func (w *world) missed(n *testbed.Node, label string) (sum float64, err error) {
 }
 
 // pour sends UDP packets as fast as the kernel accepts them.
-func (w *world) pour(ns *testbed.Namespace, to netip.Addr, packets int) {
+func (w *world) pour(ns *netns.Namespace, to netip.Addr, packets int) {
 	w.t.Helper()
 	w.must(ns.Do(func() error {
 		c, err := net.Dial("udp", netip.AddrPortFrom(to, 9).String())

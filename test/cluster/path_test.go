@@ -20,6 +20,8 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // path returns a node's report of its data path.
@@ -331,7 +333,7 @@ func TestKilledWhileRepairing(t *testing.T) {
 		w.wedgeTx(n)
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		before := w.logged(n, "data path: repair")
-		w.must(testbed.Eventually(ctx, time.Millisecond, func() error {
+		w.must(poll.Until(ctx, time.Millisecond, func() error {
 			if w.logged(n, "data path: repair") == before {
 				return errors.New("nothing is repaired")
 			}
@@ -455,7 +457,7 @@ func TestNATIsFull(t *testing.T) {
 }
 
 // flood sends one datagram after another from a namespace, each to another port, until stop is called.
-func (w *world) flood(ns *testbed.Namespace, to string) (stop func() error) {
+func (w *world) flood(ns *netns.Namespace, to string) (stop func() error) {
 	w.t.Helper()
 	var conn *net.UDPConn
 	w.must(ns.Do(func() (err error) {

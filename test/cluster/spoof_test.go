@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // The ports of the test.
@@ -42,7 +43,7 @@ func (h *heard) count(text string) int {
 }
 
 // listen records the datagrams that arrive at the port in a namespace.
-func (w *world) listen(ns *testbed.Namespace, h *heard) {
+func (w *world) listen(ns *netns.Namespace, h *heard) {
 	w.t.Helper()
 	var conn net.PacketConn
 	w.must(ns.Do(func() (err error) {
@@ -173,7 +174,7 @@ func TestForgedSourcesAreDropped(t *testing.T) {
 			near := w.pod(w.Nodes[0], "b")
 			w.mesh(append(pods, near))
 			h, bad := &heard{all: map[string]int{}}, w.hostile(pods[0])
-			for _, ns := range []*testbed.Namespace{near.Namespace, pods[1].Namespace, w.Nodes[0].Namespace, w.Nodes[1].Namespace} {
+			for _, ns := range []*netns.Namespace{near.Namespace, pods[1].Namespace, w.Nodes[0].Namespace, w.Nodes[1].Namespace} {
 				w.listen(ns, h)
 			}
 			refused := w.forge(bad, near, pods[1], h)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/filelock"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 func main() {
@@ -60,7 +60,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer unlock()
-	if err := testbed.Clean(ctx, o.name); err != nil {
+	if err := netns.Clean(ctx, o.name); err != nil {
 		return fmt.Errorf("remove what an interrupted demo has left: %w", err)
 	}
 	d := &demo{name: o.name, bin: o.bin}

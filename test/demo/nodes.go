@@ -8,6 +8,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // options are the flags.
@@ -76,7 +77,7 @@ func configOf(o options, vpp bool, node string) string {
 }
 
 // plugNIC adds a NIC to the only node, because a node needs one. The NIC is connected to nothing.
-func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
+func plugNIC(ctx context.Context, ns *netns.Namespace) error {
 	for _, args := range [][]string{
 		{"link", "add", testbed.MgmtNIC, "type", "veth", "peer", "name", "cable"}, {"link", "set", "cable", "up"},
 		{"link", "set", testbed.MgmtNIC, "up"}, {"addr", "add", testbed.MgmtAddress(0) + "/24", "dev", testbed.MgmtNIC},

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 func (d *demo) startAgents(ctx context.Context) error {
@@ -72,7 +74,7 @@ func (d *demo) ping(ctx context.Context) error {
 	return nil
 }
 
-func pingOnce(ctx context.Context, fromName string, from *testbed.Namespace, toName, to string) error {
+func pingOnce(ctx context.Context, fromName string, from *netns.Namespace, toName, to string) error {
 	if err := learned(ctx, from, to); err != nil {
 		return err
 	}
@@ -89,10 +91,10 @@ func pingOnce(ctx context.Context, fromName string, from *testbed.Namespace, toN
 
 // learned waits until a ping is answered: the first packet between two nodes may be lost during the resolution of the node's
 // own address; everything behind that is static.
-func learned(ctx context.Context, from *testbed.Namespace, to string) error {
+func learned(ctx context.Context, from *netns.Namespace, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return testbed.Eventually(ctx, 20*time.Millisecond, func() error { return from.PingOnce(ctx, to, 0) })
+	return poll.Until(ctx, 20*time.Millisecond, func() error { return from.PingOnce(ctx, to, 0) })
 }
 
 func (d *demo) showIPAM(ctx context.Context) error {
@@ -109,7 +111,7 @@ func (d *demo) showIPAM(ctx context.Context) error {
 // restartAgent restarts an agent, and pings the last pod from the first one in the meantime.
 func (d *demo) restartAgent(ctx context.Context) error {
 	type outcome struct {
-		testbed.PingResult
+		netns.PingResult
 		err error
 	}
 	pinging := make(chan outcome, 1)

@@ -12,6 +12,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // random returns a generator whose seed is printed.
@@ -101,7 +102,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	r.t.Helper()
 	r.waitReady()
 	r.quiet()
-	var lost testbed.PingResult
+	var lost netns.PingResult
 	pinged := make(chan error, 1)
 	go func() {
 		got, err := pods[0].Ping(r.ctx, pods[1].IPs[0].String(), 100, 10*time.Millisecond)

@@ -13,6 +13,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 func environment(v ...string) setup {
@@ -112,7 +113,7 @@ func TestNetworkComesLater(t *testing.T) {
 		_, err := r.Run(r.ctx, "ip", "addr", "add", "172.30.77.7/24", "dev", "eth0")
 		r.must(err)
 		want := "ipamConfig.vppHostSubnetCIDR: 172.30.0.0/16 (its default) overlaps with 172.30.77.0/24"
-		r.must(testbed.Eventually(r.ctx, 50*time.Millisecond, func() error {
+		r.must(poll.Until(r.ctx, 50*time.Millisecond, func() error {
 			if log := r.LogTail(50); !strings.Contains(log, want) {
 				return fmt.Errorf("the log has no %q", want)
 			}

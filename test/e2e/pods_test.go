@@ -16,6 +16,8 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 func TestTwoPods(t *testing.T) {
@@ -33,7 +35,7 @@ func TestTwoPods(t *testing.T) {
 		r.reaches(r.Namespace, b.IPs[0].String())
 		r.packetSizes(a, b)
 		for _, leg := range []struct {
-			from, to *testbed.Namespace
+			from, to *netns.Namespace
 			addr     string
 		}{
 			{a.Namespace, b.Namespace, b.IPs[0].String()},
@@ -68,7 +70,7 @@ func (r *rig) packetSizes(a, b *testbed.Pod) {
 }
 
 // transfer sends n random bytes over TCP, receives them again, and compares.
-func transfer(from, to *testbed.Namespace, addr string, n int) (time.Duration, error) {
+func transfer(from, to *netns.Namespace, addr string, n int) (time.Duration, error) {
 	var l net.Listener
 	err := to.Do(func() (err error) {
 		l, err = net.Listen("tcp", net.JoinHostPort(addr, "0"))
@@ -176,7 +178,7 @@ func (r *rig) samplePairs(pods []*testbed.Pod, n int) {
 	r.check(parallel(4, pairs, func(p [2]*testbed.Pod) error {
 		ctx, cancel := context.WithTimeout(r.ctx, 5*time.Second)
 		defer cancel()
-		return testbed.Eventually(ctx, 20*time.Millisecond, func() error {
+		return poll.Until(ctx, 20*time.Millisecond, func() error {
 			return p[0].PingOnce(ctx, p[1].IPs[0].String(), 0)
 		})
 	}))

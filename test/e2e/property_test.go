@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/podmanager"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestAnyOrderEndsTheSame checks that after any sequence of pods, failures and crashes VPP has the configuration that an agent
@@ -257,7 +257,7 @@ func (s *sequence) restart() error {
 func (s *sequence) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 2*time.Millisecond, s.settled); err != nil {
+	if err := poll.Until(ctx, 2*time.Millisecond, s.settled); err != nil {
 		return fmt.Errorf("the node does not heal: %w", err)
 	}
 	have, err := s.addresses()
@@ -311,7 +311,7 @@ func (s *sequence) fromScratch(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = testbed.Eventually(ctx, 2*time.Millisecond, w.settled)
+	err = poll.Until(ctx, 2*time.Millisecond, w.settled)
 	dump := fake.Dump()
 	return dump, errors.Join(err, w.stop())
 }
@@ -321,7 +321,7 @@ func (s *sequence) quietRestart(ctx context.Context) error {
 	if err := s.restart(); err != nil {
 		return err
 	}
-	if err := testbed.Eventually(ctx, 2*time.Millisecond, s.settled); err != nil {
+	if err := poll.Until(ctx, 2*time.Millisecond, s.settled); err != nil {
 		return fmt.Errorf("after a restart: %w", err)
 	}
 	if n := s.world.vpp.Writes(); n != 0 {

@@ -17,6 +17,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // mode is how pods are wired.
@@ -171,7 +173,7 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 }
 
 // plugNIC adds a NIC to a node, because a node needs one. The NIC is connected to nothing.
-func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
+func plugNIC(ctx context.Context, ns *netns.Namespace) error {
 	return ns.IP(ctx, "link add eth0 type veth peer name cable", "link set cable up", "link set eth0 up", "addr add 192.0.2.10/24 dev eth0")
 }
 
@@ -248,7 +250,7 @@ func (r *rig) within(d time.Duration, what string, ok func() error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, d)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 20*time.Millisecond, ok); err != nil {
+	if err := poll.Until(ctx, 20*time.Millisecond, ok); err != nil {
 		r.t.Fatalf("%s: %v", what, err)
 	}
 }
@@ -324,7 +326,7 @@ func (r *rig) ring(d time.Duration, pods []*testbed.Pod) error {
 	return parallel(8, order, func(i int) error {
 		to := pods[(i+1)%len(pods)]
 		for _, ip := range to.IPs {
-			if err := testbed.Eventually(ctx, 20*time.Millisecond, func() error {
+			if err := poll.Until(ctx, 20*time.Millisecond, func() error {
 				return pods[i].PingOnce(ctx, ip.String(), 0)
 			}); err != nil {
 				return err
@@ -335,7 +337,7 @@ func (r *rig) ring(d time.Duration, pods []*testbed.Pod) error {
 }
 
 // reaches checks that each of several pings is answered.
-func (r *rig) reaches(from *testbed.Namespace, to string) {
+func (r *rig) reaches(from *netns.Namespace, to string) {
 	r.t.Helper()
 	got, err := from.Ping(r.ctx, to, 5, 20*time.Millisecond)
 	r.must(err)

@@ -9,6 +9,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestVPPKilled checks that after a crash of VPP its whole configuration is restored, and that pods lose only
@@ -92,7 +93,7 @@ func TestVPPKilledWhilePodsCome(t *testing.T) {
 func (r *rig) addAtLast(p *testbed.Pod) error {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()
-	return testbed.Eventually(ctx, 200*time.Millisecond, func() error {
+	return poll.Until(ctx, 200*time.Millisecond, func() error {
 		_, err := r.CNI.Add(r.ctx, p)
 		if err == nil {
 			return nil

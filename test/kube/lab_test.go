@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const runDir = "/run/kubelab" // lab/lib.sh: KUBELAB_RUN
@@ -171,7 +171,7 @@ func (w *world) within(limit time.Duration, what string, ok func() error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 20*time.Millisecond, ok); err != nil {
+	if err := poll.Until(ctx, 20*time.Millisecond, ok); err != nil {
 		w.t.Fatalf("not within %s: %s: %v", limit, what, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // answerTimeout is the timeout of a connection. A lost SYN is sent again after one second: a slower connection has lost packets, but has not
@@ -44,7 +44,7 @@ func query(server, path string) (string, error) {
 }
 
 // queryFrom is like query, from a namespace; nil is this machine, outside of the cluster.
-func queryFrom(ns *testbed.Namespace, server, path string) (answer string, err error) {
+func queryFrom(ns *netns.Namespace, server, path string) (answer string, err error) {
 	if ns == nil {
 		return query(server, path)
 	}
@@ -73,7 +73,7 @@ type load struct {
 
 // startLoad makes a connection every interval from a namespace, and each requests the server's name. A connection that hangs delays only the
 // others of its worker: there are several workers.
-func (w *world) startLoad(name string, ns *testbed.Namespace, server string, interval time.Duration) *load {
+func (w *world) startLoad(name string, ns *netns.Namespace, server string, interval time.Duration) *load {
 	const workers = 4
 	ctx, cancel := context.WithCancel(w.ctx)
 	l := &load{name: name, stop: cancel, servers: map[string]int{}}
@@ -163,14 +163,14 @@ type stream struct {
 	interval time.Duration
 	stop     context.CancelFunc
 	done     chan struct{}
-	result   testbed.PingResult
+	result   netns.PingResult
 	err      error
 }
 
 const streamInterval = 5 * time.Millisecond
 
 // startStream pings until the stream is ended.
-func (w *world) startStream(name string, from *testbed.Namespace, to string) *stream {
+func (w *world) startStream(name string, from *netns.Namespace, to string) *stream {
 	ctx, cancel := context.WithCancel(w.ctx)
 	s := &stream{name: name, interval: streamInterval, stop: cancel, done: make(chan struct{})}
 	w.t.Cleanup(cancel)

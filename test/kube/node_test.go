@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // node is a node of the cluster.
@@ -29,7 +29,7 @@ type node struct {
 
 	agent *process
 	vpp   *process
-	host  *testbed.Namespace // namespace of the node itself, as for hostNetwork pods
+	host  *netns.Namespace // namespace of the node itself, as for hostNetwork pods
 }
 
 func newNode(i int) (*node, error) {
@@ -42,7 +42,7 @@ func newNode(i int) (*node, error) {
 	if n.init, err = onlyChild(pid); err != nil {
 		return nil, fmt.Errorf("first process of %s: %w", n.name, err)
 	}
-	n.host = &testbed.Namespace{Name: n.name, File: fmt.Sprintf("/proc/%d/ns/net", n.init)}
+	n.host = &netns.Namespace{Name: n.name, File: fmt.Sprintf("/proc/%d/ns/net", n.init)}
 	return n, nil
 }
 
@@ -216,7 +216,7 @@ plugins { %s plugin dpdk_plugin.so { disable } }
 }
 
 // podNamespace returns the network namespace that has an address.
-func (n *node) podNamespace(ip string) (*testbed.Namespace, error) {
+func (n *node) podNamespace(ip string) (*netns.Namespace, error) {
 	want, err := netip.ParseAddr(ip)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (n *node) podNamespace(ip string) (*testbed.Namespace, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		ns := &testbed.Namespace{Name: n.name + "/" + e.Name(), File: filepath.Join(dir, e.Name())}
+		ns := &netns.Namespace{Name: n.name + "/" + e.Name(), File: filepath.Join(dir, e.Name())}
 		found := false
 		_ = ns.Do(func() error { // a namespace that is being removed has no addresses
 			found = hasAddress(want)

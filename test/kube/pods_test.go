@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const (
@@ -48,7 +48,7 @@ func webSpec(node string) object {
 // client is a pod whose network namespace a test can use.
 type client struct {
 	pod
-	ns *testbed.Namespace
+	ns *netns.Namespace
 }
 
 func (c *client) v4() string { return family(c.ips(), false) }

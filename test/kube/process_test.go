@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // process is a program inside a node. It ends with the node at the latest.
@@ -57,7 +58,7 @@ func (n *node) start(name string, env []string, argv ...string) (*process, error
 	go func() { _ = cmd.Wait() }() //lint:allow go: reaps nsenter, which ends with the program
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = testbed.Eventually(ctx, 2*time.Millisecond, func() error {
+	err = poll.Until(ctx, 2*time.Millisecond, func() error {
 		p.pid, err = onlyChild(cmd.Process.Pid)
 		return err
 	})
@@ -94,7 +95,7 @@ func endProcess(pid int, name string, sig syscall.Signal) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	return testbed.Eventually(ctx, time.Millisecond, func() error {
+	return poll.Until(ctx, time.Millisecond, func() error {
 		if alive(pid) {
 			return fmt.Errorf("%s has not ended after %s", name, sig)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // testPods checks that pods reach pods of their own node and of others, nodes reach pods, and pods reach nodes and addresses
@@ -35,7 +35,7 @@ func testPods(w *world) {
 }
 
 // answers polls until a server answers with its name.
-func (w *world) answers(client string, ns *testbed.Namespace, server, want string) {
+func (w *world) answers(client string, ns *netns.Namespace, server, want string) {
 	w.t.Helper()
 	w.within(10*time.Second, client+" reaches "+want+" at "+server, func() error {
 		got, err := queryFrom(ns, server, "/hostname")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // svc has the data of a service that tests use.
@@ -70,7 +70,7 @@ func testServices(w *world) {
 }
 
 // refused checks that a connection is refused at once.
-func refused(ns *testbed.Namespace, server string) error {
+func refused(ns *netns.Namespace, server string) error {
 	start := time.Now()
 	if answer, err := queryFrom(ns, server, "/hostname"); err == nil {
 		return fmt.Errorf("%s answers", answer)
@@ -102,7 +102,7 @@ func (w *world) everywhere(s *svc, pods []*client, names []string) {
 
 // spread sends a number of requests; all of the servers must have answered and no other. With n servers, the probability that
 // one of them gives none of k answers is about n·(1-1/n)^k: with k=40 and 4 servers, 1 in 25,000.
-func (w *world) spread(client string, ns *testbed.Namespace, server string, names []string) {
+func (w *world) spread(client string, ns *netns.Namespace, server string, names []string) {
 	w.t.Helper()
 	w.within(15*time.Second, fmt.Sprintf("%s reaches %v at %s", client, names, server), func() error {
 		seen := map[string]bool{}

@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const deniedPort = 7
 
 // rawSocket opens a socket in a namespace.
-func (w *world) rawSocket(ns *testbed.Namespace, family, kind, protocol int) (fd int) {
+func (w *world) rawSocket(ns *netns.Namespace, family, kind, protocol int) (fd int) {
 	w.t.Helper()
 	w.must(ns.Do(func() (err error) {
 		fd, err = unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // stream is a TCP connection on which the server sends continuously, and the client reads.
@@ -154,7 +154,7 @@ func TestCut(t *testing.T) {
 	}, onVPP)
 }
 
-func listenUDP(ns *testbed.Namespace, port int) (conn net.PacketConn, err error) {
+func listenUDP(ns *netns.Namespace, port int) (conn net.PacketConn, err error) {
 	err = ns.Do(func() (err error) {
 		conn, err = net.ListenPacket("udp", fmt.Sprintf(":%d", port))
 		return err
@@ -163,7 +163,7 @@ func listenUDP(ns *testbed.Namespace, port int) (conn net.PacketConn, err error)
 }
 
 // flood sends UDP packets to an address from a pod until it is stopped.
-func (w *world) flood(from *testbed.Namespace, to netip.AddrPort) (stop func()) {
+func (w *world) flood(from *netns.Namespace, to netip.AddrPort) (stop func()) {
 	w.t.Helper()
 	conn, err := listenUDP(from, 0)
 	w.must(err)

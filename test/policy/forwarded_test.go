@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // hostPort of the node is forwarded to port httpPort of pod web3.
@@ -54,7 +55,7 @@ func (w *world) hostPortPod(name string) {
 func (w *world) behindHost(name string) {
 	w.t.Helper()
 	n := w.Nodes[0]
-	ns, err := testbed.NewNamespace(w.ctx, n.Name+"b")
+	ns, err := netns.New(w.ctx, n.Name+"b")
 	w.must(err)
 	w.t.Cleanup(func() { _ = ns.Delete(w.ctx) })
 	w.spaces[name] = ns

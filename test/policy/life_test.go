@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // receive counts the UDP packets that reach a port of a pod from the start of the pod.
-func receive(t *testing.T, ns *testbed.Namespace, port int) (count func() int) {
+func receive(t *testing.T, ns *netns.Namespace, port int) (count func() int) {
 	t.Helper()
 	conn, err := listenUDP(ns, port)
 	if err != nil {

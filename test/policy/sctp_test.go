@@ -11,12 +11,12 @@ import (
 	"net/netip"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // sctp sends the first packet of an association, and returns an error unless it arrives. It uses raw sockets, because not every
 // kernel has SCTP sockets.
-func sctp(from *testbed.Namespace, to netip.Addr, at *testbed.Namespace, port uint16) error {
+func sctp(from *netns.Namespace, to netip.Addr, at *netns.Namespace, port uint16) error {
 	network := map[bool]string{true: "ip4:132", false: "ip6:132"}[to.Is4()]
 	var in, out net.PacketConn
 	listen := func(c *net.PacketConn) func() error {

@@ -22,6 +22,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -41,7 +42,7 @@ type world struct {
 	ctx    context.Context
 	api    *kubeapi.Server
 	dir    string
-	spaces map[string]*testbed.Namespace
+	spaces map[string]*netns.Namespace
 	addrs  map[string][]netip.Addr
 	pods   map[string]*testbed.Pod
 
@@ -62,11 +63,11 @@ func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOpti
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
-	w := &world{t: t, onVPP: backend == onVPP, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*testbed.Namespace{},
+	w := &world{t: t, onVPP: backend == onVPP, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*netns.Namespace{},
 		addrs: map[string][]netip.Addr{}, pods: map[string]*testbed.Pod{}}
 	kubeconfig := filepath.Join(w.dir, "kubeconfig")
 	w.must(os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600))
-	name := testbed.UniqueName(prefix)
+	name := netns.UniqueName(prefix)
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: 2, Unstarted: true, Addressed: !w.onVPP,
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: "linux", AgentArgs: []string{"--kubeconfig=" + kubeconfig, "--log-level=info", "--verify"}},
@@ -247,7 +248,7 @@ func (w *world) query(from, protocol string, to netip.Addr, port uint16) error {
 	return err
 }
 
-func (w *world) spaceOf(a netip.Addr) *testbed.Namespace {
+func (w *world) spaceOf(a netip.Addr) *netns.Namespace {
 	for name, list := range w.addrs {
 		for _, b := range list {
 			if a == b {
@@ -305,7 +306,7 @@ func (w *world) within(what string, d time.Duration, f func() error) {
 	}
 }
 
-func (w *world) run(ns *testbed.Namespace, name string, args ...string) {
+func (w *world) run(ns *netns.Namespace, name string, args ...string) {
 	w.t.Helper()
 	_, err := ns.Run(w.ctx, name, args...)
 	w.must(err)

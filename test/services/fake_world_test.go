@@ -20,6 +20,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/poll"
 	"contiv.dev/vswitch/test/testbed/stack"
 )
 
@@ -217,7 +218,7 @@ func (n *fakeNode) restart(context.Context) error {
 	n.agent = agent
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	return testbed.Eventually(ctx, 5*time.Millisecond, n.ready)
+	return poll.Until(ctx, 5*time.Millisecond, n.ready)
 }
 
 // writes implements member.

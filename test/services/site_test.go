@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -40,7 +41,7 @@ type member interface {
 }
 
 // realSite is a network namespace.
-type realSite struct{ ns *testbed.Namespace }
+type realSite struct{ ns *netns.Namespace }
 
 func (s realSite) dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error) {
 	if network == "sctp" {

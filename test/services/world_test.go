@@ -17,6 +17,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -42,10 +44,10 @@ type world struct {
 	// uplinks are the nodes' addresses on the network that connects them. With VPP they are VPP's, and the hosts have others.
 	uplinks [][2]netip.Addr
 	members []member
-	fakes   *fakeNet                      // only with the fake, instead of the fields below
-	spaces  map[string]*testbed.Namespace // of sites
+	fakes   *fakeNet                    // only with the fake, instead of the fields below
+	spaces  map[string]*netns.Namespace // of sites
 	pods    []*testbed.Pod
-	proxy   []*testbed.Process // kube-proxy
+	proxy   []*netns.Process // kube-proxy
 	dir     string
 }
 
@@ -89,7 +91,7 @@ func newRealWorld(t *testing.T, m mode, f fabric) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
 	w := &world{
-		t: t, ctx: ctx, mode: m, fabric: f, api: kubeapi.New(), spaces: map[string]*testbed.Namespace{}, nodeOf: map[string]string{},
+		t: t, ctx: ctx, mode: m, fabric: f, api: kubeapi.New(), spaces: map[string]*netns.Namespace{}, nodeOf: map[string]string{},
 		sites: map[string]site{}, addrs: map[string][2]netip.Addr{}, dir: t.TempDir(),
 	}
 	w.must(os.WriteFile(w.kubeconfig(), kubeapi.Kubeconfig(apiAddress), 0o600))
@@ -156,7 +158,7 @@ func (w *world) connected() {
 func (w *world) kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
 func (w *world) options() testbed.ClusterOptions {
-	name := testbed.UniqueName(prefix)
+	name := netns.UniqueName(prefix)
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: 2, Unstarted: true, Addressed: !w.mode.realVPP(),
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: "linux"},
@@ -230,7 +232,7 @@ func (w *world) outside() {
 
 // route gives a node a default route, as nodes have one. With VPP it leads to VPP; on a real node the operator has to configure it (STN does
 // so).
-func (w *world) route(ns *testbed.Namespace) {
+func (w *world) route(ns *netns.Namespace) {
 	w.t.Helper()
 	if w.mode.realVPP() {
 		for i := range w.Nodes {
@@ -246,19 +248,19 @@ func (w *world) route(ns *testbed.Namespace) {
 	}
 }
 
-func (w *world) ip(ns *testbed.Namespace, args string) {
+func (w *world) ip(ns *netns.Namespace, args string) {
 	w.t.Helper()
 	w.run(ns, "ip", strings.Fields(args)...)
 }
 
-func (w *world) run(ns *testbed.Namespace, name string, args ...string) {
+func (w *world) run(ns *netns.Namespace, name string, args ...string) {
 	w.t.Helper()
 	_, err := ns.Run(w.ctx, name, args...)
 	w.must(err)
 }
 
 // serveAPI serves the API at the loopback address of a namespace.
-func (w *world) serveAPI(ns *testbed.Namespace) {
+func (w *world) serveAPI(ns *netns.Namespace) {
 	w.t.Helper()
 	w.must(ns.Do(func() error {
 		l, err := net.Listen("tcp", apiAddress)
@@ -286,7 +288,7 @@ func (w *world) pod(n *testbed.Node, name string) {
 	w.must(w.api.Put(podObject(n.Name, name, p.IPs)))
 }
 
-func (w *world) setSpace(name string, ns *testbed.Namespace) {
+func (w *world) setSpace(name string, ns *netns.Namespace) {
 	w.spaces[name], w.sites[name] = ns, realSite{ns}
 }
 
@@ -322,7 +324,7 @@ func (w *world) startKubeProxy() {
 	for _, n := range w.Nodes {
 		config := filepath.Join(n.Dir, "kube-proxy.yaml")
 		w.must(os.WriteFile(config, fmt.Appendf(nil, kubeProxyConfig, n.Name, w.kubeconfig()), 0o600))
-		p, err := testbed.Start(n.Command(context.WithoutCancel(w.ctx), kubeProxyPath(), "--config="+config), n.Dir, "kube-proxy")
+		p, err := netns.Start(n.Command(context.WithoutCancel(w.ctx), kubeProxyPath(), "--config="+config), n.Dir, "kube-proxy")
 		w.must(err)
 		w.proxy = append(w.proxy, p)
 	}
@@ -405,7 +407,7 @@ func (w *world) within(d time.Duration, what string, ok func() error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, d)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 20*time.Millisecond, ok); err != nil {
+	if err := poll.Until(ctx, 20*time.Millisecond, ok); err != nil {
 		w.t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // connections counts short connections, and those for which TCP had to retransmit for a long time.
@@ -28,7 +28,7 @@ const (
 
 // connect makes short connections from all pods, the hosts and the outside machine to pods and services.
 func (s *soak) connect(ctx context.Context) {
-	clients := []*testbed.Namespace{s.Nodes[0].Namespace, s.Nodes[1].Namespace}
+	clients := []*netns.Namespace{s.Nodes[0].Namespace, s.Nodes[1].Namespace}
 	for _, p := range s.pods {
 		clients = append(clients, p.Namespace)
 	}
@@ -41,7 +41,7 @@ func (s *soak) connect(ctx context.Context) {
 	}
 }
 
-func (s *soak) connectFrom(ctx context.Context, ns *testbed.Namespace, targets []netip.AddrPort, seed uint64) {
+func (s *soak) connectFrom(ctx context.Context, ns *netns.Namespace, targets []netip.AddrPort, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	used := make([]int, len(targets))
 	for s.sleep(ctx, connectEvery) {

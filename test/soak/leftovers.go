@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // inventory lists existing objects by place: interfaces and rings of VPP, devices, routes and neighbours of the nodes, namespaces.
@@ -147,7 +148,7 @@ func (s *soak) judgeLeftovers(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, cleanLimit)
 	defer cancel()
-	if err := testbed.Eventually(limited, 200*time.Millisecond, func() error {
+	if err := poll.Until(limited, 200*time.Millisecond, func() error {
 		now, err := s.takeInventory(ctx)
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/filelock"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // soakName is the prefix of the names of all namespaces.
@@ -55,7 +55,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer unlock()
-	if err := testbed.Clean(ctx, soakName+"-"); err != nil {
+	if err := netns.Clean(ctx, soakName+"-"); err != nil {
 		return fmt.Errorf("remove what an interrupted run has left: %w", err)
 	}
 	s, err := newSoak(ctx, o, os.Stdout)

@@ -12,6 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
@@ -90,7 +92,7 @@ func (s *soak) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, ns := range []*testbed.Namespace{s.Nodes[0].Namespace, s.Nodes[1].Namespace, s.Underlay} {
+	for _, ns := range []*netns.Namespace{s.Nodes[0].Namespace, s.Nodes[1].Namespace, s.Underlay} {
 		if _, err := s.traffic.Serve(ns, port); err != nil {
 			return err
 		}
@@ -103,7 +105,7 @@ func (s *soak) settled(ctx context.Context) error {
 	last, since := inventory{}, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return testbed.Eventually(ctx, 200*time.Millisecond, func() error {
+	return poll.Until(ctx, 200*time.Millisecond, func() error {
 		now, err := s.takeInventory(ctx)
 		if err != nil {
 			return err

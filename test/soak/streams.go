@@ -8,14 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
 // flow is a stream that is opened again whenever it breaks.
 type flow struct {
 	name string
-	from *testbed.Namespace
+	from *netns.Namespace
 	to   netip.AddrPort
 
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ func (f *flow) bytes() int64 {
 func (s *soak) directions() []*flow {
 	a, b, c, d := s.pods[0], s.pods[1], s.pods[2], s.pods[3]
 	var all []*flow
-	add := func(name string, from *testbed.Namespace, to ...netip.AddrPort) {
+	add := func(name string, from *netns.Namespace, to ...netip.AddrPort) {
 		for _, addr := range to {
 			family := map[bool]string{true: "4", false: "6"}[addr.Addr().Is4()]
 			all = append(all, &flow{name: name + " " + family, from: from, to: addr})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // visitors counts pods that are added and deleted.
@@ -54,7 +55,7 @@ func (s *soak) talk(ctx context.Context, p *testbed.Pod) error {
 	for _, other := range []podAt{s.pods[0], s.pods[2]} {
 		for f := range p.IPs {
 			for _, way := range []struct{ from, to *testbed.Pod }{{p, other.Pod}, {other.Pod, p}} {
-				err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+				err := poll.Until(ctx, 50*time.Millisecond, func() error {
 					return s.traffic.Once(way.from.Namespace, 0, at(way.to.IPs[f]), 5000, 2*time.Second)
 				})
 				if err != nil {

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // Cluster is a number of nodes on two networks, each a bridge in its own namespace: one that connects nodes (NIC of every node: UplinkNIC)
 // and one for management (MgmtNIC). The nodes share an etcd, which listens on a socket and so does not depend on a network.
 type Cluster struct {
-	Underlay *Namespace
+	Underlay *netns.Namespace
 	Nodes    []*Node
 
 	opts ClusterOptions
@@ -68,7 +69,7 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 	if c.dir, err = os.MkdirTemp("", "contiv-"+c.opts.Name+"-"); err != nil {
 		return err
 	}
-	if c.Underlay, err = NewNamespace(ctx, c.opts.Name+"-net"); err != nil {
+	if c.Underlay, err = netns.New(ctx, c.opts.Name+"-net"); err != nil {
 		return err
 	}
 	bridge := "link add %s up mtu " + strconv.Itoa(UplinkMTU) + " type bridge"
@@ -119,7 +120,7 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 		opts.Config = c.opts.ConfigOf(i)
 	}
 	opts.AgentArgs = append([]string{"--etcd-endpoints=unix://" + filepath.Join(c.EtcdDir(), "etcd.sock")}, opts.AgentArgs...)
-	opts.BeforeVPP = func(ctx context.Context, ns *Namespace) error { return c.plug(ctx, ns, i) }
+	opts.BeforeVPP = func(ctx context.Context, ns *netns.Namespace) error { return c.plug(ctx, ns, i) }
 	n, err := NewNode(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 }
 
 // plug connects a node's namespace with both networks.
-func (c *Cluster) plug(ctx context.Context, ns *Namespace, i int) error {
+func (c *Cluster) plug(ctx context.Context, ns *netns.Namespace, i int) error {
 	mtu := strconv.Itoa(UplinkMTU)
 	var cables, addrs []string
 	for nic, bridge := range map[string]string{UplinkNIC: "uplink", MgmtNIC: "mgmt"} {

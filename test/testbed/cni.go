@@ -13,6 +13,8 @@ import (
 	cnitypes "github.com/containernetworking/cni/pkg/types"
 	cnicurrent "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/version"
+
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // CNI calls the CNI binary as a container runtime does.
@@ -47,7 +49,7 @@ func (c *CNI) with(conflist []byte) (*CNI, error) {
 }
 
 // runIn makes plugins run in a namespace.
-func (c *CNI) runIn(ns *Namespace) {
+func (c *CNI) runIn(ns *netns.Namespace) {
 	c.cni = libcni.NewCNIConfigWithCacheDir(c.binDirs, c.cacheDir, &nsExec{
 		RawExec: &invoke.RawExec{Stderr: os.Stderr}, ns: ns,
 	})
@@ -57,7 +59,7 @@ func (c *CNI) runIn(ns *Namespace) {
 type nsExec struct {
 	*invoke.RawExec
 	version.PluginDecoder
-	ns *Namespace
+	ns *netns.Namespace
 }
 
 // ExecPlugin implements invoke.Exec.
@@ -94,7 +96,7 @@ func ConflistWithMTU(agentSocket string, mtu int) []byte {
 
 // Pod is a pod of the testbed: a namespace and the result of CNI.
 type Pod struct {
-	*Namespace
+	*netns.Namespace
 	ContainerID string
 	Args        [][2]string
 	// Capabilities are the runtime's arguments for plugins that declare them, for example portMappings.

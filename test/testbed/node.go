@@ -18,14 +18,16 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/environ"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // Node is one node of the testbed.
 type Node struct {
-	*Namespace
+	*netns.Namespace
 	Dir   string       // folder of everything that the node writes
 	VPP   *vpptest.VPP // nil with other dataplanes
-	Agent *Process
+	Agent *netns.Process
 	CNI   *CNI
 
 	opts NodeOptions
@@ -40,7 +42,7 @@ type NodeOptions struct {
 	// VPP describes the VPP to start in the node's namespace; nil: none.
 	VPP *vpptest.Options
 	// BeforeVPP is called when the namespace exists and VPP is not started yet, to add NICs.
-	BeforeVPP func(ctx context.Context, ns *Namespace) error
+	BeforeVPP func(ctx context.Context, ns *netns.Namespace) error
 	// Dataplane is the agent's --dataplane ("vpp" when empty).
 	Dataplane string
 	// AgentArgs are additional arguments of the agent.
@@ -59,7 +61,7 @@ type NodeOptions struct {
 
 // NewNode makes the node's namespace and directory and starts VPP; the agent is started by StartAgent.
 func NewNode(ctx context.Context, opts NodeOptions) (*Node, error) {
-	ns, err := NewNamespace(ctx, opts.Name)
+	ns, err := netns.New(ctx, opts.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +154,7 @@ func ProductEnv() []string {
 func (n *Node) LaunchAgent(ctx context.Context, more ...string) error {
 	cmd := n.Command(context.WithoutCancel(ctx), filepath.Join(n.opts.BinDir, "contiv-agent"), append(n.agentArgs(), more...)...)
 	cmd.Env = append(ProductEnv(), n.opts.AgentEnv...)
-	p, err := start(cmd, n.Dir, "agent")
+	p, err := netns.Start(cmd, n.Dir, "agent")
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ func (n *Node) LogTail(lines int) string { return tail(filepath.Join(n.Dir, "age
 
 // WaitReady waits until the agent's /readiness reports that it is ready.
 func (n *Node) WaitReady(ctx context.Context) error {
-	err := Eventually(ctx, 10*time.Millisecond, func() error {
+	err := poll.Until(ctx, 10*time.Millisecond, func() error {
 		if !n.Agent.Running() {
 			return errors.New("the agent has ended")
 		}
@@ -234,7 +236,7 @@ func (n *Node) GetJSON(ctx context.Context, path string, into any) error {
 
 // NewPod makes the namespace of a pod; AddPod also wires it.
 func (n *Node) NewPod(ctx context.Context, name string) (*Pod, error) {
-	ns, err := NewNamespace(ctx, n.Name+"-"+name)
+	ns, err := netns.New(ctx, n.Name+"-"+name)
 	if err != nil {
 		return nil, err
 	}

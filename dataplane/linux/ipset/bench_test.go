@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-func twoThousand(n *netns, b *testing.B) *Sets {
+func twoThousand(n *namespace, b *testing.B) *Sets {
 	s := n.open(b)
 	for i := range 2000 {
 		s.Replace(4, table.Set{ID: fmt.Sprint("set-", i), Type: table.SetIP}, numbered(i, i+20))
@@ -39,7 +39,7 @@ func BenchmarkOneMemberOf2000SetsExec(b *testing.B) {
 	}
 }
 
-func (n *netns) restore(b *testing.B, input string) {
+func (n *namespace) restore(b *testing.B, input string) {
 	err := n.ns.Do(func() error {
 		cmd := n.Command(context.Background(), "ipset", "restore")
 		cmd.Args, cmd.Path = []string{"ipset", "restore"}, "/usr/sbin/ipset" // without nsenter: the thread is already in the namespace

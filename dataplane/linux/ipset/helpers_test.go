@@ -12,22 +12,22 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
-// netns is a new namespace, with the ipset program to inspect it.
-type netns struct {
-	*testbed.Namespace
+// namespace is a new namespace, with the ipset program to inspect it.
+type namespace struct {
+	*netns.Namespace
 	ns *nsdo.Namespace
 	t  testing.TB
 }
 
-func newNS(t testing.TB) *netns {
+func newNS(t testing.TB) *namespace {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root to make network namespaces")
 	}
-	ns, err := testbed.NewNamespace(context.Background(), fmt.Sprintf("cvips-%d-%d", os.Getpid(), nsCount()))
+	ns, err := netns.New(context.Background(), fmt.Sprintf("cvips-%d-%d", os.Getpid(), nsCount()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func newNS(t testing.TB) *netns {
 			t.Error(err)
 		}
 	})
-	return &netns{ns, h, t}
+	return &namespace{ns, h, t}
 }
 
 var nsNumber = make(chan int, 1)
@@ -57,7 +57,7 @@ func nsCount() int {
 	}
 }
 
-func (n *netns) sh(line string) string {
+func (n *namespace) sh(line string) string {
 	n.t.Helper()
 	out, err := n.Run(context.Background(), "sh", "-ec", line)
 	if err != nil {
@@ -66,7 +66,7 @@ func (n *netns) sh(line string) string {
 	return out
 }
 
-func (n *netns) open(t testing.TB) *Sets {
+func (n *namespace) open(t testing.TB) *Sets {
 	t.Helper()
 	s, err := New(Config{NS: n.ns})
 	if err != nil {
@@ -77,7 +77,7 @@ func (n *netns) open(t testing.TB) *Sets {
 }
 
 // kernelSets returns the output of the ipset program: set → sorted members.
-func (n *netns) kernelSets() map[string][]string {
+func (n *namespace) kernelSets() map[string][]string {
 	out := map[string][]string{}
 	for line := range strings.Lines(n.sh("ipset save")) {
 		f := strings.Fields(line)
@@ -94,7 +94,7 @@ func (n *netns) kernelSets() map[string][]string {
 	return out
 }
 
-func (n *netns) expect(want map[string][]string) {
+func (n *namespace) expect(want map[string][]string) {
 	n.t.Helper()
 	got := n.kernelSets()
 	if !maps.EqualFunc(got, want, slices.Equal) {

@@ -41,7 +41,7 @@ func restoreInput() []byte {
 	return in.Bytes()
 }
 
-func eachVariant(b *testing.B, f func(b *testing.B, v Variant, n *netns)) {
+func eachVariant(b *testing.B, f func(b *testing.B, v Variant, n *namespace)) {
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		b.Run(string(v), func(b *testing.B) {
 			if !(system{}).has("iptables-" + string(v) + "-restore") {
@@ -53,7 +53,7 @@ func eachVariant(b *testing.B, f func(b *testing.B, v Variant, n *netns)) {
 }
 
 func BenchmarkCold5000Chains(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		for b.Loop() {
 			be := n.open(Config{Variant: v})
 			fill(be)
@@ -66,7 +66,7 @@ func BenchmarkCold5000Chains(b *testing.B) {
 }
 
 func BenchmarkCold5000ChainsExec(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		in := restoreInput()
 		for b.Loop() {
 			c := command{program: "iptables-" + string(v) + "-restore", args: []string{"--noflush"}, input: in}
@@ -82,7 +82,7 @@ func BenchmarkCold5000ChainsExec(b *testing.B) {
 
 // BenchmarkOneChainOf5000 changes a policy.
 func BenchmarkOneChainOf5000(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		be := n.open(Config{Variant: v, PostWriteCheckInterval: -1, RefreshInterval: -1})
 		fill(be)
 		apply(b, be)
@@ -95,7 +95,7 @@ func BenchmarkOneChainOf5000(b *testing.B) {
 
 // BenchmarkOneChainOf5000Exec is the minimum cost of a program that saves before it restores.
 func BenchmarkOneChainOf5000Exec(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		be := n.open(Config{Variant: v})
 		fill(be)
 		apply(b, be)
@@ -116,7 +116,7 @@ func BenchmarkOneChainOf5000Exec(b *testing.B) {
 
 // BenchmarkOneMemberOf2000Sets adds a pod to a policy's peers, with rules for all sets in place.
 func BenchmarkOneMemberOf2000Sets(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		be := n.open(Config{Variant: v, PostWriteCheckInterval: -1, RefreshInterval: -1})
 		root := table.Chain{Name: "cali-root"}
 		for i := range 2000 {
@@ -137,7 +137,7 @@ func BenchmarkOneMemberOf2000Sets(b *testing.B) {
 
 // BenchmarkRestart5000Chains is a new process that finds everything in place.
 func BenchmarkRestart5000Chains(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		be := n.open(Config{Variant: v})
 		fill(be)
 		apply(b, be)
@@ -153,7 +153,7 @@ func BenchmarkRestart5000Chains(b *testing.B) {
 
 // BenchmarkOnePodOf1000 adds an endpoint's chain and its entry in the dispatch chain.
 func BenchmarkOnePodOf1000(b *testing.B) {
-	eachVariant(b, func(b *testing.B, v Variant, n *netns) {
+	eachVariant(b, func(b *testing.B, v Variant, n *namespace) {
 		be := n.open(Config{Variant: v, PostWriteCheckInterval: -1, RefreshInterval: -1})
 		d := table.Dispatch{Name: "cali-from", Chains: map[string]string{}, Default: []table.Rule{{Actions: act(table.Drop)}}}
 		add := func(i int) {

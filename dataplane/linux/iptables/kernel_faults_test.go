@@ -22,7 +22,7 @@ type stepClock struct {
 
 func (c *stepClock) Now() time.Time { return c.realClock.Now().Add(c.ahead) }
 
-func ruleset(n *netns, v Variant) string {
+func ruleset(n *namespace, v Variant) string {
 	return n.sh(fmt.Sprintf("iptables-%s-save -t filter | grep -v '^[#:]'", v))
 }
 

@@ -9,25 +9,25 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
-// netns is a new namespace.
-type netns struct {
-	*testbed.Namespace
+// namespace is a new namespace.
+type namespace struct {
+	*netns.Namespace
 	ns *nsdo.Namespace
 	t  testing.TB
 }
 
 var nsNumber atomic.Int32
 
-func newNS(t testing.TB) *netns {
+func newNS(t testing.TB) *namespace {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root to make network namespaces")
 	}
 	ctx := context.Background()
-	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("cvipt-%d-%d", os.Getpid(), nsNumber.Add(1)))
+	ns, err := netns.New(ctx, fmt.Sprintf("cvipt-%d-%d", os.Getpid(), nsNumber.Add(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +41,10 @@ func newNS(t testing.TB) *netns {
 			t.Error(err)
 		}
 	})
-	return &netns{ns, h, t}
+	return &namespace{ns, h, t}
 }
 
-func (n *netns) sh(line string) string {
+func (n *namespace) sh(line string) string {
 	n.t.Helper()
 	out, err := n.Run(context.Background(), "sh", "-ec", line)
 	if err != nil {
@@ -55,7 +55,7 @@ func (n *netns) sh(line string) string {
 
 var testMarks = [2]uint32{0x10000, 0x20000}
 
-func (n *netns) open(cfg Config) *Backend {
+func (n *namespace) open(cfg Config) *Backend {
 	n.t.Helper()
 	cfg.NS, cfg.ScratchMarks = n.ns, testMarks
 	b, err := New(context.Background(), cfg)

@@ -19,9 +19,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/forge"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const (
@@ -142,7 +142,7 @@ type claimant struct {
 
 func newClaimant(t *testing.T, workers int) *claimant {
 	t.Helper()
-	ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvvpp-%d", os.Getpid()))
+	ns, err := netns.New(t.Context(), fmt.Sprintf("cvvpp-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}

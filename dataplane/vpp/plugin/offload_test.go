@@ -15,9 +15,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
 	"contiv.dev/vswitch/test/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const bulkPort = 5201
@@ -204,7 +204,7 @@ func largeTCP(ip6 bool, size uint16) forge.Offload {
 
 func offloadRig(t *testing.T, sanitize string) *rig {
 	t.Helper()
-	ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvvpp-%d", os.Getpid()))
+	ns, err := netns.New(t.Context(), fmt.Sprintf("cvvpp-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}

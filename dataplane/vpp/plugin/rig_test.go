@@ -21,15 +21,15 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // rig is a VPP with the plugin, and pods attached to it.
 type rig struct {
 	*testing.T
 	vpp   *vpptest.VPP
-	netns *testbed.Namespace // namespace of VPP, if it has one of its own
+	netns *netns.Namespace // namespace of VPP, if it has one of its own
 	conn  *core.Connection
 	api   contiv.RPCService
 	pods  int
@@ -38,7 +38,7 @@ type rig struct {
 
 // port is the attachment of a pod, or of the outside.
 type port struct {
-	*testbed.Namespace
+	*netns.Namespace
 	index  interface_types.InterfaceIndex
 	device string // name of the interface in VPP
 	v4, v6 netip.Addr
@@ -136,7 +136,7 @@ func (r *rig) attach(name string) *port {
 	r.Helper()
 	r.pods++
 	n := r.pods
-	ns, err := testbed.NewNamespace(r.Context(), fmt.Sprintf("cv%s%d-%d", name, n, os.Getpid()))
+	ns, err := netns.New(r.Context(), fmt.Sprintf("cv%s%d-%d", name, n, os.Getpid()))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // idleLoops is a limit between the loops per second of a thread that sleeps until its timers, some hundreds, and those of a thread that
@@ -44,7 +44,7 @@ func (r *rig) leastLoops(limit time.Duration, enough float64) (least []float64) 
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	_ = testbed.Eventually(ctx, 2*time.Second, func() error { // the caller checks the result
+	_ = poll.Until(ctx, 2*time.Second, func() error { // the caller checks the result
 		now := r.loops()
 		if least == nil {
 			least = now

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // TestUplinkModes: large packets and many connections pass when VPP polls the uplink, and when its worker threads share it.
@@ -70,7 +70,7 @@ func TestUplinkOwnSolicitations(t *testing.T) {
 }
 
 // run runs a command in a namespace.
-func (r *rig) run(ns *testbed.Namespace, command string) {
+func (r *rig) run(ns *netns.Namespace, command string) {
 	r.Helper()
 	f := strings.Fields(command)
 	if _, err := ns.Run(r.Context(), f[0], f[1:]...); err != nil {

@@ -12,9 +12,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
 	"contiv.dev/vswitch/test/testbed/matrix"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // TestUplink: large packets pass from one VPP to another without segmentation, with and without VXLAN, over IPv4 and IPv6. Every byte
@@ -104,7 +104,7 @@ func uplinkRigsOf(t *testing.T, o uplinkOptions) (one, two *rig) {
 	const mtu = 1600
 	var rigs []*rig
 	for n := range 2 {
-		ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvup%d-%d", n, os.Getpid()))
+		ns, err := netns.New(t.Context(), fmt.Sprintf("cvup%d-%d", n, os.Getpid()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,18 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 const port = 5201
 
 // place returns a new namespace with a server.
-func place(t *testing.T) (*testbed.Namespace, netip.AddrPort) {
+func place(t *testing.T) (*netns.Namespace, netip.AddrPort) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvbulk%d", os.Getpid()%100000))
+	ns, err := netns.New(t.Context(), fmt.Sprintf("cvbulk%d", os.Getpid()%100000))
 	if err != nil {
 		t.Fatal(err)
 	}

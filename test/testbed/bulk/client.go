@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // ErrTooLong reports that a packet was rejected because it is longer than the MTU of the path to its destination.
@@ -42,7 +42,7 @@ type Load struct {
 }
 
 // Run runs the load and compares every byte. It ends when all streams have ended, or with ctx.
-func (l Load) Run(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort) (Result, error) {
+func (l Load) Run(ctx context.Context, ns *netns.Namespace, to netip.AddrPort) (Result, error) {
 	start := time.Now()
 	errs := make([]error, l.Up+l.Down)
 	var work sync.WaitGroup
@@ -54,7 +54,7 @@ func (l Load) Run(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort)
 	return Result{Bytes: l.Length * int64(len(errs)), Took: time.Since(start)}, errors.Join(errs...)
 }
 
-func stream(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, o order) error {
+func stream(ctx context.Context, ns *netns.Namespace, to netip.AddrPort, o order) error {
 	what := map[bool]string{true: "stream from %s to %s: %w", false: "stream to %s from %s: %w"}[o.Up]
 	conn, err := dial(ctx, ns, "tcp", to)
 	if err != nil {
@@ -89,7 +89,7 @@ func talk(conn net.Conn, o order) error {
 	return nil
 }
 
-func dial(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort) (conn net.Conn, err error) {
+func dial(ctx context.Context, ns *netns.Namespace, network string, to netip.AddrPort) (conn net.Conn, err error) {
 	timeout := 10 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
@@ -120,7 +120,7 @@ func wholePackets(network, _ string, raw syscall.RawConn) (err error) {
 
 // Echo sends one UDP packet of size bytes (with the IP header), without fragmentation, and compares the server's answer. ErrTooLong means
 // that the packet is larger than the path MTU, which the kernel has stored or an ICMP error has reported.
-func Echo(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, size int, timeout time.Duration) error {
+func Echo(ctx context.Context, ns *netns.Namespace, to netip.AddrPort, size int, timeout time.Duration) error {
 	wrap := func(err error) error {
 		if errors.Is(err, unix.EMSGSIZE) {
 			err = fmt.Errorf("%w: %w", ErrTooLong, err)

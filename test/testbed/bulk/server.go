@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // Server receives and sends streams, and returns UDP packets to the sender, in one namespace.
@@ -49,7 +49,7 @@ const (
 )
 
 // Serve listens at a port of all addresses of a namespace, by TCP and UDP.
-func Serve(ns *testbed.Namespace, port uint16) (*Server, error) {
+func Serve(ns *netns.Namespace, port uint16) (*Server, error) {
 	s := &Server{closers: map[io.Closer]struct{}{}}
 	if err := ns.Do(func() error { return s.listen(port) }); err != nil {
 		s.Close()

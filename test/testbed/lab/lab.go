@@ -18,6 +18,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 const (
@@ -183,7 +185,7 @@ func (l *Lab) hostRoutes(ctx context.Context, i int) error {
 	}
 	for _, way := range ways {
 		// The link's own addresses may not be usable yet, so this is retried.
-		if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+		if err := poll.Until(ctx, 50*time.Millisecond, func() error {
 			return l.ip(ctx, l.Nodes[i].Namespace, "route add default via "+way)
 		}); err != nil {
 			return err
@@ -192,13 +194,13 @@ func (l *Lab) hostRoutes(ctx context.Context, i int) error {
 	return nil
 }
 
-func (l *Lab) ip(ctx context.Context, ns *testbed.Namespace, args string) error {
+func (l *Lab) ip(ctx context.Context, ns *netns.Namespace, args string) error {
 	_, err := ns.Run(ctx, "ip", strings.Fields(args)...)
 	return err
 }
 
 // serveAPI serves the API at the loopback address of a namespace.
-func (l *Lab) serveAPI(ns *testbed.Namespace) error {
+func (l *Lab) serveAPI(ns *netns.Namespace) error {
 	return ns.Do(func() error {
 		listener, err := net.Listen("tcp", apiAddress)
 		if err != nil {

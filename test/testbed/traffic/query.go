@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // Queries is the result of a number of requests.
@@ -42,7 +42,7 @@ const waitForAnswer = 5 * time.Second
 
 // Query sends messages of a size over one connection, for a time. It sends each message when the previous one has been
 // answered.
-func (t *Traffic) Query(from *testbed.Namespace, to netip.AddrPort, size int, d time.Duration) (*Queries, error) {
+func (t *Traffic) Query(from *netns.Namespace, to netip.AddrPort, size int, d time.Duration) (*Queries, error) {
 	a := &Queries{}
 	err := from.Do(func() error {
 		s, err := dial(to, 0, waitForAnswer)
@@ -96,7 +96,7 @@ func readBack(r io.Reader, message, into []byte) error {
 }
 
 // Once connects with a source port (0: any), exchanges one message of a size, and closes.
-func (t *Traffic) Once(from *testbed.Namespace, port uint16, to netip.AddrPort, size int, timeout time.Duration) error {
+func (t *Traffic) Once(from *netns.Namespace, port uint16, to netip.AddrPort, size int, timeout time.Duration) error {
 	return from.Do(func() error { return connectOnce(port, to, size, int(port), timeout) })
 }
 
@@ -114,7 +114,7 @@ func connectOnce(port uint16, to netip.AddrPort, size, number int, timeout time.
 }
 
 // Connect makes short connections from a number of threads for a time, and exchanges one message of a size on each.
-func (t *Traffic) Connect(from *testbed.Namespace, to netip.AddrPort, threads, size int, d time.Duration) *Queries {
+func (t *Traffic) Connect(from *netns.Namespace, to netip.AddrPort, threads, size int, d time.Duration) *Queries {
 	all, begin := &Queries{}, time.Now()
 	var mu sync.Mutex
 	var work sync.WaitGroup

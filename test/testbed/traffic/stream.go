@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // StreamOptions describe a stream.
@@ -45,7 +45,7 @@ type Stream struct {
 const dialTimeout = 10 * time.Second
 
 // Stream starts a stream from a namespace to a server.
-func (t *Traffic) Stream(from *testbed.Namespace, to netip.AddrPort, o StreamOptions) (*Stream, error) {
+func (t *Traffic) Stream(from *netns.Namespace, to netip.AddrPort, o StreamOptions) (*Stream, error) {
 	if o.StallTimeout <= 0 {
 		o.StallTimeout = time.Minute
 	}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // ErrCorrupted reports that a received byte differs from the sent one.
@@ -65,7 +65,7 @@ func New() *Traffic {
 }
 
 // Serve serves at a port of all addresses of a namespace. stop ends the server and its connections.
-func (t *Traffic) Serve(ns *testbed.Namespace, port uint16) (stop func(), err error) {
+func (t *Traffic) Serve(ns *netns.Namespace, port uint16) (stop func(), err error) {
 	s := &server{t: t, conns: map[io.Closer]struct{}{}}
 	err = ns.Do(func() error {
 		l, err := listen(fmt.Sprintf(":%d", port))

@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
-func newNamespace(t *testing.T) *testbed.Namespace {
+func newNamespace(t *testing.T) *netns.Namespace {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
 	ctx := context.Background()
-	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("traffic%d", os.Getpid()%100000))
+	ns, err := netns.New(ctx, fmt.Sprintf("traffic%d", os.Getpid()%100000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func newNamespace(t *testing.T) *testbed.Namespace {
 	return ns
 }
 
-func newTraffic(t *testing.T, ns *testbed.Namespace) *Traffic {
+func newTraffic(t *testing.T, ns *netns.Namespace) *Traffic {
 	t.Helper()
 	tr := New()
 	t.Cleanup(tr.Close)
@@ -42,7 +43,7 @@ func soon(t *testing.T, s *Stream, bytes int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	err := testbed.Eventually(ctx, time.Millisecond, func() error {
+	err := poll.Until(ctx, time.Millisecond, func() error {
 		if s.StreamOptions.Up && s.Up.Load() < bytes || s.StreamOptions.Down && s.Down.Load() < bytes {
 			return fmt.Errorf("%d up, %d down, %v", s.Up.Load(), s.Down.Load(), s.Err())
 		}
@@ -112,7 +113,7 @@ func TestFaultsAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		_ = testbed.Eventually(ctx, time.Millisecond, func() error {
+		_ = poll.Until(ctx, time.Millisecond, func() error {
 			if s.Err() == nil {
 				return errors.New("not yet")
 			}
@@ -127,7 +128,7 @@ func TestFaultsAreSeen(t *testing.T) {
 }
 
 // relayTo returns a relay for one connection; hands receives every piece of the client's data.
-func relayTo(t *testing.T, ns *testbed.Namespace, to string, hands func(b []byte, offset int) bool) netip.AddrPort {
+func relayTo(t *testing.T, ns *netns.Namespace, to string, hands func(b []byte, offset int) bool) netip.AddrPort {
 	t.Helper()
 	var l net.Listener
 	var onward net.Conn

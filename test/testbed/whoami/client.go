@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // Answer is the answer of a server.
@@ -37,12 +37,12 @@ type Conn struct {
 }
 
 // Dial connects from a namespace. For UDP this always succeeds.
-func Dial(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (*Conn, error) {
+func Dial(ctx context.Context, ns *netns.Namespace, network string, to netip.AddrPort, timeout time.Duration) (*Conn, error) {
 	return DialFrom(ctx, ns, network, nil, to, timeout)
 }
 
 // DialFrom is like Dial, with the client's address (nil: any).
-func DialFrom(ctx context.Context, ns *testbed.Namespace, network string, from net.Addr, to netip.AddrPort,
+func DialFrom(ctx context.Context, ns *netns.Namespace, network string, from net.Addr, to netip.AddrPort,
 	timeout time.Duration,
 ) (*Conn, error) {
 	var conn net.Conn
@@ -136,7 +136,7 @@ func (c *Conn) Close() error {
 }
 
 // Query connects, sends one request and closes.
-func Query(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
+func Query(ctx context.Context, ns *netns.Namespace, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
 	c, err := Dial(ctx, ns, network, to, timeout)
 	if err != nil {
 		return Answer{}, err

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // SCTP by raw sockets, because not every kernel implements SCTP. A client sends INIT, the first packet of an association, and a server answers with
@@ -91,7 +91,7 @@ func parseSCTP(b []byte) (p sctpPacket, ok bool) {
 }
 
 // ServeSCTP answers requests at ports of all addresses of a namespace by SCTP.
-func ServeSCTP(ns *testbed.Namespace, name string, ports ...uint16) (*Server, error) {
+func ServeSCTP(ns *netns.Namespace, name string, ports ...uint16) (*Server, error) {
 	s := &Server{Name: name, closers: map[interface{ Close() error }]struct{}{}}
 	err := ns.Do(func() error {
 		for _, network := range []string{"ip4", "ip6"} {
@@ -151,7 +151,7 @@ type SCTP struct {
 }
 
 // DialSCTP chooses a random port. It sends nothing.
-func DialSCTP(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, timeout time.Duration) (*SCTP, error) {
+func DialSCTP(ctx context.Context, ns *netns.Namespace, to netip.AddrPort, timeout time.Duration) (*SCTP, error) {
 	network := map[bool]string{true: "ip4", false: "ip6"}[to.Addr().Is4()]
 	c := &SCTP{port: uint16(20000 + rand.IntN(40000)), to: to, timeout: timeout}
 	var conn net.Conn

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // TestSCTP checks that a server answers the first packet of an association at its ports and at no others, in both families; damaged packets
@@ -19,7 +19,7 @@ func TestSCTP(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	ns, err := testbed.NewNamespace(ctx, testbed.UniqueName("cvw"))
+	ns, err := netns.New(ctx, netns.UniqueName("cvw"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // Server answers requests in one namespace.
@@ -21,7 +21,7 @@ type Server struct {
 }
 
 // Serve answers requests at ports of all addresses of a namespace, by TCP and UDP.
-func Serve(ns *testbed.Namespace, name string, ports ...uint16) (*Server, error) {
+func Serve(ns *netns.Namespace, name string, ports ...uint16) (*Server, error) {
 	s := &Server{Name: name, closers: map[interface{ Close() error }]struct{}{}}
 	for _, port := range ports {
 		if err := s.listen(ns, port); err != nil {
@@ -32,7 +32,7 @@ func Serve(ns *testbed.Namespace, name string, ports ...uint16) (*Server, error)
 	return s, nil
 }
 
-func (s *Server) listen(ns *testbed.Namespace, port uint16) error {
+func (s *Server) listen(ns *netns.Namespace, port uint16) error {
 	return ns.Do(func() error {
 		tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/netns"
 )
 
 // maxWait is the timeout for an answer on a busy machine.
@@ -22,7 +22,7 @@ func TestOutcomes(t *testing.T) {
 		t.Skip("network namespaces need root")
 	}
 	ctx := context.Background()
-	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("whoami%d", os.Getpid()%100000))
+	ns, err := netns.New(ctx, fmt.Sprintf("whoami%d", os.Getpid()%100000))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // portsVariable makes TestPortsInTurn longer: seconds.
@@ -34,7 +34,7 @@ func (s *server) dialFrom(port int, to string) (c *call, err error) {
 		)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		err := testbed.Eventually(ctx, 5*time.Millisecond, func() error {
+		err := poll.Until(ctx, 5*time.Millisecond, func() error {
 			if conn, dialed = dialer.Dial("tcp", to); errors.Is(dialed, unix.EADDRINUSE) {
 				return dialed // a process that another test has just forked may still have the socket that was closed
 			}

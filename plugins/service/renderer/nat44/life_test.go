@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // TestRestartAndChanges: what becomes of clients when the agent is restarted and when backends come and go.
@@ -105,7 +105,7 @@ func (w *world) restart() float64 {
 	w.must(n.Agent.Kill())
 	w.must(n.StartAgent(w.ctx))
 	last, since := -1.0, time.Now()
-	w.must(testbed.Eventually(w.ctx, 50*time.Millisecond, func() error {
+	w.must(poll.Until(w.ctx, 50*time.Millisecond, func() error {
 		writes, err := n.Metric(w.ctx, "contiv_vpp_writes_total")
 		if err != nil {
 			return err

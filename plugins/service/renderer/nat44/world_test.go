@@ -22,6 +22,8 @@ import (
 	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // prefix starts the names of the tests' namespaces.
@@ -59,7 +61,7 @@ func newWorld(t *testing.T, nodes int, config string, change ...func(*vpptest.Op
 	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig("127.0.0.1:6443"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	name := testbed.UniqueName(prefix)
+	name := netns.UniqueName(prefix)
 	_, err = os.Stat("/dev/vhost-net")
 	opts := &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 8192}
 	for _, f := range change {
@@ -165,7 +167,7 @@ func (w *world) must(err error) {
 
 // server is a machine that answers over TCP and UDP with its name and the address of the client.
 type server struct {
-	*testbed.Namespace
+	*netns.Namespace
 	name string
 	ip   netip.Addr
 	node string
@@ -271,7 +273,7 @@ type call struct {
 	in *bufio.Reader
 }
 
-func dial(ns *testbed.Namespace, network, to string) (*call, error) {
+func dial(ns *netns.Namespace, network, to string) (*call, error) {
 	var c *call
 	err := ns.Do(func() error {
 		conn, err := (&net.Dialer{Timeout: 1500 * time.Millisecond}).Dial(network, to)
@@ -301,7 +303,7 @@ func (c *call) query() (name string, client netip.Addr, err error) {
 }
 
 // queryOnce is a connection for one question.
-func queryOnce(ns *testbed.Namespace, network, to string) (name string, client netip.Addr, err error) {
+func queryOnce(ns *netns.Namespace, network, to string) (name string, client netip.Addr, err error) {
 	c, err := dial(ns, network, to)
 	if err != nil {
 		return "", client, err
@@ -374,7 +376,7 @@ func (w *world) silent(from *server, network, to string) {
 func (w *world) eventually(ok func() error) error {
 	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
 	defer cancel()
-	return testbed.Eventually(ctx, 5*time.Millisecond, ok)
+	return poll.Until(ctx, 5*time.Millisecond, ok)
 }
 
 // each runs checks for TCP and UDP.

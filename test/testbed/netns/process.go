@@ -1,7 +1,6 @@
-package testbed
+package netns
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,8 +18,8 @@ type Process struct {
 	exited  chan error
 }
 
-// start runs cmd; its output is appended to dir/name.log. The process dies with the testbed's own.
-func start(cmd *exec.Cmd, dir, name string) (*Process, error) {
+// Start runs a command, for example one of Namespace.Command; its output is appended to dir/name.log.
+func Start(cmd *exec.Cmd, dir, name string) (*Process, error) {
 	p := &Process{Name: name, LogFile: filepath.Join(dir, name+".log"), cmd: cmd, exited: make(chan error, 1)}
 	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -76,23 +75,3 @@ func (p *Process) Running() bool {
 		return true
 	}
 }
-
-// Eventually polls until ok returns nil, or returns its last error when the context ends.
-func Eventually(ctx context.Context, every time.Duration, ok func() error) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		err := ok()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("gave up waiting: %w", err)
-		case <-tick.C:
-		}
-	}
-}
-
-// Start runs a command, for example one of Namespace.Command; its output is appended to dir/name.log.
-func Start(cmd *exec.Cmd, dir, name string) (*Process, error) { return start(cmd, dir, name) }

@@ -1,10 +1,11 @@
-package testbed
+package netns
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-const netnsDir = "/run/netns"
+const dir = "/run/netns"
 
 // Namespace is a named network namespace.
 type Namespace struct {
@@ -32,8 +33,8 @@ func UniqueName(prefix string) string {
 	return fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), unique.Add(1))
 }
 
-// NewNamespace creates a namespace with lo up.
-func NewNamespace(_ context.Context, name string) (*Namespace, error) {
+// New creates a namespace with lo up.
+func New(_ context.Context, name string) (*Namespace, error) {
 	if err := nettest.Add(name); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (ns *Namespace) Path() string {
 	if ns.File != "" {
 		return ns.File
 	}
-	return filepath.Join(netnsDir, ns.Name)
+	return filepath.Join(dir, ns.Name)
 }
 
 // Delete removes the name; the namespace ends with its last process.
@@ -97,8 +98,12 @@ func (ns *Namespace) Do(f func() error) error {
 func (ns *Namespace) PingOnce(ctx context.Context, dst string, size int) error {
 	args := []string{"-n", "-c", "1", "-W", "0.3", "-M", "do"}
 	if size > 0 {
+		addr, err := netip.ParseAddr(dst)
+		if err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
 		headers := 28
-		if strings.Contains(dst, ":") {
+		if addr.Is6() {
 			headers = 48
 		}
 		args = append(args, "-s", strconv.Itoa(size-headers))

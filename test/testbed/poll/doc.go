@@ -1,0 +1,2 @@
+// Package poll waits in tests for a condition, where no event reports that it is true.
+package poll
