@@ -1,15 +1,16 @@
 /* Measurement of a TAP's backlog: backlog.h. */
 #include <string.h>
 #include "backlog.h"
+#include "internal.h"
 
 enum
 {
   SECOND = 1000000,
   MILLISECOND = 1000,
-  LOST_MAX = 3,		   /* lost questions in a row before the kernel counts as one that does not answer */
-  PAUSE_MAX = 6,	   /* 2^6 seconds between questions that are not answered */
-  GAP = SECOND,		   /* an address that was not seen for this time may be replaced by another one */
-  CERTAIN = 3 * SECOND,	   /* an IPv6 address in use for this time is not in duplicate address detection, which a question would end */
+  LOST_MAX = 3,		  /* lost questions in a row before the kernel counts as one that does not answer */
+  PAUSE_MAX = 5,	  /* 2^5 * 2 seconds between questions that are not answered */
+  GAP = SECOND,		  /* an address that was not seen for this time may be replaced by another one */
+  CERTAIN = 3 * SECOND,	  /* an IPv6 address in use for this time is not in duplicate address detection, which a question would end */
   WAITED_MIN = 4 * 65536, /* a shorter queue does not cause the delay: the machine is busy, and fewer packets would not change this */
 };
 
@@ -27,31 +28,67 @@ cv_backlog_init (cv_backlog_t *b, uint8_t thread)
 
 /* ---- questions ---- */
 
-/* lose counts a question without an answer. */
-static void
-lose (cv_backlog_t *b, uint64_t asked, uint64_t now)
+static cv_question_t *
+question_at (cv_backlog_t *b, uint32_t number)
 {
-  if (!__atomic_compare_exchange_n (&b->asked, &asked, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    return; /* another thread has received the answer now */
-  uint8_t unanswered = b->unanswered < LOST_MAX + PAUSE_MAX ? b->unanswered + 1 : b->unanswered;
-  b->unanswered = unanswered;
-  if (unanswered >= LOST_MAX)
-    b->next = now + ((uint64_t) SECOND << (unanswered - LOST_MAX));
+  return &b->questions[number % CV_QUESTIONS];
 }
 
-/* is_asked reports whether the address to ask for is the source of a packet. It chooses another address if the last one is not in use any more, or
+/* end_question notices that the last question is answered, or lost. An answer that arrives later is still a measurement. */
+static void
+end_question (cv_backlog_t *b, uint64_t now)
+{
+  if (!b->open)
+    return;
+  uint64_t sent = __atomic_load_n (&question_at (b, b->number)->sent, __ATOMIC_ACQUIRE);
+  bool lost = sent && elapsed (now, sent) >= CV_QUESTION_LOST;
+  b->open = sent && !lost;
+  if (lost && b->unanswered < LOST_MAX + PAUSE_MAX)
+    b->unanswered++;
+}
+
+/* pause_after returns the time between the last question and the next one. */
+static uint64_t
+pause_after (const cv_backlog_t *b)
+{
+  return b->unanswered < LOST_MAX ? CV_QUESTION_PAUSE : (uint64_t) (2 * SECOND) << (b->unanswered - LOST_MAX);
+}
+
+/* may_be_asked reports whether the kernel behind an interface can have an address. Pods also forward packets of other machines, or send with wrong
+ * sources. Behind an uplink, a question would go to another node. */
+static bool
+may_be_asked (const cv_main_t *m, uint32_t at, const uint8_t *address, bool ip6)
+{
+  const cv_endpoint_state_t *e = m ? cv_endpoint (m, at) : NULL;
+  cv_addr_t a = { 0 };
+  if (!e)
+    return true;
+  memcpy (&a, address, ip6 ? 16 : 4);
+  return e->config.role <= CV_ROLE_HOST && (!e->config.n_addresses || cv_own_address (e, &a, ip6));
+}
+
+/* is_replaceable reports whether another address may be asked for from now on: the present one is not in use any more, or it has been asked for and
  * does not answer. */
 static bool
-is_asked (cv_backlog_t *b, const uint8_t *source, bool ip6, uint64_t now)
+is_replaceable (const cv_backlog_t *b, uint64_t now)
+{
+  return !b->last || elapsed (now, b->last) > GAP || (b->unanswered >= LOST_MAX && !b->open && b->sent >= b->first);
+}
+
+/* is_asked reports whether the address to ask for is the source of a packet. */
+static bool
+is_asked (cv_backlog_t *b, const cv_main_t *m, uint32_t at, const uint8_t *source, bool ip6, uint64_t now)
 {
   uint32_t size = ip6 ? 16 : 4;
-  bool gap = !b->last || elapsed (now, b->last) > GAP, same = b->last && b->ip6 == ip6 && !memcmp (b->address, source, size);
-  if (!same && !gap && b->unanswered < LOST_MAX)
-    return false;
+  bool gap = elapsed (now, b->last) > GAP, same = b->last && b->ip6 == ip6 && !memcmp (b->address, source, size);
   if (!same)
     {
+      if (!is_replaceable (b, now) || !may_be_asked (m, at, source, ip6))
+	return false;
       b->ip6 = ip6;
       memcpy (b->address, source, size);
+      if (gap)
+	b->unanswered = 0;
     }
   if (!same || gap)
     b->first = now;
@@ -60,15 +97,18 @@ is_asked (cv_backlog_t *b, const uint8_t *source, bool ip6, uint64_t now)
 }
 
 bool
-cv_backlog_due (cv_backlog_t *b, const uint8_t *packet, const cv_headers_t *h, uint64_t now)
+cv_backlog_due (cv_backlog_t *b, const cv_main_t *m, uint32_t at, const uint8_t *packet, const cv_headers_t *h, uint64_t now)
 {
   const uint8_t *source = cv_question_source (packet, h);
-  if (!source || !is_asked (b, source, h->layers[0].ip6, now))
+  end_question (b, now);
+  if (!source || !is_asked (b, m, at, source, h->layers[0].ip6, now) || b->open)
     return false;
-  uint64_t asked = __atomic_load_n (&b->asked, __ATOMIC_ACQUIRE);
-  if (asked && elapsed (now, asked) >= CV_QUESTION_LOST)
-    lose (b, asked, now);
-  return !asked && now >= b->next && (!b->ip6 || elapsed (now, b->first) > CERTAIN);
+  if (b->bytes - b->then < WAITED_MIN || now < b->next || elapsed (now, b->sent) < pause_after (b) || (b->ip6 && elapsed (now, b->first) <= CERTAIN))
+    return false;
+  if (may_be_asked (m, at, source, b->ip6))
+    return true;
+  b->last = 0; /* the endpoint has other addresses now */
+  return false;
 }
 
 void
@@ -81,46 +121,60 @@ uint32_t
 cv_backlog_ask (cv_backlog_t *b, const uint8_t *packet, uint64_t now, uint8_t question[CV_QUESTION_LEN])
 {
   b->number = (b->number & 0xff000000) | ((b->number + 1) & 0xffffff);
-  b->next = now + CV_QUESTION_PAUSE;
   b->sent = now;
-  __atomic_store_n (&b->asked, now, __ATOMIC_RELEASE);
+  b->open = true;
+  cv_question_t *q = question_at (b, b->number);
+  q->bytes = b->bytes;
+  __atomic_store_n (&q->sent, now, __ATOMIC_RELEASE);
   return cv_question_write (b, packet, question);
 }
 
 /* ---- answers ---- */
 
-static void
-measure (cv_backlog_t *b, uint64_t now, uint64_t delay)
+/* estimate returns how many bytes of the queue of b have probably arrived within a time before now: another thread has asked, so it is not known how
+ * many b had received then. */
+static uint64_t
+estimate (const cv_backlog_t *b, uint64_t now, uint64_t delay)
 {
-  uint64_t since = elapsed (now, b->measured);
+  uint64_t since = elapsed (now, b->measured), bytes = b->bytes - b->then;
   if (since > delay)
-    b->waited = (uint64_t) ((double) b->bytes * (double) delay / (double) since);
-  else if (b->bytes > b->waited)
-    b->waited = b->bytes;
+    return (uint64_t) ((double) bytes * (double) delay / (double) since);
+  return bytes > b->waited ? bytes : b->waited;
+}
+
+static void
+measure (cv_backlog_t *b, uint64_t now, uint64_t delay, uint64_t waited)
+{
   b->measured = now;
   b->delay = delay;
-  b->bytes = 0;
+  b->waited = waited;
+  b->then = b->bytes;
 }
 
 bool
 cv_backlog_answered (cv_backlog_t *b, cv_backlog_t *const *threads, uint32_t n, const uint8_t *packet, uint32_t len, uint64_t now)
 {
   bool is = false, measures = false;
-  uint64_t delay = 0;
+  uint64_t delay = 0, waited = 0;
   for (uint32_t i = 0; i < n; i++)
     {
-      uint64_t asked = __atomic_load_n (&threads[i]->asked, __ATOMIC_ACQUIRE);
-      cv_answer_t a = cv_question_answer (threads[i], packet, len, now);
-      is = is || a != CV_ANSWER_NOT;
-      if (a != CV_ANSWER_LAST || !asked || !__atomic_compare_exchange_n (&threads[i]->asked, &asked, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      int32_t number = cv_question_answer (threads[i], packet, len, now);
+      is = is || number != CV_ANSWER_NOT;
+      if (number < 0)
 	continue;
+      cv_question_t *q = question_at (threads[i], (uint32_t) number);
+      uint64_t sent = __atomic_exchange_n (&q->sent, 0, __ATOMIC_ACQ_REL);
+      if (!sent)
+	continue; /* a second answer */
       threads[i]->unanswered = 0;
+      if (measures && elapsed (now, sent) <= delay)
+	continue;
       measures = true;
-      if (elapsed (now, asked) > delay)
-	delay = elapsed (now, asked);
+      delay = elapsed (now, sent);
+      waited = threads[i] == b ? b->bytes - q->bytes : estimate (b, now, delay);
     }
   if (measures)
-    measure (b, now, delay);
+    measure (b, now, delay, waited);
   return is;
 }
 

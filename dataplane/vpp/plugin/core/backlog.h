@@ -14,10 +14,18 @@
 #define CONTIV_BACKLOG_H
 
 #include "codel.h"
+#include "cv.h"
 
 #define CV_QUESTION_PAUSE 20000	  /* between two questions of a thread */
-#define CV_QUESTION_LOST  1000000 /* an answer is not expected after this time */
+#define CV_QUESTION_LOST  1000000 /* the next question does not wait longer for an answer */
 #define CV_QUESTION_LEN	  78	  /* maximum bytes of a question */
+#define CV_QUESTIONS	  16	  /* the last questions of a thread, whose answers are measurements */
+
+typedef struct
+{
+  uint64_t sent;  /* time; 0: answered. Other threads set it to 0 */
+  uint64_t bytes; /* cv_backlog_t.bytes at this time */
+} cv_question_t;
 
 typedef struct
 {
@@ -26,22 +34,25 @@ typedef struct
   bool ip6;
   uint64_t first, last; /* times at which the address was seen, without a long gap */
   /* questions of this thread */
-  uint64_t asked;     /* time of the last one; 0: it is answered. Other threads set it to 0 */
-  uint64_t sent;      /* time of the last one */
-  uint32_t number;    /* of the last one; unique among threads */
-  uint64_t next;      /* earliest time of the next one */
-  uint8_t unanswered; /* in a row. Other threads set it to 0 */
+  cv_question_t questions[CV_QUESTIONS]; /* by the end of their number */
+  uint32_t number;			 /* of the last one; unique among threads */
+  uint64_t sent;			 /* time of the last one */
+  bool open;				 /* the last one is neither answered nor lost */
+  uint64_t next;			 /* earliest time of the next one */
+  uint8_t unanswered;			 /* in a row. Other threads set it to 0 */
   /* the queue of this thread */
-  uint64_t measured, delay, waited; /* time of the last measurement; delay; bytes that waited before the answer */
-  uint64_t bytes;		    /* received since then */
+  uint64_t bytes;		    /* received in packets of several segments */
+  uint64_t measured, delay, waited; /* time of the last measurement; delay; such bytes that waited before the answer */
+  uint64_t then;		    /* bytes at the last measurement */
   cv_codel_t control;
 } cv_backlog_t;
 
 /* cv_backlog_init: thread is below 256. */
 void cv_backlog_init (cv_backlog_t *b, uint8_t thread);
 
-/* cv_backlog_due reports whether this thread should ask the sender of a packet now. The packet is from the TAP, with headers h. */
-bool cv_backlog_due (cv_backlog_t *b, const uint8_t *packet, const cv_headers_t *h, uint64_t now);
+/* cv_backlog_due reports whether this thread should ask the sender of a packet now. The packet is from interface at, with headers h. m has the
+ * addresses of the interface; if it is not an endpoint, any source can be asked. */
+bool cv_backlog_due (cv_backlog_t *b, const cv_main_t *m, uint32_t at, const uint8_t *packet, const cv_headers_t *h, uint64_t now);
 /* cv_backlog_ask writes the question for the sender of that packet, and returns its length. */
 uint32_t cv_backlog_ask (cv_backlog_t *b, const uint8_t *packet, uint64_t now, uint8_t question[CV_QUESTION_LEN]);
 /* cv_backlog_later postpones the question that is due. */
@@ -54,8 +65,8 @@ cv_may_answer (const uint8_t *packet)
   return (packet[0] == 0x02 && packet[1] == 0xc7) || (packet[0] == 0x33 && packet[1] == 0x33);
 }
 
-/* cv_backlog_answered reports whether a packet that this thread received is an answer to one of the threads of the TAP: the caller must drop it. An
- * answer to a last question measures the queue of this thread. */
+/* cv_backlog_answered reports whether a packet that this thread received is an answer to one of the threads of the TAP: the caller must drop it. The
+ * first answer to one of the last questions measures the queue of this thread. */
 bool cv_backlog_answered (cv_backlog_t *b, cv_backlog_t *const *threads, uint32_t n, const uint8_t *packet, uint32_t len, uint64_t now);
 
 /* cv_backlog_above reports whether the delay is above CoDel's target. */
@@ -68,12 +79,12 @@ const uint8_t *cv_question_source (const uint8_t *packet, const cv_headers_t *h)
 /* cv_question_write writes the question of b for the sender of a packet. */
 uint32_t cv_question_write (const cv_backlog_t *b, const uint8_t *packet, uint8_t question[CV_QUESTION_LEN]);
 
-typedef enum
+/* cv_question_answer returns the number of the question of b that a packet answers, or one of these. */
+enum
 {
-  CV_ANSWER_NOT,
-  CV_ANSWER_OLD,  /* to another question of b than the last one, or a second one */
-  CV_ANSWER_LAST, /* to the last question of b */
-} cv_answer_t;
-cv_answer_t cv_question_answer (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, uint64_t now);
+  CV_ANSWER_NOT = -1,
+  CV_ANSWER_OLD = -2, /* to a question before the last ones */
+};
+int32_t cv_question_answer (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, uint64_t now);
 
 #endif

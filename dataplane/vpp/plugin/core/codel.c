@@ -52,6 +52,7 @@ cv_codel_signalled (cv_codel_t *c, uint64_t now)
     }
   else if (c->count < COUNT_MAX)
     c->count++;
+  c->total++;
   c->signal = now + period (c);
 }
 

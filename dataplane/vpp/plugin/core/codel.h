@@ -15,6 +15,7 @@ typedef struct
   uint32_t count;  /* signals since the delay is too long */
   uint32_t before; /* count at the start of this period */
   bool active;	   /* signals are being sent */
+  uint64_t total;  /* signals */
 } cv_codel_t;
 
 /* cv_codel_due reports whether a sender should get a signal to send more slowly now; above: the delay is above the target. Then the caller

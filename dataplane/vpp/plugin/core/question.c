@@ -14,7 +14,8 @@ enum
   ICMP6 = 58,
   SOLICITATION = 135,
   ADVERTISEMENT = 136,
-  RECENT = 64,	     /* questions whose answers may still arrive */
+  COUNTER = 0xffffff, /* the part of a number that counts; the rest is the thread */
+  RECENT = 64,	      /* questions whose answers may still arrive */
   LATE = 10 * 1000000, /* microseconds after which no answer arrives */
 };
 
@@ -72,7 +73,7 @@ write_solicitation (const cv_backlog_t *b, uint8_t *q)
 }
 
 /* The frame goes to the sender's hardware address, also for IPv6, and its own is always the same: a bridge behind the TAP neither copies it nor fills
- * its table. */
+ * its table. The answer to an ARP probe goes to the number of the question, so such a bridge copies it to all its ports. */
 uint32_t
 cv_question_write (const cv_backlog_t *b, const uint8_t *packet, uint8_t question[CV_QUESTION_LEN])
 {
@@ -83,28 +84,33 @@ cv_question_write (const cv_backlog_t *b, const uint8_t *packet, uint8_t questio
 }
 
 /* arp_answer: only numbers of recent questions belong to answers. Other machines may have similar hardware addresses. */
-static cv_answer_t
+static int32_t
 arp_answer (const cv_backlog_t *b, const uint8_t *packet)
 {
   const uint8_t *arp = packet + ETHERNET;
   if (memcmp (packet, asker, 2) || memcmp (arp, arp_kind, sizeof (arp_kind)) || cv_get16 (arp + 6) != 2)
     return CV_ANSWER_NOT;
-  uint32_t behind = b->number - cv_get32 (packet + 2);
-  if (!behind && !b->ip6)
-    return CV_ANSWER_LAST;
-  return behind < RECENT ? CV_ANSWER_OLD : CV_ANSWER_NOT;
+  uint32_t number = cv_get32 (packet + 2), behind = (b->number - number) & COUNTER;
+  if ((number ^ b->number) & ~COUNTER || behind >= RECENT)
+    return CV_ANSWER_NOT;
+  return behind < CV_QUESTIONS ? (int32_t) (number & COUNTER) : CV_ANSWER_OLD;
 }
 
-static cv_answer_t
-advertisement (const cv_backlog_t *b, const uint8_t *packet)
+/* advertisement: it has no number, so it answers the last question. */
+static int32_t
+advertisement (const cv_backlog_t *b, const uint8_t *packet, uint64_t now)
 {
   const uint8_t *ip = packet + ETHERNET, *icmp = ip + IP6;
   if (!b->ip6 || ip[6] != ICMP6 || memcmp (ip + 24, all_nodes, 16) || icmp[0] != ADVERTISEMENT || memcmp (icmp + 8, b->address, 16))
     return CV_ANSWER_NOT;
-  return b->asked ? CV_ANSWER_LAST : CV_ANSWER_OLD;
+  uint32_t number = b->number & COUNTER;
+  bool pending = __atomic_load_n (&b->questions[number % CV_QUESTIONS].sent, __ATOMIC_RELAXED);
+  if (!pending && now > b->sent + CV_QUESTION_LOST)
+    return CV_ANSWER_NOT; /* the kernel may have sent it without a question */
+  return (int32_t) number;
 }
 
-cv_answer_t
+int32_t
 cv_question_answer (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, uint64_t now)
 {
   if (!b->sent || now > b->sent + LATE || len < ETHERNET + ARP)
@@ -114,7 +120,7 @@ cv_question_answer (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, 
     case 0x0806:
       return arp_answer (b, packet);
     case 0x86dd:
-      return len < ETHERNET + IP6 + DISCOVERY ? CV_ANSWER_NOT : advertisement (b, packet);
+      return len < ETHERNET + IP6 + DISCOVERY ? CV_ANSWER_NOT : advertisement (b, packet, now);
     default:
       return CV_ANSWER_NOT;
     }

@@ -2,9 +2,10 @@
 #include "offload.h"
 #include "backlog.h"
 #include <vnet/devices/virtio/virtio.h>
+#include <vnet/ip/format.h>
 
 #define THREADS_MAX 256
-#define WAY_FREE    4 /* packets in a ring to the kernel */
+#define WAY_FREE    80 /* packets in a ring to the kernel. vhost-net reports up to 64 packets late that it has already delivered */
 
 static contiv_backlogs_t *threads; /* vector by thread index */
 
@@ -41,7 +42,7 @@ contiv_backlog_answered (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *
   return cv_backlog_answered (backlog, all, n, vlib_buffer_get_current (b), b->current_length, now);
 }
 
-/* is_way_free reports whether no packets to the kernel wait in the rings of a TAP. A question behind such packets would measure their delay. */
+/* is_way_free reports whether few packets to the kernel wait in the rings of a TAP. A question behind many packets would measure their delay. */
 static bool
 is_way_free (vnet_main_t *vnm, u32 sw_if_index)
 {
@@ -96,25 +97,58 @@ cut_end (vlib_main_t *vm, vlib_buffer_t *b, u32 cut)
     }
 }
 
-void
+contiv_offload_t
 contiv_backlog_large (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, const cv_headers_t *h, u64 now, u32 *counts)
 {
   u8 *packet = vlib_buffer_get_current (b);
-  u32 cut;
-  if (PREDICT_FALSE (cv_backlog_due (backlog, packet, h, now)) && ask (vm, backlog, vnet_buffer (b)->sw_if_index[VLIB_RX], packet, now))
+  u32 cut, len = vlib_buffer_length_in_chain (vm, b), at = vnet_buffer (b)->sw_if_index[VLIB_RX];
+  backlog->bytes += len;
+  if (PREDICT_FALSE (cv_backlog_due (backlog, contiv_main.core, at, packet, h, now)) && ask (vm, backlog, at, packet, now))
     counts[CONTIV_ASKED]++;
   if (PREDICT_TRUE (!cv_codel_due (&backlog->control, cv_backlog_above (backlog, now), now)))
-    return;
-  switch (cv_congested (packet, h, vlib_buffer_length_in_chain (vm, b), vnet_buffer2 (b)->gso_size, cv_codel_late (&backlog->control, now), &cut))
-    {
-    case CV_CONGESTED_NOT:
-      return; /* the next packet carries the signal */
-    case CV_CONGESTED_CUT:
-      cut_end (vm, b, cut);
-      counts[CONTIV_CONGESTED_CUT]++;
-      break;
-    case CV_CONGESTED_MARKED:
-      counts[CONTIV_CONGESTED_MARKED]++;
-    }
+    return CONTIV_LARGE;
+  cv_congested_t how = cv_congested (packet, h, len, vnet_buffer2 (b)->gso_size, cv_codel_late (&backlog->control, now), &cut);
+  if (how == CV_CONGESTED_NOT)
+    return CONTIV_LARGE; /* the next packet carries the signal */
+  if (how == CV_CONGESTED_CUT)
+    cut_end (vm, b, cut);
   cv_codel_signalled (&backlog->control, now);
+  contiv_offload_t signal = how == CV_CONGESTED_CUT ? CONTIV_CONGESTED_CUT : CONTIV_CONGESTED_MARKED;
+  counts[signal]++;
+  return signal;
 }
+
+/* ---- show contiv backlogs ---- */
+
+static u8 *
+format_backlog (u8 *s, va_list *args)
+{
+  const cv_backlog_t *b = va_arg (*args, const cv_backlog_t *);
+  u64 now = va_arg (*args, u64);
+  s = format (s, "%u questions for %U, %u without answer", b->number & 0xffffff, b->ip6 ? format_ip6_address : format_ip4_address, b->address,
+	      b->unanswered);
+  if (b->measured)
+    s = format (s, "; %.1f s ago %lu kB waited for %.1f ms", (f64) (now - b->measured) / 1e6, b->waited / 1000, (f64) b->delay / 1e3);
+  return format (s, "; %lu signals", b->control.total);
+}
+
+static clib_error_t *
+show_backlogs (vlib_main_t *vm, unformat_input_t *input, vlib_cli_command_t *cmd)
+{
+  if (unformat_check_input (input) != UNFORMAT_END_OF_INPUT)
+    return clib_error_return (0, "unknown input '%U'", format_unformat_error, input);
+  if (contiv_main.no_backlogs)
+    return clib_error_return (0, "backlogs are not controlled: contiv { no-backlog-control } in startup.conf");
+  for (u32 i = 0; i < vec_len (threads); i++)
+    for (u32 at = 0; at < vec_len (threads[i].backlogs); at++)
+      if (threads[i].backlogs[at].sent && vnet_get_sw_interface_or_null (vnet_get_main (), at))
+	vlib_cli_output (vm, "%U, thread %u: %U", format_vnet_sw_if_index_name, vnet_get_main (), at, i, format_backlog,
+			 &threads[i].backlogs[at], contiv_microseconds (vm));
+  return 0;
+}
+
+VLIB_CLI_COMMAND (show_contiv_backlogs, static) = {
+  .path = "show contiv backlogs",
+  .short_help = "show contiv backlogs",
+  .function = show_backlogs,
+};

@@ -2,7 +2,7 @@
 #ifndef CONTIV_BACKLOG_SHELL_H
 #define CONTIV_BACKLOG_SHELL_H
 
-#include "contiv.h"
+#include "offload.h"
 #include "../core/backlog.h"
 
 /* The backlogs of the queues of TAPs that one thread receives. */
@@ -22,8 +22,8 @@ cv_backlog_t *contiv_backlog (vlib_main_t *vm, u32 sw_if_index);
 bool contiv_backlog_answered (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, u64 now);
 
 /* contiv_backlog_large processes a packet of several segments: it asks the sender's kernel when this is due, and signals congestion by the packet
- * when this is due. It counts the questions and signals in counts, which is indexed by contiv_offload_t. */
-void contiv_backlog_large (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, const cv_headers_t *h, u64 now, u32 *counts);
+ * when this is due. It counts the questions and signals in counts, which is indexed by contiv_offload_t, and returns the signal; CONTIV_LARGE: none. */
+contiv_offload_t contiv_backlog_large (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, const cv_headers_t *h, u64 now, u32 *counts);
 
 /* contiv_microseconds returns the time in the unit of the core. */
 static_always_inline u64

@@ -36,7 +36,8 @@ typedef struct
 {
   u32 sw_if_index, length, segments;
   u16 gso_size;
-  u8 result; /* of contiv_offload_t */
+  u8 result; /* of contiv_offload_t; CONTIV_N_OFFLOAD: none */
+  u8 signal; /* CONTIV_CONGESTED_*, or another value: none */
   bool is_large;
 } contiv_offload_trace_t;
 format_function_t format_contiv_offload_trace;

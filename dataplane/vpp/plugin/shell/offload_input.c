@@ -19,9 +19,9 @@ virtio_header (const vlib_buffer_t *b)
   return (const void *) (b->data + b->current_data - sizeof (vnet_virtio_net_hdr_v1_t));
 }
 
-/* take converts a packet for which work is left to a device into one that VPP can carry. */
+/* take converts a packet for which work is left to a device into one that VPP can carry. It sets signal if it signals congestion by the packet. */
 static contiv_offload_t
-take (vlib_main_t *vm, vlib_buffer_t *b, cv_backlog_t *backlog, u64 now, u32 *counts)
+take (vlib_main_t *vm, vlib_buffer_t *b, cv_backlog_t *backlog, u64 now, u32 *counts, contiv_offload_t *signal)
 {
   const vnet_virtio_net_hdr_v1_t *v = virtio_header (b);
   cv_virtio_t virtio = { v->flags, v->gso_type, v->hdr_len, v->gso_size, v->csum_start, v->csum_offset };
@@ -37,7 +37,7 @@ take (vlib_main_t *vm, vlib_buffer_t *b, cv_backlog_t *backlog, u64 now, u32 *co
       contiv_set_large (b, &h, virtio.gso_size);
       vnet_buffer_offload_flags_set (b, VNET_BUFFER_OFFLOAD_F_TCP_CKSUM);
       if (backlog)
-	contiv_backlog_large (vm, backlog, b, &h, now, counts);
+	*signal = contiv_backlog_large (vm, backlog, b, &h, now, counts);
       return CONTIV_LARGE;
     case CV_GSO_SIZE:
       return CONTIV_OFFLOAD_SIZE;
@@ -46,24 +46,24 @@ take (vlib_main_t *vm, vlib_buffer_t *b, cv_backlog_t *backlog, u64 now, u32 *co
     }
 }
 
-/* is_answer reports whether a packet is an answer of the sender's kernel to the plugin, and counts the bytes of all packets. */
+/* is_answer reports whether a packet is an answer of the sender's kernel to the plugin. */
 static_always_inline bool
 is_answer (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, u64 now)
 {
-  if (!backlog)
-    return false;
-  backlog->bytes += vlib_buffer_length_in_chain (vm, b);
-  return PREDICT_FALSE (cv_may_answer (vlib_buffer_get_current (b))) && contiv_backlog_answered (vm, backlog, b, now);
+  return backlog && PREDICT_FALSE (cv_may_answer (vlib_buffer_get_current (b))) && contiv_backlog_answered (vm, backlog, b, now);
 }
 
-static void
-trace (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_buffer_t *b, contiv_offload_t result)
+static_always_inline void
+trace (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_buffer_t *b, contiv_offload_t result, contiv_offload_t signal)
 {
+  if (PREDICT_TRUE (!((node->flags & VLIB_NODE_FLAG_TRACE) && (b->flags & VLIB_BUFFER_IS_TRACED))))
+    return;
   contiv_offload_trace_t *t = vlib_add_trace (vm, node, b, sizeof (*t));
   *t = (contiv_offload_trace_t){ .sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX],
 				 .length = vlib_buffer_length_in_chain (vm, b),
 				 .gso_size = vnet_buffer2 (b)->gso_size,
 				 .result = result,
+				 .signal = signal,
 				 .is_large = b->flags & VNET_BUFFER_F_GSO };
 }
 
@@ -77,17 +77,18 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
   for (u32 i = 0; i < n; i++, b++)
     {
       u32 next = 0;
-      contiv_offload_t result = CONTIV_N_OFFLOAD; /* no processing was necessary */
+      contiv_offload_t result = CONTIV_N_OFFLOAD, signal = CONTIV_LARGE; /* no processing was necessary, no signal */
       const vnet_virtio_net_hdr_v1_t *v = virtio_header (b[0]);
       cv_backlog_t *backlog = contiv_backlog (vm, vnet_buffer (b[0])->sw_if_index[VLIB_RX]);
       if (is_answer (vm, backlog, b[0], now))
 	{
+	  trace (vm, node, b[0], CONTIV_ANSWERED, signal);
 	  vlib_buffer_free_one (vm, from[i]); /* it is no packet of the pod, so it does not count as dropped */
 	  counts[CONTIV_ANSWERED]++;
 	  continue;
 	}
       if (v->gso_type | (v->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
-	result = take (vm, b[0], backlog, now, counts);
+	result = take (vm, b[0], backlog, now, counts, &signal);
       if (result == CONTIV_OFFLOAD_MALFORMED || result == CONTIV_OFFLOAD_SIZE)
 	b[0]->error = node->errors[result]; /* error-drop counts it */
       else
@@ -98,8 +99,7 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
 	}
       from[n_out] = from[i];
       nexts[n_out++] = (u16) next;
-      if (PREDICT_FALSE ((node->flags & VLIB_NODE_FLAG_TRACE) && (b[0]->flags & VLIB_BUFFER_IS_TRACED)))
-	trace (vm, node, b[0], result);
+      trace (vm, node, b[0], result, signal);
     }
   for (u32 i = 0; i < CONTIV_N_OFFLOAD; i++)
     if (counts[i])
@@ -169,5 +169,7 @@ format_contiv_offload_trace (u8 *s, va_list *args)
     s = format (s, ", segments of %u", t->gso_size);
   if (t->segments)
     s = format (s, ", cut into %u", t->segments);
-  return t->result < CONTIV_N_OFFLOAD ? format (s, ", %s", contiv_offload_errors[t->result].desc) : s;
+  if (t->result < CONTIV_N_OFFLOAD)
+    s = format (s, ", %s", contiv_offload_errors[t->result].desc);
+  return t->signal == CONTIV_CONGESTED_CUT || t->signal == CONTIV_CONGESTED_MARKED ? format (s, ", %s", contiv_offload_errors[t->signal].desc) : s;
 }

@@ -12,7 +12,7 @@ enum
   LARGE = 65536,
   QUEUE = 1000,	 /* packets in the queue of a TAP */
   STREAMS = 64,
-  QUESTION = -1, /* in the queue: an answer */
+  ANSWER = -1, /* in the queue */
   MS = 1000,
   SECOND = 1000 * MS,
 };
@@ -78,7 +78,15 @@ answer (const uint8_t *q, uint32_t len, uint8_t *to)
 static uint32_t
 ask (cv_backlog_t *b, const uint8_t *p, const cv_headers_t *h, uint64_t now, uint8_t *question)
 {
-  return cv_backlog_due (b, p, h, now) ? cv_backlog_ask (b, p, now, question) : 0;
+  return cv_backlog_due (b, NULL, 0, p, h, now) ? cv_backlog_ask (b, p, now, question) : 0;
+}
+
+/* ask_loaded is ask with as many bytes as a question requires. */
+static uint32_t
+ask_loaded (cv_backlog_t *b, const uint8_t *p, const cv_headers_t *h, uint64_t now, uint8_t *question)
+{
+  b->bytes += 4 * LARGE;
+  return ask (b, p, h, now, question);
 }
 
 /* answered is cv_backlog_answered for a TAP with one or two threads: b, which has received the packet, and other. */
@@ -104,9 +112,9 @@ typedef struct
   uint32_t n;		    /* streams */
   int queue[QUEUE];	    /* streams */
   uint64_t since[QUEUE];
+  uint8_t answers[QUEUE][CV_QUESTION_LEN];
+  uint32_t answer_len[QUEUE];
   uint32_t head, len;
-  uint8_t last[CV_QUESTION_LEN], question[CV_QUESTION_LEN];
-  uint32_t last_len;
   uint32_t asked, answered, signals;
 } tap_t;
 
@@ -121,12 +129,45 @@ enqueue (tap_t *t, int what)
   return true;
 }
 
+/* slow_down is a stream's reaction to a signal or a loss; once for each round trip. */
 static void
-fill (tap_t *t)
+slow_down (tap_t *t, uint32_t i, uint64_t round_trip)
 {
-  for (uint32_t i = 0; i < t->n; i++)
-    while (t->sent[i] + 1 <= t->window[i] && enqueue (t, (int) i))
-      t->sent[i]++;
+  if (t->now - t->slowed[i] <= round_trip)
+    return;
+  t->window[i] = t->window[i] * 0.7 > 2 ? t->window[i] * 0.7 : 2;
+  t->slowed[i] = t->now;
+}
+
+/* fill lets the streams send; first is the first one to do so. A full queue loses packets. */
+static void
+fill (tap_t *t, uint32_t first)
+{
+  for (uint32_t k = 0; k < t->n; k++)
+    for (uint32_t i = (first + k) % t->n; t->sent[i] + 1 <= t->window[i]; t->sent[i]++)
+      if (!enqueue (t, (int) i))
+	{
+	  slow_down (t, i, (uint64_t) QUEUE * t->us);
+	  break;
+	}
+}
+
+/* ask_kernel sends a question if one is due. The answer needs a place in the queue, as all packets do. */
+static void
+ask_kernel (tap_t *t, const uint8_t *p, const cv_headers_t *h)
+{
+  uint8_t question[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint32_t len = ask (&t->b, p, h, t->now, question);
+  if (!len)
+    return;
+  t->asked++;
+  len = answer (question, len, a);
+  check (len);
+  if (t->silent || !enqueue (t, ANSWER))
+    return;
+  uint32_t at = (t->head + t->len - 1) % QUEUE;
+  memcpy (t->answers[at], a, len);
+  t->answer_len[at] = len;
 }
 
 /* step lets VPP receive one packet. It returns the time that the packet has waited. */
@@ -137,43 +178,32 @@ step (tap_t *t)
   t->now += t->us;
   if (!t->len)
     return 0;
-  int what = t->queue[t->head];
-  uint64_t waited = t->now - t->since[t->head];
+  uint32_t at = t->head;
+  int what = t->queue[at];
+  uint64_t waited = t->now - t->since[at];
   t->head = (t->head + 1) % QUEUE;
   t->len--;
-  t->b.bytes += what == QUESTION ? 42 : LARGE;
-  if (what == QUESTION)
+  if (what == ANSWER)
     {
-      check (answered (&t->b, &t->b, t->last, t->last_len, t->now) && !t->b.asked);
+      check (answered (&t->b, &t->b, t->answers[at], t->answer_len[at], t->now));
       t->answered++;
       return waited;
     }
+  t->b.bytes += LARGE;
   const uint8_t *p = large (t->ip6, &h);
   check (!cv_may_answer (p) && !answered (&t->b, &t->b, p, 60, t->now));
-  uint32_t len = ask (&t->b, p, &h, t->now, t->question);
-  if (len)
-    {
-      t->asked++;
-      t->last_len = answer (t->question, len, t->last);
-      check (t->last_len);
-      if (!t->silent)
-	enqueue (t, QUESTION);
-    }
   t->sent[what]--;
   bool congested = cv_codel_due (&t->b.control, cv_backlog_above (&t->b, t->now), t->now);
   if (congested)
     {
       cv_codel_signalled (&t->b.control, t->now);
       t->signals++;
-      if (t->now - t->slowed[what] > waited)
-	{
-	  t->window[what] = t->window[what] * 0.7 > 2 ? t->window[what] * 0.7 : 2;
-	  t->slowed[what] = t->now;
-	}
+      slow_down (t, (uint32_t) what, waited);
     }
   else
     t->window[what] += 0.2 / t->window[what]; /* 13 kB per round trip */
-  fill (t);
+  fill (t, (uint32_t) what); /* the senders are faster than the answer */
+  ask_kernel (t, p, &h);
   return waited;
 }
 
@@ -183,7 +213,7 @@ start (tap_t *t, uint32_t n, double window)
   *t = (tap_t){ .n = n, .us = 65, .now = 5 * SECOND };
   for (uint32_t i = 0; i < n; i++)
     t->window[i] = window;
-  fill (t);
+  fill (t, 0);
 }
 
 /* Streams that fill the queue: the delay becomes short, and VPP always has packets. */
@@ -214,6 +244,32 @@ standing (void)
       }
 }
 
+/* A queue whose delay is longer than the wait for an answer: the answers arrive nevertheless, and the delay becomes short. */
+static void
+slow (void)
+{
+  static tap_t t;
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (uint32_t us = 800; us <= 3200; us *= 2)
+      {
+	start (&t, 16, 60);
+	t.us = us;
+	t.ip6 = ip6;
+	uint64_t sum = 0, samples = 0;
+	while (t.now < 100ull * SECOND)
+	  {
+	    uint64_t waited = step (&t);
+	    if (t.now < 80ull * SECOND)
+	      continue;
+	    sum += waited;
+	    samples++;
+	  }
+	printf ("IPv%d, %u us for a packet: %.1f ms, %u questions, %u answers, %u signals\n", ip6 ? 6 : 4, us, (double) sum / samples / MS, t.asked,
+		t.answered, t.signals);
+	check (sum / samples < 40 * us, "%u us for a packet: %lu us", us, sum / samples); /* two packets for each stream, and some */
+      }
+}
+
 /* Bursts that end before an interval are no reason for a signal. */
 static void
 bursts (void)
@@ -223,7 +279,7 @@ bursts (void)
   for (int i = 0; i < 50; i++)
     {
       t.window[0] = QUEUE - 10; /* 64 ms */
-      fill (&t);
+      fill (&t, 0);
       t.window[0] = 1;
       for (int k = 0; k < 3000; k++)
 	{
@@ -281,7 +337,7 @@ busy (void)
   uint64_t now = SECOND;
   for (int i = 0; i < 1000; i++)
     {
-      uint32_t len = ask (&b, large (false, &h), &h, now, q);
+      uint32_t len = ask_loaded (&b, large (false, &h), &h, now, q);
       check (len == 42, "round %d", i);
       b.bytes += 2 * LARGE;
       now += 50 * MS;
@@ -291,7 +347,51 @@ busy (void)
     }
 }
 
-/* Only the answer to the last question is a measurement. No other packet is an answer. */
+/* VPP stops for 8 ms after each question, with 5 Gb/s between the questions: no byte waited before the answers. */
+static void
+stopped (void)
+{
+  cv_backlog_t b = { 0 };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint64_t now = SECOND;
+  uint32_t answers = 0;
+  for (int i = 0; i < 100000; i++, now += 105)
+    {
+      b.bytes += LARGE;
+      uint32_t len = ask (&b, large (false, &h), &h, now, q);
+      if (len)
+	{
+	  now += 8 * MS;
+	  check (answered (&b, &b, a, answer (q, len, a), now) && b.delay == 8 * MS && !b.waited);
+	  answers++;
+	}
+      check (!cv_codel_due (&b.control, cv_backlog_above (&b, now), now));
+    }
+  check (answers > 400, "%u answers", answers);
+}
+
+/* A pod that sends little is not asked. */
+static void
+little (void)
+{
+  cv_backlog_t b = { 0 };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], a[CV_QUESTION_LEN];
+  uint64_t now = SECOND;
+  uint32_t asked = 0;
+  for (int i = 0; i < 10000; i++, now += 30 * MS)
+    {
+      b.bytes += 3000;
+      uint32_t len = ask (&b, large (false, &h), &h, now, q);
+      if (len)
+	check (answered (&b, &b, a, answer (q, len, a), now + MS));
+      asked += len != 0;
+    }
+  check (asked == 10000 * 3000 / (4 * LARGE) || asked + 1 == 10000 * 3000 / (4 * LARGE), "%u questions", asked);
+}
+
+/* The first answer to each of the last questions is a measurement. No other packet is an answer. */
 static void
 answers (void)
 {
@@ -300,36 +400,45 @@ answers (void)
   uint8_t q[CV_QUESTION_LEN], old[CV_QUESTION_LEN] = { 0 }, a[CV_QUESTION_LEN];
   uint64_t now = SECOND;
   check (!answered (&b, &b, old, 42, now), "before the first question");
-  uint32_t len = ask (&b, large (false, &h), &h, now, q);
+  uint32_t len = ask_loaded (&b, large (false, &h), &h, now, q);
   check (answer (q, len, old) == 42);
-  check (!ask (&b, large (false, &h), &h, now + 999 * MS, q), "one question at a time");
-  ask (&b, large (false, &h), &h, now += 1000 * MS, q); /* the first one is lost */
-  len = ask (&b, large (false, &h), &h, now, q);
-  check (len == 42 && answer (q, len, a) == 42);
-  check (cv_may_answer (old) && answered (&b, &b, old, 42, now + MS) && b.asked && !b.measured, "the answer to the first question");
-  check (cv_may_answer (a) && answered (&b, &b, a, 42, now + 2 * MS) && !b.asked && b.delay == 2 * MS);
+  check (!ask_loaded (&b, large (false, &h), &h, now + 999 * MS, q), "one question at a time");
+  b.bytes += LARGE;
+  len = ask_loaded (&b, large (false, &h), &h, now += 1000 * MS, q); /* the first one is lost */
+  check (len == 42 && answer (q, len, a) == 42 && b.unanswered == 1);
+  check (cv_may_answer (old) && answered (&b, &b, old, 42, now + MS) && b.open && b.delay == 1001 * MS && !b.unanswered, "the answer is only late");
+  check (b.waited == 9 * LARGE, "%lu bytes waited", b.waited);
+  check (cv_may_answer (a) && answered (&b, &b, a, 42, now + 2 * MS) && b.delay == 2 * MS && !b.waited);
   check (answered (&b, &b, a, 42, now + 3 * MS) && b.delay == 2 * MS, "the answer again");
+  check (answered (&b, &b, old, 42, now + 3 * MS) && b.delay == 2 * MS, "the first answer again");
   check (!answered (&b, &b, a, 42, now + 11 * SECOND), "much later");
   a[2] ^= 0xff;
   check (!answered (&b, &b, a, 42, now + 3 * MS), "a machine with a similar hardware address");
-  check (!ask (&b, large (false, &h), &h, now + 19 * MS, q), "a pause between questions");
-  check (ask (&b, large (false, &h), &h, now + 20 * MS, q) == 42);
+  a[2] ^= 0xff;
+  check (!ask_loaded (&b, large (false, &h), &h, now + 19 * MS, q), "a pause between questions");
+  for (int i = 1; i <= 70; i++)
+    {
+      len = ask_loaded (&b, large (false, &h), &h, now + (uint64_t) i * 20 * MS, q);
+      check (len == 42 && answer (q, len, old) == 42 && answered (&b, &b, old, 42, now + (uint64_t) i * 20 * MS + MS), "question %d", i);
+      bool is = answered (&b, &b, a, 42, now + (uint64_t) i * 20 * MS + MS);
+      check (is == (i < 64) && b.delay == MS, "the answer to the question %d before", i);
+    }
 
   /* IPv6: not before the address has been in use for some time; a gap starts again */
   b = (cv_backlog_t){ 0 };
   now = 100 * SECOND;
   for (uint64_t end = now + 3 * SECOND; now < end; now += 10 * MS)
-    check (!ask (&b, large (true, &h), &h, now, q));
+    check (!ask_loaded (&b, large (true, &h), &h, now, q));
   now += 1100 * MS;
   for (uint64_t end = now + 3 * SECOND; now <= end; now += 10 * MS)
-    check (!ask (&b, large (true, &h), &h, now, q));
-  len = ask (&b, large (true, &h), &h, now, q);
+    check (!ask_loaded (&b, large (true, &h), &h, now, q));
+  len = ask_loaded (&b, large (true, &h), &h, now, q);
   check (answer (q, len, a) == 78 && cv_may_answer (a));
-  check (!answered (&b, &b, a, 77, now + MS) && b.asked);
-  check (!answered (&b, &b, old, 42, now + MS) || b.asked, "an answer of the other family");
+  check (!answered (&b, &b, a, 77, now + MS) && b.open);
+  check (!answered (&b, &b, old, 42, now + MS) || !b.measured, "an answer of the other family");
   check (answered (&b, &b, a, 78, now + 3 * MS) && b.delay == 3 * MS);
   check (answered (&b, &b, a, 78, now + 4 * MS) && b.delay == 3 * MS, "the answer again");
-  check (!answered (&b, &b, a, 78, now + 11 * SECOND), "much later");
+  check (!answered (&b, &b, a, 78, now + 1001 * MS), "later: the kernel sends it without a question");
 
   /* sources that are not the address of one machine */
   static const uint8_t bad4[][4] = { { 0 }, { 224, 0, 0, 1 }, { 255, 255, 255, 255 } };
@@ -338,7 +447,7 @@ answers (void)
     {
       uint8_t *p = (uint8_t *) large (false, &h);
       memcpy (p + 26, bad4[i], 4);
-      check (!cv_backlog_due (&b, p, &h, now += 10 * SECOND));
+      check (!ask_loaded (&b, p, &h, now += 10 * SECOND, q));
     }
   uint8_t *p = (uint8_t *) large (true, &h);
   memset (p + 22, 0, 16);
@@ -363,18 +472,84 @@ sources (void)
   other[29] = 9;
   for (int i = 0; i < 1000; i++, now += 30 * MS)
     {
-      uint32_t len = ask (&b, large (false, &h), &h, now, q);
+      uint32_t len = ask_loaded (&b, large (false, &h), &h, now, q);
       check (len && answer (q, len, a) && answered (&b, &b, a, len, now));
-      check (!ask (&b, other, &h, now + 25 * MS, q));
+      check (!ask_loaded (&b, other, &h, now + 25 * MS, q));
     }
   uint32_t asked = 0; /* the other one is asked after a second, and does not answer; then the first one again, after the pause */
   for (int i = 0; i < 200; i++, now += 50 * MS)
-    asked += ask (&b, other, &h, now, q) != 0;
+    asked += ask_loaded (&b, other, &h, now, q) != 0;
   check (asked > 2 && asked < 6, "%u questions", asked);
   for (int i = 0; i < 2000; i++, now += 50 * MS)
-    if (ask (&b, large (false, &h), &h, now, q))
+    if (ask_loaded (&b, large (false, &h), &h, now, q))
       check (answer (q, 42, a) && answered (&b, &b, a, 42, now));
   check (!b.unanswered && b.measured);
+}
+
+/* Two IPv6 addresses of a pod are in use at the same time. After an outage, the one that answers is asked. */
+static void
+alternating (void)
+{
+  cv_backlog_t b = { 0 };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN], a[CV_QUESTION_LEN], other[100];
+  uint64_t now = SECOND;
+  uint32_t asked[3] = { 0 };
+  memcpy (other, large (true, &h), sizeof (other));
+  other[37] = 9;
+  for (int i = 0; i < 20000; i++, now += 10 * MS)
+    {
+      int phase = i < 1000 ? 0 : i < 2000 ? 1 : 2;
+      for (int k = 0; k < 2; k++)
+	{
+	  uint32_t len = ask_loaded (&b, k ? other : large (true, &h), &h, now, q);
+	  asked[phase] += len != 0;
+	  if (len && phase != 1 && answer (q, len, a))
+	    check (answered (&b, &b, a, len, now + MS));
+	}
+    }
+  check (asked[0] > 300 && asked[1] < 10 && asked[2] > 5000, "%u, %u, %u questions", asked[0], asked[1], asked[2]);
+}
+
+/* Only the addresses of an endpoint are asked for. An interface that is no endpoint has any. */
+static void
+endpoints (void)
+{
+  static const struct
+  {
+    cv_role_t role;
+    uint8_t address[4];
+    bool is;
+  } cases[] = {
+    { CV_ROLE_POD, { 10, 1, 2, 3 }, true },  { CV_ROLE_POD, { 10, 1, 2, 4 }, false },	 { CV_ROLE_HOST, { 10, 1, 2, 3 }, true },
+    { CV_ROLE_HOST, { 10, 1, 2, 4 }, false }, { CV_ROLE_UPLINK, { 10, 1, 2, 3 }, false }, { CV_ROLE_NONE, { 10, 1, 2, 4 }, true },
+  };
+  cv_headers_t h;
+  uint8_t q[CV_QUESTION_LEN];
+  for (uint32_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
+    {
+      cv_main_t *m = cv_new (&(cv_config_t){ .connections_max = 1024 }, 1, 1);
+      cv_endpoint_t e = { .role = cases[i].role, .n_addresses = 1 };
+      memcpy (e.addresses[0].addr.u8, cases[i].address, 4);
+      check (m && (!e.role || cv_endpoint_set (m, 7, &e) == CV_OK));
+      cv_backlog_t b = { .bytes = 4 * LARGE };
+      bool due = cv_backlog_due (&b, m, 7, large (false, &h), &h, 5 * SECOND);
+      check (due == cases[i].is, "role %d, %u", e.role, cases[i].address[3]);
+      if (due && e.role)
+	{
+	  e.addresses[0].addr.u8[3] = 99;
+	  check (cv_endpoint_set (m, 7, &e) == CV_OK && !cv_backlog_due (&b, m, 7, large (false, &h), &h, 5 * SECOND), "the pod has another address now");
+	}
+      cv_backlog_ask (&b, large (false, &h), 5 * SECOND, q);
+      cv_free (m);
+    }
+}
+
+/* pending reports whether the last question waits for its answer. */
+static bool
+pending (const cv_backlog_t *b)
+{
+  return b->questions[b->number % CV_QUESTIONS].sent;
 }
 
 /* A TAP with two queues: the answer measures the queue of the thread that receives it. Either thread may have asked. */
@@ -397,14 +572,15 @@ threads (void)
 	  for (int k = 0; k < 2; k++)
 	    len += ask (&b[k], large (ip6, &h), &h, now, q[k]);
 	  now += 30 * MS;
+	  b[1].bytes += 100 * LARGE;
 	  if (!len)
 	    continue;
 	  len /= 2;
 	  answer (q[0], len, a);
-	  check (answered (&b[1], &b[0], a, len, now) && b[1].delay == 30 * MS && !b[0].asked);
-	  check (!ip6 == !!b[1].asked, "an advertisement is the answer to both");
+	  check (answered (&b[1], &b[0], a, len, now) && b[1].delay == 30 * MS && !pending (&b[0]));
+	  check (!ip6 == pending (&b[1]), "an advertisement is the answer to both");
 	  answer (q[1], len, a);
-	  check (answered (&b[1], &b[0], a, len, now) && !b[1].asked && !b[0].unanswered && !b[1].unanswered);
+	  check (answered (&b[1], &b[0], a, len, now) && !pending (&b[1]) && !b[0].unanswered && !b[1].unanswered);
 	  check (b[1].waited > 10 * LARGE || i < 150, "the second answer does not hide the bytes");
 	  check (!b[0].measured && !cv_backlog_above (&b[0], now) && (cv_backlog_above (&b[1], now) || i < 150));
 	}
@@ -422,7 +598,7 @@ damaged (void)
   uint64_t now = SECOND;
   for (int i = 0; i < 200000; i++)
     {
-      uint32_t len = ask (&b, large (i / 1000 & 1, &h), &h, now += 20 * MS, q);
+      uint32_t len = ask_loaded (&b, large (i / 1000 & 1, &h), &h, now += 20 * MS, q);
       if (!len)
 	continue;
       len = answer (q, len, a);
@@ -441,10 +617,15 @@ main (void)
 {
   answers ();
   sources ();
+  alternating ();
+  endpoints ();
   threads ();
   busy ();
+  stopped ();
+  little ();
   bursts ();
   standing ();
+  slow ();
   silence ();
   lost ();
   damaged ();
