@@ -1,5 +1,5 @@
-// Package links is the Linux half of the dataplane: the descriptors of Linux interfaces, their addresses, routes and neighbours, in any
-// network namespace, over rtnetlink.
+// Package links programs Linux interfaces, with their addresses, routes and neighbours, in any network namespace: the Linux ends of VPP's
+// links, and the links of pods without VPP. It has the scheduler's descriptors of these objects, and uses rtnetlink.
 //
 // # How operations run
 //

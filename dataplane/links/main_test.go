@@ -11,7 +11,7 @@ import (
 // A resync looks at every link that exists, and removes the links of an agent that it has no record of.
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
-		fmt.Println("netlink: not root; only the tests that need no network namespace run")
+		fmt.Println("links: not root; only the tests that need no network namespace run")
 	}
 	os.Exit(ownns.Run(m, "cvt-machine"))
 }

@@ -25,7 +25,7 @@ type Deps struct {
 func Register(s *scheduler.Scheduler, deps Deps) error {
 	b := deps.Backend
 	if b == nil {
-		return errors.New("netlink: Deps.Backend is missing; make one with NewBackend")
+		return errors.New("links: Deps.Backend is missing; create one with NewBackend")
 	}
 	b.tapDevice, b.pool, b.janitor = deps.TapDevice, deps.Pool, deps.Janitor
 	for _, err := range []error{

@@ -4,10 +4,10 @@
 //	KubeStateChange (service, endpointslice, node), NodeUpdate, AddPod, DeletePod, resyncs
 //	      │ plugin.go, events.go
 //	      ▼
-//	processor         pure: which endpoints serve which address, which interfaces take part
-//	      │ renderer.ServiceRendererAPI
 //	processor         pure: computes which endpoints serve which address, and the interfaces of service traffic
-//	renderers         one per dataplane (and per address family, if need be); all get the same data
+//	      │ renderer.ServiceRendererAPI
+//	      ▼
+//	renderers         one per dataplane (or per address family of a dataplane); all get the same data
 //
 // Renderers put northbound values into the transaction of the event that is being handled (Txn). Package healthcheck answers the health
 // checks of load balancers.

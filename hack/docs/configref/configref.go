@@ -2,6 +2,7 @@ package configref
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -82,10 +83,7 @@ func writeOptions(b *bytes.Buffer, prefix string, t reflect.Type, defaults refle
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		text := f.Tag.Get("default")
 		if def.IsValid() {
-			text = fmt.Sprint(def.Interface())
-			if s, ok := def.Interface().(fmt.Stringer); ok {
-				text = s.String()
-			}
+			text = defaultOf(def.Interface())
 		}
 		inner := f.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
@@ -100,6 +98,22 @@ func writeOptions(b *bytes.Buffer, prefix string, t reflect.Type, defaults refle
 			writeOptions(b, prefix+name+".", inner, reflect.Value{})
 		}
 	}
+}
+
+// defaultOf returns a default as it is written in the file: durations as "1m30s", without parts that are zero.
+func defaultOf(v any) string {
+	if m, ok := v.(encoding.TextMarshaler); ok {
+		if text, err := m.MarshalText(); err == nil {
+			short := string(text)
+			for _, zero := range []string{"0s", "0m"} {
+				if rest := strings.TrimSuffix(short, zero); strings.HasSuffix(rest, "h") || strings.HasSuffix(rest, "m") {
+					short = rest
+				}
+			}
+			return short
+		}
+	}
+	return fmt.Sprint(v)
 }
 
 func typeName(t reflect.Type) string {

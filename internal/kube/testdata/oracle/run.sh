@@ -1,6 +1,6 @@
 #!/bin/sh
-# Regenerates ../services.json.gz with the code of kube-proxy. k8s.io/kubernetes replaces its staging modules by relative paths,
-# so that it needs a go.mod of its own that names their versions; see shared/reference/kubernetes.md.
+# Regenerates ../services.json.gz with the code of kube-proxy. The go.mod of k8s.io/kubernetes replaces its staging modules by relative
+# paths, and Go ignores the replacements of a dependency. So this script writes a go.mod that replaces them by published versions.
 set -eu
 version=${1:-v1.36.3}
 here=$(cd "$(dirname "$0")" && pwd)
