@@ -110,6 +110,7 @@ lint: ## gofmt, vet (for Windows, too), staticcheck, dead code and the rules of 
 gen: ## regenerate the protobuf code (needs protoc)
 	dataplane/nb/gen.sh
 	dataplane/proto/gen.sh
+	internal/kube/model/gen.sh
 	plugins/nodesync/vppnode/gen.sh
 	plugins/idalloc/idallocation/gen.sh
 

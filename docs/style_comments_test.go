@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -22,14 +23,20 @@ var commentsNotClean = []string{}
 // wellFormed matches standard terms that contain a banned word.
 var wellFormed = regexp.MustCompile(`\bwell[- ]formed\b|\bwho-has\b`)
 
-// cComment matches a comment of C, or one that begins with `//`.
-var cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+// cComment matches a comment of C, or one that begins with `//`; shComment matches one of a shell script.
+var (
+	cComment  = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	shComment = regexp.MustCompile(`(?m)(?:^|[ \t])#[^!\n][^\n]*`)
+)
 
-// TestPlainEnglishInComments checks that comments of Go and C have none of the banned words, except in the folders of commentsNotClean.
+// commentFiles has the smallest number of files that must be checked, by extension.
+var commentFiles = map[string]int{".go": 1000, ".c": 20, ".h": 20, ".proto": 20, ".api": 1, ".js": 7, ".sh": 20}
+
+// TestPlainEnglishInComments checks that comments of source files have none of the banned words, except in the folders of commentsNotClean.
 func TestPlainEnglishInComments(t *testing.T) {
 	pattern, advice := banned(t)
-	found, folders, checked := map[string][]string{}, map[string]bool{}, 0
-	for _, top := range []string{"cmd", "internal", "plugins", "dataplane", "k8s", "hack", "test", "examples", "docs", "vagrant"} {
+	found, folders, checked := map[string][]string{}, map[string]bool{}, map[string]int{}
+	for _, top := range []string{"cmd", "internal", "plugins", "dataplane", "docker", "k8s", "hack", "test", "examples", "docs", "vagrant"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -39,12 +46,13 @@ func TestPlainEnglishInComments(t *testing.T) {
 			if err != nil || text == "" {
 				return err
 			}
-			checked++
+			checked[filepath.Ext(path)]++
 			text = wellFormed.ReplaceAllString(text, "")
 			folder := filepath.Dir(rel)
 			folders[folder] = true
 			for _, word := range append(pattern.FindAllString(text, -1), inComments.FindAllString(text, -1)...) {
-				found[folder] = append(found[folder], rel+": "+word+": "+advice[strings.ToLower(word)])
+				fix := cmp.Or(advice[strings.ToLower(word)], "machines are not persons: docs/style.md, rule 3")
+				found[folder] = append(found[folder], rel+": "+word+": "+fix)
 			}
 			return nil
 		})
@@ -52,8 +60,10 @@ func TestPlainEnglishInComments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if checked < 1000 {
-		t.Errorf("only %d files with comments were checked", checked)
+	for ext, least := range commentFiles {
+		if checked[ext] < least {
+			t.Errorf("only %d files *%s with comments were checked, want %d", checked[ext], ext, least)
+		}
 	}
 	for folder := range folders {
 		listed := slices.Contains(commentsNotClean, folder)
@@ -66,7 +76,7 @@ func TestPlainEnglishInComments(t *testing.T) {
 	}
 }
 
-// comments returns the comments of a source file of Go or C, each on one line; "" for other files and for generated ones.
+// comments returns the comments of a source file, each on one line; "" for files of other languages and for generated ones.
 func comments(path, rel string) (string, error) {
 	generated := strings.HasSuffix(path, ".pb.go") || strings.HasSuffix(path, ".ba.go") || strings.Contains(rel, "/binapi/") ||
 		strings.Contains(rel, "/testdata/")
@@ -86,9 +96,12 @@ func comments(path, rel string) (string, error) {
 			}
 		}
 		return all.String(), nil
-	case ext == ".c" || ext == ".h":
+	case ext == ".c" || ext == ".h" || ext == ".proto" || ext == ".api" || ext == ".js":
 		text, err := os.ReadFile(path)
 		return strings.Join(cComment.FindAllString(string(text), -1), "\n"), err
+	case ext == ".sh":
+		text, err := os.ReadFile(path)
+		return strings.Join(shComment.FindAllString(string(text), -1), "\n"), err
 	}
 	return "", nil
 }

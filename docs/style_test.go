@@ -42,13 +42,16 @@ var notVisible = []string{
 	"dataplane/vpp/vppfake/", "dataplane/vpp/vpptest/", "dataplane/vpp/binapi/",
 }
 
-// goStrings calls visit with each string of the product's Go code that a user may see.
+// advisory is the folder of the tests whose errors are advice for contributors.
+const advisory = "test/arch"
+
+// goStrings calls visit with each string of the product's Go code that a user may see, and with those of the tests in advisory.
 func goStrings(t *testing.T, visit func(where, text string)) {
 	t.Helper()
-	for _, top := range []string{"cmd", "internal", "plugins", "dataplane", "k8s", "hack"} {
+	for _, top := range []string{"cmd", "internal", "plugins", "dataplane", "k8s", "hack", advisory} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
 			rel, _ := filepath.Rel(root, path)
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") && top != advisory ||
 				strings.HasSuffix(path, ".pb.go") || belowAny(rel, notVisible) {
 				return err
 			}
@@ -84,7 +87,8 @@ func belowAny(path string, prefixes []string) bool {
 	return false
 }
 
-// TestPlainEnglish checks that text for users (messages, errors, help, Events, documents, the chart) has no banned word.
+// TestPlainEnglish checks that text for users (messages, errors, help, Events, documents, the chart, the page of `contiv-netctl ui`) and the
+// errors of test/arch have no banned word.
 // style.md itself is left out, because it lists the words.
 func TestPlainEnglish(t *testing.T) {
 	pattern, advice := banned(t)
@@ -105,18 +109,19 @@ func TestPlainEnglish(t *testing.T) {
 		}
 		lines(name, text, look)
 	}
-	chart := filepath.Join(root, "k8s", "contiv-vpp")
-	err := filepath.WalkDir(chart, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, folder := range []string{"k8s/contiv-vpp", "cmd/contiv-netctl/internal/ui/web"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			rel, _ := filepath.Rel(root, path)
+			lines(rel, string(text), look)
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(root, path)
-		lines(rel, string(text), look)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

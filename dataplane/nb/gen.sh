@@ -8,7 +8,7 @@ cd "$nb"
 
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
-# protoc starts plugins by path: hand it a path that runs the pinned tool.
+# protoc starts plugins by path: this wrapper runs the pinned tool.
 cat >"$bin/protoc-gen-go" <<WRAPPER
 #!/bin/sh
 cd "$nb" && exec go tool protoc-gen-go "\$@"

@@ -4,7 +4,7 @@
 // 	protoc        v3.21.12
 // source: felixbackend.proto
 
-// The protobuf package is felix's: names and numbers are those that its peers use on the wire.
+// The protobuf package is Felix's: names and numbers are those that its peers use on the wire.
 
 package proto
 
@@ -72,11 +72,11 @@ func (IPVersion) EnumDescriptor() ([]byte, []int) {
 	return file_felixbackend_proto_rawDescGZIP(), []int{0}
 }
 
-// RouteType is the kind of a route in peers up to felix 3.2x, which name one.
+// RouteType is the kind of a route in peers up to Felix 3.2x; a route has one kind there.
 type RouteType int32
 
 const (
-	// Tells about a prefix (its pool) without a route.
+	// Reports the pool of a prefix, without a route.
 	RouteType_CIDR_INFO       RouteType = 0
 	RouteType_REMOTE_WORKLOAD RouteType = 1
 	RouteType_REMOTE_HOST     RouteType = 2
@@ -135,7 +135,7 @@ func (RouteType) EnumDescriptor() ([]byte, []int) {
 	return file_felixbackend_proto_rawDescGZIP(), []int{1}
 }
 
-// IPPoolType is how a pool's traffic gets to another node.
+// IPPoolType is the encapsulation of a pool's traffic between nodes.
 type IPPoolType int32
 
 const (
@@ -302,7 +302,7 @@ func (RouteUpdate_TypeMask) EnumDescriptor() ([]byte, []int) {
 	return file_felixbackend_proto_rawDescGZIP(), []int{53, 0}
 }
 
-// ToDataplane frames one message for a driver outside of the process. A driver inside gets the payload itself.
+// ToDataplane frames one message for a driver in another process. A driver in the same process gets the payload itself.
 type ToDataplane struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Incremented with each message; for correlating logs.
@@ -890,7 +890,7 @@ func (*ToDataplane_WireguardEndpointV6Update) isToDataplane_Payload() {}
 
 func (*ToDataplane_WireguardEndpointV6Remove) isToDataplane_Payload() {}
 
-// FromDataplane frames one report of a driver outside of the process.
+// FromDataplane frames one report of a driver in another process.
 type FromDataplane struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	SequenceNumber uint64                 `protobuf:"varint,8,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
@@ -1061,8 +1061,8 @@ func (*FromDataplane_WireguardStatusUpdate) isFromDataplane_Payload() {}
 
 func (*FromDataplane_DataplaneInSync) isFromDataplane_Payload() {}
 
-// InSync ends the snapshot: everything that the datastore has was sent before. A driver writes nothing earlier, and
-// afterwards removes what it finds of its own in the dataplane and was not told about.
+// InSync ends the snapshot: all contents of the datastore have been sent. A driver does not write before this message; afterwards it
+// removes its own objects in the dataplane that no message has announced.
 type InSync struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1148,9 +1148,9 @@ func (x *ConfigUpdate) GetConfig() map[string]string {
 // IPSetUpdate creates a set or replaces all of its members. It comes before any rule that names the set.
 type IPSetUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque, unique; not yet shortened to what a kernel takes as a name.
+	// Opaque and unique; may be longer than a name of a set in the kernel.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Both families mixed, no order, no duplicates; empty is an empty set.
+	// Members of both families, in any order, without duplicates; an empty list is an empty set.
 	Members       []string              `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
 	Type          IPSetUpdate_IPSetType `protobuf:"varint,3,opt,name=type,proto3,enum=felix.IPSetUpdate_IPSetType" json:"type,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1208,11 +1208,11 @@ func (x *IPSetUpdate) GetType() IPSetUpdate_IPSetType {
 	return IPSetUpdate_IP
 }
 
-// IPSetDeltaUpdate changes a set that an IPSetUpdate made. Additions come before removals.
+// IPSetDeltaUpdate changes a set that an IPSetUpdate has created. Additions are applied before removals.
 type IPSetDeltaUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Members as in IPSetUpdate; in neither list twice, nor in both.
+	// Members as in IPSetUpdate. No member is twice in a list, or in both lists.
 	AddedMembers   []string `protobuf:"bytes,2,rep,name=added_members,json=addedMembers,proto3" json:"added_members,omitempty"`
 	RemovedMembers []string `protobuf:"bytes,3,rep,name=removed_members,json=removedMembers,proto3" json:"removed_members,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -1270,7 +1270,7 @@ func (x *IPSetDeltaUpdate) GetRemovedMembers() []string {
 	return nil
 }
 
-// IPSetRemove ends a set. It comes after the last rule that names it is gone.
+// IPSetRemove removes a set. It is sent after the last rule that refers to the set has been removed.
 type IPSetRemove struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1359,10 +1359,10 @@ func (x *ProfileID) GetName() string {
 	return ""
 }
 
-// Profile is the rules that an endpoint falls back to when no policy selects it.
+// Profile has the rules that apply to an endpoint if no policy selects it.
 type Profile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Rules on packets to the endpoint, the first match decides.
+	// Rules on packets to the endpoint; the first match decides.
 	InboundRules []*Rule `protobuf:"bytes,1,rep,name=inbound_rules,json=inboundRules,proto3" json:"inbound_rules,omitempty"`
 	// Rules on packets from the endpoint.
 	OutboundRules []*Rule `protobuf:"bytes,2,rep,name=outbound_rules,json=outboundRules,proto3" json:"outbound_rules,omitempty"`
@@ -1514,7 +1514,7 @@ func (x *ActiveProfileRemove) GetId() *ProfileID {
 type PolicyID struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tier  string                 `protobuf:"bytes,1,opt,name=tier,proto3" json:"tier,omitempty"`
-	// Unique within the tier, and in newer peers within kind and namespace.
+	// Unique within the tier; in newer peers, unique within kind and namespace.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Only newer peers set these; empty otherwise.
 	Namespace     string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1583,17 +1583,17 @@ func (x *PolicyID) GetKind() string {
 
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Rules on packets to the endpoint, the first match decides; no match goes on to the tier's next policy.
+	// Rules on packets to the endpoint; the first match decides. If no rule matches, the tier's next policy is evaluated.
 	InboundRules []*Rule `protobuf:"bytes,1,rep,name=inbound_rules,json=inboundRules,proto3" json:"inbound_rules,omitempty"`
 	// Rules on packets from the endpoint.
 	OutboundRules []*Rule `protobuf:"bytes,2,rep,name=outbound_rules,json=outboundRules,proto3" json:"outbound_rules,omitempty"`
-	// Applied before connection tracking, host endpoints only: each direction must be allowed.
+	// Applied before connection tracking, only to host endpoints: each direction must be allowed.
 	Untracked bool `protobuf:"varint,3,opt,name=untracked,proto3" json:"untracked,omitempty"`
-	// Applied before destination NAT, host endpoints only.
+	// Applied before destination NAT, only to host endpoints.
 	PreDnat bool `protobuf:"varint,4,opt,name=pre_dnat,json=preDnat,proto3" json:"pre_dnat,omitempty"`
-	// Namespace of the network policy it was made from; empty for a global one.
+	// Namespace of the network policy from which it was made; empty for a global policy.
 	Namespace string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The tier, where PolicyID has none (newer peers).
+	// The tier, if PolicyID has none (newer peers).
 	Tier          string `protobuf:"bytes,8,opt,name=tier,proto3" json:"tier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1768,17 +1768,17 @@ func (x *ActivePolicyRemove) GetId() *PolicyID {
 	return nil
 }
 
-// Rule is a match and what to do then. All conditions must hold; a list holds when one of its entries does (sets: when all
-// do), and its not_ form when none does. An absent field is no condition.
+// Rule has conditions and an action. All conditions must be met. A list is met if one of its entries matches (a list of sets: if all
+// match), and its not_ form if no entry matches. An absent field is no condition.
 type Rule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "allow", "deny", "pass" (or "next-tier"): on to the next tier, "log": write a log line and go on.
+	// "allow"; "deny"; "pass" or "next-tier": the next tier decides; "log": write a log line, and evaluate the next rule.
 	Action    string    `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
 	IpVersion IPVersion `protobuf:"varint,2,opt,name=ip_version,json=ipVersion,proto3,enum=felix.IPVersion" json:"ip_version,omitempty"`
 	Protocol  *Protocol `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// Prefixes in text, of either family: "10.0.0.0/8".
 	SrcNet []string `protobuf:"bytes,4,rep,name=src_net,json=srcNet,proto3" json:"src_net,omitempty"`
-	// Numeric ranges and named-port sets (type IP_AND_PORT) are one list: a packet that is in any of both matches.
+	// Numeric ranges and named-port sets (type IP_AND_PORT) are one list: a packet matches if it is in a range or in a set.
 	SrcPorts             []*PortRange `protobuf:"bytes,5,rep,name=src_ports,json=srcPorts,proto3" json:"src_ports,omitempty"`
 	SrcNamedPortIpSetIds []string     `protobuf:"bytes,12,rep,name=src_named_port_ip_set_ids,json=srcNamedPortIpSetIds,proto3" json:"src_named_port_ip_set_ids,omitempty"`
 	DstNet               []string     `protobuf:"bytes,6,rep,name=dst_net,json=dstNet,proto3" json:"dst_net,omitempty"`
@@ -1808,7 +1808,7 @@ type Rule struct {
 	NotDstIpSetIds          []string       `protobuf:"bytes,110,rep,name=not_dst_ip_set_ids,json=notDstIpSetIds,proto3" json:"not_dst_ip_set_ids,omitempty"`
 	NotSrcNamedPortIpSetIds []string       `protobuf:"bytes,112,rep,name=not_src_named_port_ip_set_ids,json=notSrcNamedPortIpSetIds,proto3" json:"not_src_named_port_ip_set_ids,omitempty"`
 	NotDstNamedPortIpSetIds []string       `protobuf:"bytes,113,rep,name=not_dst_named_port_ip_set_ids,json=notDstNamedPortIpSetIds,proto3" json:"not_dst_named_port_ip_set_ids,omitempty"`
-	// What the rule was written as. The sets and nets above already say it: for people, not to be evaluated.
+	// The selectors from which the rule was made. Informational only: the sets and nets above already contain them.
 	OriginalSrcSelector          string `protobuf:"bytes,114,opt,name=original_src_selector,json=originalSrcSelector,proto3" json:"original_src_selector,omitempty"`
 	OriginalDstSelector          string `protobuf:"bytes,115,opt,name=original_dst_selector,json=originalDstSelector,proto3" json:"original_dst_selector,omitempty"`
 	OriginalSrcNamespaceSelector string `protobuf:"bytes,116,opt,name=original_src_namespace_selector,json=originalSrcNamespaceSelector,proto3" json:"original_src_namespace_selector,omitempty"`
@@ -1819,8 +1819,8 @@ type Rule struct {
 	OriginalDstServiceNamespace  string `protobuf:"bytes,131,opt,name=original_dst_service_namespace,json=originalDstServiceNamespace,proto3" json:"original_dst_service_namespace,omitempty"`
 	OriginalSrcService           string `protobuf:"bytes,132,opt,name=original_src_service,json=originalSrcService,proto3" json:"original_src_service,omitempty"`
 	OriginalSrcServiceNamespace  string `protobuf:"bytes,133,opt,name=original_src_service_namespace,json=originalSrcServiceNamespace,proto3" json:"original_src_service_namespace,omitempty"`
-	// Service accounts are also in the sets above; HTTP is matched by a proxy only: a driver that sees packets must not
-	// widen an allow rule by ignoring it.
+	// Service accounts are also in the sets above. Only a proxy can match HTTP: a driver that filters packets must not ignore the match of an
+	// allow rule, because it would allow more packets.
 	SrcServiceAccountMatch *ServiceAccountMatch `protobuf:"bytes,120,opt,name=src_service_account_match,json=srcServiceAccountMatch,proto3" json:"src_service_account_match,omitempty"`
 	DstServiceAccountMatch *ServiceAccountMatch `protobuf:"bytes,121,opt,name=dst_service_account_match,json=dstServiceAccountMatch,proto3" json:"dst_service_account_match,omitempty"`
 	HttpMatch              *HTTPMatch           `protobuf:"bytes,122,opt,name=http_match,json=httpMatch,proto3" json:"http_match,omitempty"`
@@ -2168,7 +2168,7 @@ type isRule_Icmp interface {
 }
 
 type Rule_IcmpType struct {
-	// 0..255, of ICMP or ICMPv6 as protocol says.
+	// 0..255, of ICMP or ICMPv6, as given by protocol.
 	IcmpType int32 `protobuf:"varint,8,opt,name=icmp_type,json=icmpType,proto3,oneof"`
 }
 
@@ -2482,7 +2482,7 @@ func (*Protocol_Number) isProtocol_NumberOrName() {}
 
 func (*Protocol_Name) isProtocol_NumberOrName() {}
 
-// PortRange is first to last, both inclusive, 0..65535. A single port has both equal.
+// PortRange is first to last, both inclusive, 0..65535. For a single port, both are equal.
 type PortRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	First         int32                  `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
@@ -2600,23 +2600,23 @@ func (x *WorkloadEndpointID) GetEndpointId() string {
 
 type WorkloadEndpoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "active"; anything else is administratively down: all traffic is dropped.
+	// "active"; any other state is administratively down: all traffic is dropped.
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// The interface on the host's side, e.g. "cali0123456789a".
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// MAC address of the workload's side, "aa:bb:cc:dd:ee:ff"; empty if it resolves itself.
+	// MAC address of the workload's side, "aa:bb:cc:dd:ee:ff"; empty if ARP or neighbour discovery resolves it.
 	Mac string `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
-	// Tried in order when no tier has a policy in the direction.
+	// Evaluated in order if no tier has a policy in the direction.
 	ProfileIds []string `protobuf:"bytes,4,rep,name=profile_ids,json=profileIds,proto3" json:"profile_ids,omitempty"`
 	// The endpoint's addresses as prefixes, normally "/32" and "/128".
 	Ipv4Nets []string `protobuf:"bytes,5,rep,name=ipv4_nets,json=ipv4Nets,proto3" json:"ipv4_nets,omitempty"`
 	Ipv6Nets []string `protobuf:"bytes,6,rep,name=ipv6_nets,json=ipv6Nets,proto3" json:"ipv6_nets,omitempty"`
-	// In the order of evaluation; tiers that have no policy for the endpoint are left out.
+	// In the order of evaluation; tiers without a policy for the endpoint are omitted.
 	Tiers []*TierInfo `protobuf:"bytes,7,rep,name=tiers,proto3" json:"tiers,omitempty"`
 	// Floating addresses.
 	Ipv4Nat []*NatInfo `protobuf:"bytes,8,rep,name=ipv4_nat,json=ipv4Nat,proto3" json:"ipv4_nat,omitempty"`
 	Ipv6Nat []*NatInfo `protobuf:"bytes,9,rep,name=ipv6_nat,json=ipv6Nat,proto3" json:"ipv6_nat,omitempty"`
-	// Prefixes the workload may use as source besides its own addresses.
+	// Prefixes that the workload may use as source, besides its own addresses.
 	AllowSpoofedSourcePrefixes []string `protobuf:"bytes,10,rep,name=allow_spoofed_source_prefixes,json=allowSpoofedSourcePrefixes,proto3" json:"allow_spoofed_source_prefixes,omitempty"`
 	unknownFields              protoimpl.UnknownFields
 	sizeCache                  protoimpl.SizeCache
@@ -2722,7 +2722,7 @@ func (x *WorkloadEndpoint) GetAllowSpoofedSourcePrefixes() []string {
 	return nil
 }
 
-// WorkloadEndpointUpdate is about endpoints of this host only.
+// WorkloadEndpointUpdate is sent only for endpoints of this host.
 type WorkloadEndpointUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *WorkloadEndpointID    `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2865,15 +2865,15 @@ func (x *HostEndpointID) GetEndpointId() string {
 
 type HostEndpoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The interface, "*" for all of them, or empty: the one that has an expected address.
+	// The interface; "*": all interfaces; empty: the interface that has an expected address.
 	Name       string   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	ProfileIds []string `protobuf:"bytes,2,rep,name=profile_ids,json=profileIds,proto3" json:"profile_ids,omitempty"`
 	// Traffic that ends or begins on this host.
 	Tiers []*TierInfo `protobuf:"bytes,3,rep,name=tiers,proto3" json:"tiers,omitempty"`
-	// Addresses (without prefix length) that identify the interface where name is empty.
+	// Addresses (without prefix length) that identify the interface if name is empty.
 	ExpectedIpv4Addrs []string `protobuf:"bytes,4,rep,name=expected_ipv4_addrs,json=expectedIpv4Addrs,proto3" json:"expected_ipv4_addrs,omitempty"`
 	ExpectedIpv6Addrs []string `protobuf:"bytes,5,rep,name=expected_ipv6_addrs,json=expectedIpv6Addrs,proto3" json:"expected_ipv6_addrs,omitempty"`
-	// The same endpoint's policies of the other kinds, each a list like tiers.
+	// The endpoint's policies of the other kinds; each list is like tiers.
 	UntrackedTiers []*TierInfo `protobuf:"bytes,6,rep,name=untracked_tiers,json=untrackedTiers,proto3" json:"untracked_tiers,omitempty"`
 	PreDnatTiers   []*TierInfo `protobuf:"bytes,7,rep,name=pre_dnat_tiers,json=preDnatTiers,proto3" json:"pre_dnat_tiers,omitempty"`
 	ForwardTiers   []*TierInfo `protobuf:"bytes,8,rep,name=forward_tiers,json=forwardTiers,proto3" json:"forward_tiers,omitempty"`
@@ -2967,7 +2967,7 @@ func (x *HostEndpoint) GetForwardTiers() []*TierInfo {
 	return nil
 }
 
-// HostEndpointUpdate is about endpoints of this host only.
+// HostEndpointUpdate is sent only for endpoints of this host.
 type HostEndpointUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *HostEndpointID        `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3064,14 +3064,14 @@ func (x *HostEndpointRemove) GetId() *HostEndpointID {
 	return nil
 }
 
-// TierInfo is the policies of one tier that select an endpoint, in the order of evaluation.
+// TierInfo lists the policies of one tier that select an endpoint, in the order of evaluation.
 type TierInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Names as in PolicyID.name, of policies that have rules for the direction.
+	// Names (PolicyID.name) of the policies that have rules for the direction.
 	IngressPolicies []string `protobuf:"bytes,2,rep,name=ingress_policies,json=ingressPolicies,proto3" json:"ingress_policies,omitempty"`
 	EgressPolicies  []string `protobuf:"bytes,3,rep,name=egress_policies,json=egressPolicies,proto3" json:"egress_policies,omitempty"`
-	// "Deny" (or empty), or "Pass": what happens to packets that no policy of the tier decides about.
+	// "Deny" (or empty), or "Pass": the action for packets that no policy of the tier decides.
 	DefaultAction string `protobuf:"bytes,4,opt,name=default_action,json=defaultAction,proto3" json:"default_action,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3135,7 +3135,7 @@ func (x *TierInfo) GetDefaultAction() string {
 	return ""
 }
 
-// NatInfo is a floating address: traffic to ext_ip goes to int_ip, which is one of the endpoint's own.
+// NatInfo is a floating address: traffic to ext_ip goes to int_ip, an address of the endpoint.
 type NatInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ExtIp         string                 `protobuf:"bytes,1,opt,name=ext_ip,json=extIp,proto3" json:"ext_ip,omitempty"`
@@ -3288,7 +3288,7 @@ func (x *EndpointStatus) GetStatus() string {
 	return ""
 }
 
-// HostEndpointStatusUpdate is sent when the status has changed and the dataplane is programmed.
+// HostEndpointStatusUpdate is sent when the status has changed and the dataplane has been programmed.
 type HostEndpointStatusUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *HostEndpointID        `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3385,12 +3385,12 @@ func (x *HostEndpointStatusRemove) GetId() *HostEndpointID {
 	return nil
 }
 
-// WorkloadEndpointStatusUpdate is sent when the status has changed and the dataplane is programmed.
+// WorkloadEndpointStatusUpdate is sent when the status has changed and the dataplane has been programmed.
 type WorkloadEndpointStatusUpdate struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     *WorkloadEndpointID    `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Status *EndpointStatus        `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// The endpoint as it was when the status was computed; optional.
+	// The endpoint from which the status was computed; optional.
 	Endpoint      *WorkloadEndpoint `protobuf:"bytes,3,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3493,7 +3493,7 @@ func (x *WorkloadEndpointStatusRemove) GetId() *WorkloadEndpointID {
 
 type WireguardStatusUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Base64, as wg(8) prints it; empty when the device is gone.
+	// Base64, as wg(8) prints it; empty if the device no longer exists.
 	PublicKey     string    `protobuf:"bytes,1,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
 	IpVersion     IPVersion `protobuf:"varint,2,opt,name=ip_version,json=ipVersion,proto3,enum=felix.IPVersion" json:"ip_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3581,7 +3581,7 @@ func (*DataplaneInSync) Descriptor() ([]byte, []int) {
 	return file_felixbackend_proto_rawDescGZIP(), []int{39}
 }
 
-// HostMetadataUpdate tells a cluster node's address: the one for tunnels and BGP.
+// HostMetadataUpdate reports the address of a cluster node for tunnels and BGP.
 type HostMetadataUpdate struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Hostname string                 `protobuf:"bytes,1,opt,name=hostname,proto3" json:"hostname,omitempty"`
@@ -3699,7 +3699,7 @@ type IPAMPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Prefix of either family.
 	Cidr string `protobuf:"bytes,1,opt,name=cidr,proto3" json:"cidr,omitempty"`
-	// Traffic from the pool to anywhere outside of all pools leaves with the node's address.
+	// Traffic from the pool to destinations outside of all pools gets the node's address as its source.
 	Masquerade    bool `protobuf:"varint,2,opt,name=masquerade,proto3" json:"masquerade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3845,7 +3845,7 @@ func (x *IPAMPoolRemove) GetId() string {
 	return ""
 }
 
-// Encapsulation tells which tunnels any pool of the cluster uses.
+// Encapsulation reports the types of tunnels that the pools of the cluster use.
 type Encapsulation struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	IpipEnabled    bool                   `protobuf:"varint,1,opt,name=ipip_enabled,json=ipipEnabled,proto3" json:"ipip_enabled,omitempty"`
@@ -4202,7 +4202,7 @@ func (x *NamespaceRemove) GetId() *NamespaceID {
 	return nil
 }
 
-// TunnelType says for which tunnels a *_TUNNEL route's address is an end.
+// TunnelType has the types of tunnels that end at the address of a *_TUNNEL route.
 type TunnelType struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ipip          bool                   `protobuf:"varint,1,opt,name=ipip,proto3" json:"ipip,omitempty"`
@@ -4263,7 +4263,7 @@ func (x *TunnelType) GetWireguard() bool {
 	return false
 }
 
-// RouteUpdate tells where a prefix is and how it is reached.
+// RouteUpdate reports the node of a prefix, and how packets reach it.
 type RouteUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Either type or types is set; RouteUpdate.Kinds reads both.
@@ -4271,11 +4271,11 @@ type RouteUpdate struct {
 	IpPoolType IPPoolType `protobuf:"varint,2,opt,name=ip_pool_type,json=ipPoolType,proto3,enum=felix.IPPoolType" json:"ip_pool_type,omitempty"`
 	// Prefix; the route's key.
 	Dst string `protobuf:"bytes,3,opt,name=dst,proto3" json:"dst,omitempty"`
-	// The node that has the prefix; empty if none has.
+	// The node that has the prefix; empty if no node has it.
 	DstNodeName string `protobuf:"bytes,4,opt,name=dst_node_name,json=dstNodeName,proto3" json:"dst_node_name,omitempty"`
 	// That node's address, without prefix length.
 	DstNodeIp string `protobuf:"bytes,5,opt,name=dst_node_ip,json=dstNodeIp,proto3" json:"dst_node_ip,omitempty"`
-	// That node is on the subnet of this one: no tunnel is needed where the pool says "cross subnet".
+	// That node is on the same subnet as this node: no tunnel is needed if the pool has the mode "cross subnet".
 	SameSubnet bool `protobuf:"varint,7,opt,name=same_subnet,json=sameSubnet,proto3" json:"same_subnet,omitempty"`
 	// The pool masquerades.
 	NatOutgoing bool `protobuf:"varint,8,opt,name=nat_outgoing,json=natOutgoing,proto3" json:"nat_outgoing,omitempty"`
@@ -4440,7 +4440,7 @@ func (x *RouteRemove) GetDst() string {
 	return ""
 }
 
-// VXLANTunnelEndpointUpdate tells a node's VXLAN tunnel end, also this node's own.
+// VXLANTunnelEndpointUpdate reports the VXLAN tunnel endpoint of a node; it is also sent for this node.
 type VXLANTunnelEndpointUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -4448,9 +4448,9 @@ type VXLANTunnelEndpointUpdate struct {
 	Mac string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
 	// Address of its VXLAN device, without prefix length.
 	Ipv4Addr string `protobuf:"bytes,3,opt,name=ipv4_addr,json=ipv4Addr,proto3" json:"ipv4_addr,omitempty"`
-	// The node's address: where the encapsulated packets go.
+	// The node's address: the destination of the encapsulated packets.
 	ParentDeviceIp string `protobuf:"bytes,4,opt,name=parent_device_ip,json=parentDeviceIp,proto3" json:"parent_device_ip,omitempty"`
-	// The same of its device for IPv6.
+	// The same for the node's VXLAN device for IPv6.
 	MacV6            string `protobuf:"bytes,5,opt,name=mac_v6,json=macV6,proto3" json:"mac_v6,omitempty"`
 	Ipv6Addr         string `protobuf:"bytes,6,opt,name=ipv6_addr,json=ipv6Addr,proto3" json:"ipv6_addr,omitempty"`
 	ParentDeviceIpv6 string `protobuf:"bytes,7,opt,name=parent_device_ipv6,json=parentDeviceIpv6,proto3" json:"parent_device_ipv6,omitempty"`
@@ -4795,11 +4795,11 @@ func (x *WireguardEndpointV6Remove) GetHostname() string {
 
 type GlobalBGPConfigUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Prefixes that service addresses are taken from.
+	// Prefixes from which service addresses are allocated.
 	ServiceClusterCidrs      []string `protobuf:"bytes,1,rep,name=service_cluster_cidrs,json=serviceClusterCidrs,proto3" json:"service_cluster_cidrs,omitempty"`
 	ServiceExternalCidrs     []string `protobuf:"bytes,2,rep,name=service_external_cidrs,json=serviceExternalCidrs,proto3" json:"service_external_cidrs,omitempty"`
 	ServiceLoadbalancerCidrs []string `protobuf:"bytes,3,rep,name=service_loadbalancer_cidrs,json=serviceLoadbalancerCidrs,proto3" json:"service_loadbalancer_cidrs,omitempty"`
-	// Addresses that local workloads peer with.
+	// Addresses with which local workloads peer.
 	LocalWorkloadPeeringIpV4 string `protobuf:"bytes,4,opt,name=local_workload_peering_ip_v4,json=localWorkloadPeeringIpV4,proto3" json:"local_workload_peering_ip_v4,omitempty"`
 	LocalWorkloadPeeringIpV6 string `protobuf:"bytes,5,opt,name=local_workload_peering_ip_v6,json=localWorkloadPeeringIpV6,proto3" json:"local_workload_peering_ip_v6,omitempty"`
 	unknownFields            protoimpl.UnknownFields

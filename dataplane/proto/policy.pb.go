@@ -4,8 +4,8 @@
 // 	protoc        v3.21.12
 // source: policy.proto
 
-// What Felix's messages do not have: parts of them that are northbound values of their own. dataplane/feed makes Felix's messages of
-// them; a driver never gets these.
+// Northbound values that are parts of Felix's messages. dataplane/feed combines them into Felix's messages; a driver never receives the
+// values themselves.
 
 package proto
 
@@ -24,8 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WorkloadPolicy is what applies to an endpoint of a workload: the fields tiers and profile_ids of its WorkloadEndpoint. The endpoint
-// waits for it.
+// WorkloadPolicy has the policies of a workload's endpoint: the fields tiers and profile_ids of its WorkloadEndpoint. The endpoint is
+// pending until it exists.
 type WorkloadPolicy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *WorkloadEndpointID    `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -86,7 +86,7 @@ func (x *WorkloadPolicy) GetProfileIds() []string {
 	return nil
 }
 
-// IPSetMember is a member of a set, in the form that the set's type has.
+// IPSetMember is a member of a set, in the format of the set's type.
 type IPSetMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SetId         string                 `protobuf:"bytes,1,opt,name=set_id,json=setId,proto3" json:"set_id,omitempty"`

@@ -70,24 +70,24 @@ type importRule struct {
 
 var importRules = []importRule{
 	{"go.fd.io/govpp", []string{"dataplane/vpp", "test/bench"}, // the benchmark measures the minimum cost
-		"one place knows VPP's binary API; express the configuration as a northbound value (dataplane/nb) instead"},
+		"only dataplane/vpp may use VPP's binary API; express the configuration as a northbound value (dataplane/nb)"},
 	{"k8s.io/client-go", []string{"internal/kube"},
-		"one place watches the API server; take a KubeStateChange instead"},
+		"only internal/kube may watch the API server; handle the event KubeStateChange instead"},
 	{module + "/dataplane/vpp", []string{"dataplane/vpp", "cmd", "test", "plugins/ipnet"},
-		"plugins emit northbound values and do not know which dataplane applies them (plugins/ipnet only names the channel type of its documented GoVPP interface)"},
+		"plugins must not depend on a dataplane; emit northbound values (exception: plugins/ipnet uses the channel type of its documented GoVPP interface)"},
 	{module + "/dataplane/scheduler", []string{"dataplane", "cmd", "test"},
-		"plugins commit through dataplane/txn, so that other dataplanes fit behind the same seam"},
+		"plugins must not depend on the scheduler; use the interface dataplane/txn, which other dataplanes can implement, too"},
 	{module + "/dataplane/links", []string{"dataplane", "cmd", "test"},
-		"plugins emit northbound values; the Linux side is programmed by the scheduler"},
+		"plugins must not program Linux; emit northbound values, which the scheduler applies"},
 	{module + "/dataplane/netlink", []string{"dataplane", "cmd", "test"},
-		"what is below the dataplanes is theirs"},
+		"only dataplanes may use netlink; emit northbound values instead"},
 	{module + "/dataplane/linux", []string{"dataplane", "cmd", "test"},
-		"plugins emit the messages of dataplane/proto and do not know which driver takes them"},
-	{module + "/test", []string{"test"}, "what the product needs stands outside of test/; test/testbed is for tests alone"},
-	{module + "/dataplane/driver", []string{"dataplane"}, "only drivers stand on the two-phase loop"},
-	{module + "/cmd", []string{"cmd"}, "a command is started, not imported"},
+		"plugins must not depend on a driver; emit the messages of dataplane/proto"},
+	{module + "/test", []string{"test"}, "only tests may import packages below test/; move the code that the product needs to another folder"},
+	{module + "/dataplane/driver", []string{"dataplane"}, "only drivers may use the two-phase loop; emit northbound values instead"},
+	{module + "/cmd", []string{"cmd"}, "a command must not be imported; move the shared code to internal/"},
 	{"google.golang.org/grpc", []string{"internal/clusterdb"},
-		"only the etcd client needs gRPC; the CNI protocol is internal/cniapi (docs/adr/0004)"},
+		"only the etcd client may use gRPC; use internal/cniapi for the CNI protocol (docs/adr/0004)"},
 }
 
 // below reports whether path is prefix or inside it.
@@ -107,28 +107,28 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// floors are the parts of the code base from the bottom layer up, with the parts above the bottom layer that each may import. The contracts of
-// events are a leaf in the bottom layer, although their documented place is below the controller.
+// layers are the top folders, each with the lower layers that its packages may import. The contracts of events belong to the lowest layer,
+// although their folder is below the controller.
 var (
 	contracts = "plugins/controller/api"
-	floors    = map[string][]string{"internal": nil, "dataplane": {"internal"}, "plugins": {"internal", "dataplane"}}
+	layers    = map[string][]string{"internal": nil, "dataplane": {"internal"}, "plugins": {"internal", "dataplane"}}
 )
 
-// TestFloors checks that no package imports a package of a higher layer.
-func TestFloors(t *testing.T) {
+// TestLayers checks that no package imports a package of a higher layer.
+func TestLayers(t *testing.T) {
 	for _, p := range packages(t) {
-		room, _, _ := strings.Cut(p.ImportPath, "/")
-		lower, ok := floors[room]
+		layer, _, _ := strings.Cut(p.ImportPath, "/")
+		lower, ok := layers[layer]
 		for _, imp := range p.Imports {
 			target, ours := strings.CutPrefix(imp, module+"/")
 			if !ok || !ours || target == contracts && p.ImportPath != contracts {
 				continue
 			}
 			if p.ImportPath == contracts {
-				t.Errorf("%s imports %s: contracts import nothing of this module", p.ImportPath, target)
+				t.Errorf("%s imports %s: the contracts of events must not import packages of this module", p.ImportPath, target)
 			}
-			if !below(target, room) && !belowAny(target, lower) {
-				t.Errorf("%s imports %s, which is above it: declare an interface here, or move what both need down", p.ImportPath, target)
+			if !below(target, layer) && !belowAny(target, lower) {
+				t.Errorf("%s imports %s, which is in a higher layer: declare an interface here, or move the shared code to a lower layer", p.ImportPath, target)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func TestControllerImportsNoPlugin(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			if below(imp, module+"/plugins") && !below(imp, module+"/plugins/controller") {
-				t.Errorf("%s imports %s: the controller must not know any plugin", p.ImportPath, imp)
+				t.Errorf("%s imports %s: the controller must not depend on a plugin; declare an interface in plugins/controller/api", p.ImportPath, imp)
 			}
 		}
 	}
@@ -178,15 +178,15 @@ type parts struct {
 	instead string
 }
 
-// TestParts checks that each part can be read and changed in one folder, and does not import the parts beside it.
+// TestParts checks that each part can be read and changed in one folder: it imports other parts of the same folder only as listed.
 func TestParts(t *testing.T) {
 	vpp := parts{"dataplane/vpp/", map[string][]string{"kit": nil, "iface": {"kit"}, "traffic": {"kit"}},
-		"declare an interface for what it needs, and hand it over in dataplane/vpp/register.go"}
+		"declare an interface for the functions that it needs, and pass the implementation in dataplane/vpp/register.go"}
 	for _, feature := range []string{"l2", "l3", "acl", "nat44", "contiv"} {
 		vpp.below[feature] = []string{"kit", "iface"}
 	}
 	nft := parts{"dataplane/linux/nft/", map[string][]string{"wire": nil, "policy": {"wire"}, "services": {"wire"}},
-		"put what both need of nf_tables into wire"}
+		"move the code for nf_tables that both need to wire"}
 	all := packages(t)
 	for _, part := range []parts{vpp, nft} {
 		for _, p := range all {
@@ -220,11 +220,11 @@ func TestPackageDoc(t *testing.T) {
 			file = "main.go"
 		}
 		if !slices.Contains(p.GoFiles, file) || !hasPackageDoc(t, p, file) {
-			t.Errorf("%s has no package comment in %s: add one that says why the package exists and how it fits", p.ImportPath, file)
+			t.Errorf("%s has no package comment in %s: add one with the purpose of the package and its relation to other packages", p.ImportPath, file)
 		}
 		for _, other := range p.GoFiles {
 			if other != file && hasPackageDoc(t, p, other) {
-				t.Errorf("%s/%s has a package comment, too: move it to %s", p.ImportPath, other, file)
+				t.Errorf("%s/%s also has a package comment: move it to %s", p.ImportPath, other, file)
 			}
 		}
 	}
@@ -267,7 +267,7 @@ func sourceRules() []sourceRule {
 			match:   func(n ast.Node) bool { _, ok := n.(*ast.GoStmt); return ok },
 			instead: "start a named job with internal/lifecycle",
 			allowed: map[string]string{
-				"internal/lifecycle/":            "the one place that starts goroutines",
+				"internal/lifecycle/":            "starts the goroutines of all other packages",
 				"internal/cniapi/":               "one goroutine per accepted connection, joined by Serve",
 				"dataplane/vpp/vppfake/":         "one reader per connection, joined by Close",
 				"dataplane/vpp/vpptest/":         "reaps the VPP process, joined by Kill and Stop",
@@ -285,7 +285,7 @@ func sourceRules() []sourceRule {
 			},
 			instead: "construct explicitly in cmd/contiv-agent/wire.go",
 			allowed: map[string]string{
-				"dataplane/vpp/binapi/": "generated by govpp, whose bindings register their messages so",
+				"dataplane/vpp/binapi/": "generated by govpp; its bindings register their messages in init functions",
 			},
 		},
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The budgets. A value above a budget needs a waiver with a reason; a waiver that is not needed any more is an error, so that
-// the list only shrinks.
+// The budgets. A value above a budget needs a waiver with a reason. A waiver that is no longer needed is an error, so the list only becomes
+// shorter.
 const (
 	maxFileLines = 400
 	maxMethods   = 8  // methods of an interface
@@ -21,24 +21,24 @@ const (
 )
 
 const (
-	documented = "its shape is that of a documented API"
-	record     = "a record: it is read field by field, and has no behaviour of its own"
-	loopState  = "all that one goroutine owns; its methods are split over the files of the package"
-	options    = "a list of options, one field each"
-	fake       = "a stand-in for what another program has"
+	documented = "it has the fields or methods of a documented API"
+	record     = "a record without behaviour, which is read field by field"
+	loopState  = "the state of one goroutine; its methods are in several files of the package"
+	options    = "a list of options, one field for each"
+	fake       = "a test double for the state of another program"
 )
 
 // wideInterfaces are interfaces with more than maxMethods methods.
 var wideInterfaces = map[string]string{
 	"dataplane/linux/rules.RuleRenderer": documented,
-	"dataplane/linux/table.Backend":      "two backends stand behind it, and each of its users needs most of it",
+	"dataplane/linux/table.Backend":      "two backends implement it, and each of its users needs most of its methods",
 }
 
 // wideStructs are structs with more than maxFields fields.
 var wideStructs = map[string]string{
 	"cmd/contiv-agent.options":                 options,
-	"cmd/contiv-agent.vppPlane":                "what the agent has of VPP, made and stopped in one order",
-	"cmd/contiv-agent.agent":                   "what the agent is made of, made and stopped in one order",
+	"cmd/contiv-agent.vppPlane":                "the parts of the agent for VPP, which are created and stopped in a fixed order",
+	"cmd/contiv-agent.agent":                   "the parts of the agent, which are created and stopped in a fixed order",
 	"cmd/contiv-init/internal/preflight.Facts": record,
 	"cmd/contiv-netctl.dropRow":                record,
 	"dataplane/driver.Driver":                  loopState,
@@ -55,7 +55,7 @@ var wideStructs = map[string]string{
 	"dataplane/linux/table.Match":              "one field for each condition that a rule may have",
 	"dataplane/links.Backend":                  loopState,
 	"dataplane/scheduler.graph":                loopState,
-	"dataplane/scheduler.Descriptor":           "what a descriptor may define; most are optional",
+	"dataplane/scheduler.Descriptor":           "the functions that a descriptor may define; most are optional",
 	"dataplane/scheduler.planner":              loopState,
 	"dataplane/scheduler.Scheduler":            loopState,
 	"dataplane/vpp/conn.lane":                  loopState,
@@ -70,13 +70,13 @@ var wideStructs = map[string]string{
 	"plugins/ipnet.state":                      loopState,
 	"plugins/ipnet.settings":                   options,
 	"plugins/nodesync.state":                   loopState,
-	"test/soak.soak":                           "the two nodes, and all that is done to them",
+	"test/soak.soak":                           "the two nodes, and the disturbances that the test causes",
 }
 
 const (
-	root     = "a composition root: it names all that the binary is made of"
-	list     = "the list of its parts, and nothing more"
-	messages = "most of them are generated messages, one package for each model"
+	root     = "a composition root: it constructs all parts of the binary"
+	list     = "it only lists its parts"
+	messages = "most of them are packages of generated messages, one for each model"
 	seams    = "documented Deps: each dependency of the plugin is a field of the package that owns it"
 )
 
@@ -91,12 +91,12 @@ var manyImports = map[string]string{
 	"dataplane/nb":         list,
 	"dataplane/vpp":        list,
 	"dataplane/vpp/contiv": messages,
-	"dataplane/windows":    "both versions of the service that Windows has",
-	"plugins/ipnet":        "the one place that puts each model of a pod's and a node's wiring",
+	"dataplane/windows":    "it supports both versions of the service of Windows",
+	"plugins/ipnet":        "it emits the values of all models that connect pods and nodes",
 	"plugins/nodesync":     seams,
 	"plugins/policy":       seams,
 	"plugins/service":      seams,
-	"test/bench":           "measures each part of the product beside its floor",
+	"test/bench":           "it compares each part of the product with its lower bound",
 	"test/soak":            root,
 }
 

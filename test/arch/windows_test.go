@@ -37,7 +37,7 @@ func TestWindowsTypeChecks(t *testing.T) {
 				}
 			})
 			if seen < 50 {
-				t.Errorf("%d packages of this module are checked, want all that the agent is made of", seen)
+				t.Errorf("only %d packages of this module were checked; the agent has more", seen)
 			}
 		})
 	}

@@ -4,9 +4,8 @@
 // 	protoc        v3.21.12
 // source: kube.proto
 
-// What the agent keeps of Kubernetes objects: no more than something in the agent uses. Addresses are canonical text, as
-// netip.Addr prints them, except in EndpointSlice, of which a cluster has hundreds of thousands of endpoints. The keys are
-// in keys.go.
+// The fields of Kubernetes objects that the agent uses. Addresses are canonical text, as netip.Addr prints them. In EndpointSlice
+// they are binary, because a cluster has hundreds of thousands of endpoints. The keys are in keys.go.
 
 package model
 
@@ -284,7 +283,7 @@ type Node struct {
 	Addresses []string          `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	PodCidrs  []string          `protobuf:"bytes,3,rep,name=pod_cidrs,json=podCidrs,proto3" json:"pod_cidrs,omitempty"`
 	Labels    map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The node is about to go: deleted, or the cluster autoscaler has marked it.
+	// The node is being removed: its object is being deleted, or the cluster autoscaler has marked it.
 	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -408,14 +407,14 @@ func (x *Namespace) GetLabels() map[string]string {
 	return nil
 }
 
-// Pod is a pod that has not ended (phases Succeeded and Failed are as good as deleted).
+// Pod is a pod that has not ended: a pod in phase Succeeded or Failed counts as deleted.
 type Pod struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Uid       string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
 	Labels    map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Annotations that the agent was told to keep.
+	// Annotations that the agent is configured to keep.
 	Annotations map[string]string `protobuf:"bytes,5,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// At most one per family, the primary one first.
 	Ips         []string         `protobuf:"bytes,6,rep,name=ips,proto3" json:"ips,omitempty"`
@@ -424,7 +423,7 @@ type Pod struct {
 	Ports       []*ContainerPort `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
 	// The pod is being deleted.
 	Terminating bool `protobuf:"varint,10,opt,name=terminating,proto3" json:"terminating,omitempty"`
-	// UID by which the kubelet and the runtime know a static pod, whose object is a mirror with another one.
+	// UID that the kubelet and the runtime use for a static pod; its mirror object has another UID.
 	StaticUid     string `protobuf:"bytes,11,opt,name=static_uid,json=staticUid,proto3" json:"static_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -537,7 +536,7 @@ func (x *Pod) GetStaticUid() string {
 	return ""
 }
 
-// ContainerPort is a port of a container that has a name or a port of the host.
+// ContainerPort is a port of a container that has a name or a host port.
 type ContainerPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -622,13 +621,13 @@ type Policy struct {
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Pods      *LabelSelector         `protobuf:"bytes,3,opt,name=pods,proto3" json:"pods,omitempty"`
-	// Which directions the selected pods are isolated in.
+	// The directions in which the selected pods are isolated.
 	Ingress      bool          `protobuf:"varint,4,opt,name=ingress,proto3" json:"ingress,omitempty"`
 	Egress       bool          `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
 	IngressRules []*PolicyRule `protobuf:"bytes,6,rep,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"`
 	EgressRules  []*PolicyRule `protobuf:"bytes,7,rep,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
 	Uid          string        `protobuf:"bytes,8,opt,name=uid,proto3" json:"uid,omitempty"`
-	// What was not understood, each in a sentence that names the field. It is closed: it allows nothing.
+	// The parts that could not be parsed, each as a sentence that names the field. Such a part allows nothing.
 	Problems      []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -727,13 +726,12 @@ func (x *Policy) GetProblems() []string {
 	return nil
 }
 
-// ClusterPolicy is a ClusterNetworkPolicy. Its selected pods are those that both selectors select; the pods of a node's network are
-// never among them.
+// ClusterPolicy is a ClusterNetworkPolicy. It selects the pods that both selectors select, except pods with host network.
 type ClusterPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Tier  ClusterPolicy_Tier     `protobuf:"varint,2,opt,name=tier,proto3,enum=contiv.kube.ClusterPolicy_Tier" json:"tier,omitempty"`
-	// 0 to 1000; the lower one comes first. Among equal ones the name decides.
+	// 0 to 1000; the lower number is evaluated first. Policies with equal priority are ordered by name.
 	Priority   uint32         `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
 	Namespaces *LabelSelector `protobuf:"bytes,4,opt,name=namespaces,proto3" json:"namespaces,omitempty"`
 	Pods       *LabelSelector `protobuf:"bytes,5,opt,name=pods,proto3" json:"pods,omitempty"`
@@ -741,7 +739,7 @@ type ClusterPolicy struct {
 	IngressRules []*PolicyRule `protobuf:"bytes,6,rep,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"`
 	EgressRules  []*PolicyRule `protobuf:"bytes,7,rep,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
 	Uid          string        `protobuf:"bytes,8,opt,name=uid,proto3" json:"uid,omitempty"`
-	// What was not understood, each in a sentence that names the field. It is closed.
+	// The parts that could not be parsed, each as a sentence that names the field. Such a part allows nothing.
 	Problems      []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -840,15 +838,15 @@ func (x *ClusterPolicy) GetProblems() []string {
 	return nil
 }
 
-// PolicyRule is about traffic with any of the peers on any of the ports. No peers are all peers, no ports are all ports.
+// PolicyRule matches traffic with any of the peers on any of the ports. An empty list matches all peers, or all ports.
 type PolicyRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ports []*PolicyPort          `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	Peers []*PolicyPeer          `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
-	// The rule's place in the object, from 0. Rules that were not understood are left out if they allow.
+	// The rule's index in the object, from 0. Rules that could not be parsed are omitted if they allow.
 	Index  uint32            `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
 	Action PolicyRule_Action `protobuf:"varint,4,opt,name=action,proto3,enum=contiv.kube.PolicyRule_Action" json:"action,omitempty"`
-	// What the rule is called; empty: nothing.
+	// Name of the rule; may be empty.
 	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -919,12 +917,12 @@ func (x *PolicyRule) GetName() string {
 	return ""
 }
 
-// PolicyPort is a port, or all ports of the protocol when it has neither number nor name.
+// PolicyPort is a port, or all ports of the protocol if it has neither number nor name.
 type PolicyPort struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Protocol Protocol               `protobuf:"varint,1,opt,name=protocol,proto3,enum=contiv.kube.Protocol" json:"protocol,omitempty"`
 	Port     uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	// Last port of the range that begins with port; 0: just port.
+	// Last port of the range that begins with port; 0: only port.
 	EndPort       uint32 `protobuf:"varint,3,opt,name=end_port,json=endPort,proto3" json:"end_port,omitempty"`
 	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -989,14 +987,14 @@ func (x *PolicyPort) GetName() string {
 	return ""
 }
 
-// PolicyPeer is an ip_block, or nodes, or a choice of pods: those that both selectors select. Without a namespace selector it
-// means the pods of the policy's own namespace.
+// PolicyPeer is an ip_block, or nodes, or the pods that both selectors select. Without a namespace selector, these are pods of the
+// policy's own namespace.
 type PolicyPeer struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Pods       *LabelSelector         `protobuf:"bytes,1,opt,name=pods,proto3" json:"pods,omitempty"`
 	Namespaces *LabelSelector         `protobuf:"bytes,2,opt,name=namespaces,proto3" json:"namespaces,omitempty"`
 	IpBlock    *IPBlock               `protobuf:"bytes,3,opt,name=ip_block,json=ipBlock,proto3" json:"ip_block,omitempty"`
-	// The addresses of the nodes that are selected.
+	// Selects nodes; the peer is their addresses.
 	Nodes         *LabelSelector `protobuf:"bytes,4,opt,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1060,7 +1058,7 @@ func (x *PolicyPeer) GetNodes() *LabelSelector {
 	return nil
 }
 
-// IPBlock is a network without some parts of it.
+// IPBlock is a network with exceptions.
 type IPBlock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cidr          string                 `protobuf:"bytes,1,opt,name=cidr,proto3" json:"cidr,omitempty"`
@@ -1233,26 +1231,26 @@ type Service struct {
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Type      Service_Type           `protobuf:"varint,3,opt,name=type,proto3,enum=contiv.kube.Service_Type" json:"type,omitempty"`
-	// Label service.kubernetes.io/service-proxy-name: somebody else's job when it is set.
+	// Label service.kubernetes.io/service-proxy-name; if it is set, another proxy serves the service.
 	ProxyName string `protobuf:"bytes,4,opt,name=proxy_name,json=proxyName,proto3" json:"proxy_name,omitempty"`
-	// The service is headless: it has no address to balance.
+	// The service is headless: it has no cluster IP.
 	Headless    bool           `protobuf:"varint,5,opt,name=headless,proto3" json:"headless,omitempty"`
 	ClusterIps  []string       `protobuf:"bytes,6,rep,name=cluster_ips,json=clusterIps,proto3" json:"cluster_ips,omitempty"`
 	ExternalIps []string       `protobuf:"bytes,7,rep,name=external_ips,json=externalIps,proto3" json:"external_ips,omitempty"`
 	Ingress     []*Ingress     `protobuf:"bytes,8,rep,name=ingress,proto3" json:"ingress,omitempty"`
 	Ports       []*ServicePort `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
-	// Stickiness of clients in seconds; 0: none.
+	// Timeout of session affinity in seconds; 0: no affinity.
 	SessionAffinityTimeout uint32 `protobuf:"varint,10,opt,name=session_affinity_timeout,json=sessionAffinityTimeout,proto3" json:"session_affinity_timeout,omitempty"`
 	// externalTrafficPolicy and internalTrafficPolicy are Local.
 	ExternalLocal       bool     `protobuf:"varint,11,opt,name=external_local,json=externalLocal,proto3" json:"external_local,omitempty"`
 	InternalLocal       bool     `protobuf:"varint,12,opt,name=internal_local,json=internalLocal,proto3" json:"internal_local,omitempty"`
 	HealthCheckNodePort uint32   `protobuf:"varint,13,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
 	SourceRanges        []string `protobuf:"bytes,14,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
-	// loadBalancerSourceRanges is set, whether or not something of it can be understood.
+	// loadBalancerSourceRanges is set, also if none of its ranges can be parsed.
 	SourceRangesSet     bool   `protobuf:"varint,15,opt,name=source_ranges_set,json=sourceRangesSet,proto3" json:"source_ranges_set,omitempty"`
 	TrafficDistribution string `protobuf:"bytes,16,opt,name=traffic_distribution,json=trafficDistribution,proto3" json:"traffic_distribution,omitempty"`
 	Uid                 string `protobuf:"bytes,17,opt,name=uid,proto3" json:"uid,omitempty"`
-	// When the service was made, in seconds since 1970; 0: not known.
+	// Time at which the service was created, in seconds since 1970; 0: unknown.
 	Created       int64 `protobuf:"varint,18,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1414,11 +1412,11 @@ func (x *Service) GetCreated() int64 {
 	return 0
 }
 
-// Ingress is an address at which a load balancer takes traffic for the service.
+// Ingress is an address at which a load balancer receives traffic for the service.
 type Ingress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ip    string                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
-	// ipMode Proxy: the load balancer wants the traffic to pass it, even that from inside the cluster.
+	// ipMode Proxy: all traffic must pass the load balancer, even traffic from inside the cluster.
 	Proxy         bool `protobuf:"varint,2,opt,name=proxy,proto3" json:"proxy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1537,8 +1535,8 @@ func (x *ServicePort) GetNodePort() uint32 {
 	return 0
 }
 
-// EndpointSlice is a part of the endpoints of a service. Endpoint number i is in element i of the columns; At (slice.go)
-// puts it together.
+// EndpointSlice has some of the endpoints of a service, in columns: element i of each column belongs to endpoint i. At (slice.go)
+// returns an endpoint.
 type EndpointSlice struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1548,12 +1546,12 @@ type EndpointSlice struct {
 	Ports     []*EndpointPort        `protobuf:"bytes,5,rep,name=ports,proto3" json:"ports,omitempty"`
 	// 4 bytes per endpoint, 16 with ipv6.
 	Addresses []byte `protobuf:"bytes,6,opt,name=addresses,proto3" json:"addresses,omitempty"`
-	// One byte per endpoint, of bits: 1 ready, 2 serving, 4 terminating.
+	// One byte per endpoint, a sum of: 1 ready, 2 serving, 4 terminating.
 	Conditions []byte `protobuf:"bytes,7,opt,name=conditions,proto3" json:"conditions,omitempty"`
-	// Index of the endpoint's place, one per endpoint.
+	// Index in places, one per endpoint.
 	Place  []uint32 `protobuf:"varint,8,rep,packed,name=place,proto3" json:"place,omitempty"`
 	Places []*Place `protobuf:"bytes,9,rep,name=places,proto3" json:"places,omitempty"`
-	// When the pods changed that the last change of the slice was about, in milliseconds since 1970; 0: not known.
+	// Time of the change of pods that caused the last change of the slice, in milliseconds since 1970; 0: unknown.
 	TriggerMs     int64 `protobuf:"varint,10,opt,name=trigger_ms,json=triggerMs,proto3" json:"trigger_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1659,12 +1657,12 @@ func (x *EndpointSlice) GetTriggerMs() int64 {
 	return 0
 }
 
-// Place is where endpoints are and who should prefer them.
+// Place is the location of endpoints (node, zone), and the zones and nodes whose clients should prefer them.
 type Place struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Zone  string                 `protobuf:"bytes,2,opt,name=zone,proto3" json:"zone,omitempty"`
-	// Hints; none: no hint.
+	// Topology hints; may be empty.
 	ForZones      []string `protobuf:"bytes,3,rep,name=for_zones,json=forZones,proto3" json:"for_zones,omitempty"`
 	ForNodes      []string `protobuf:"bytes,4,rep,name=for_nodes,json=forNodes,proto3" json:"for_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1729,7 +1727,7 @@ func (x *Place) GetForNodes() []string {
 	return nil
 }
 
-// EndpointPort is a port of all endpoints of a slice, under the name of the service's port.
+// EndpointPort is a port of all endpoints of a slice. It has the name of the service's port.
 type EndpointPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`

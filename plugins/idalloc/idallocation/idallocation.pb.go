@@ -4,7 +4,7 @@
 // 	protoc        v3.21.12
 // source: idallocation.proto
 
-// What is stored below /vnf-agent/contiv-ksr/idalloc/, in JSON encoding.
+// The values that are stored below /vnf-agent/contiv-ksr/idalloc/, in JSON encoding.
 
 package idallocation
 
@@ -30,7 +30,7 @@ type Entry struct {
 	// Name of the pool.
 	Name  string       `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Range *Entry_Range `protobuf:"bytes,2,opt,name=range,proto3" json:"range,omitempty"`
-	// Allocations of contiv by label. They are read and moved to keys of their own, never written.
+	// Allocations of contiv by label. They are read and moved to separate keys, and never written.
 	IdAllocations map[string]*Entry_Allocation `protobuf:"bytes,3,rep,name=id_allocations,json=idAllocations,proto3" json:"id_allocations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The allocation: label, ID, and the name of the node that may release it.
 	Label         string `protobuf:"bytes,11,opt,name=label,proto3" json:"label,omitempty"`
@@ -118,7 +118,7 @@ type Entry_Range struct {
 	MinId uint32                 `protobuf:"varint,1,opt,name=min_id,json=minId,proto3" json:"min_id,omitempty"`
 	// The last ID; it belongs to the range.
 	MaxId uint32 `protobuf:"varint,2,opt,name=max_id,json=maxId,proto3" json:"max_id,omitempty"`
-	// IDs in the range that are not handed out.
+	// IDs in the range that are never allocated.
 	Reserved      []uint32 `protobuf:"varint,3,rep,packed,name=reserved,proto3" json:"reserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -175,7 +175,7 @@ func (x *Entry_Range) GetReserved() []uint32 {
 	return nil
 }
 
-// Allocation is one of contiv's allocations, all of which are in the value of the pool.
+// Allocation is an allocation of contiv. Contiv stores all of them in the value of the pool.
 type Entry_Allocation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`

@@ -24,8 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// VppNode is what a node running a vswitch tells the others. A record with released_ms is not a node's any more: it says to
-// whom the ID belonged, until somebody else claims it.
+// VppNode is the record that a node publishes for other nodes. A record with released_ms names the former owner of the ID, until another
+// node claims the ID.
 type VppNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID of the node, unique in the cluster; the same as in the key.
@@ -36,15 +36,15 @@ type VppNode struct {
 	IpAddress string `protobuf:"bytes,3,opt,name=ip_address,json=ipAddress,proto3" json:"ip_address,omitempty"`
 	// Addresses of the node on the side of VPP, with prefix lengths.
 	IpAddresses []string `protobuf:"bytes,4,rep,name=ip_addresses,json=ipAddresses,proto3" json:"ip_addresses,omitempty"`
-	// UUID of the machine that owns the ID, which only that machine has on its disk. Empty in contiv's records.
+	// UUID of the machine that owns the ID; only this machine has it on its disk. Empty in contiv's records.
 	Uuid string `protobuf:"bytes,5,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	// How often the ID has changed hands; of two claims of one ID the higher generation is right. Zero in contiv's records.
+	// Number of changes of the owner; if two nodes claim one ID, the higher generation is valid. Zero in contiv's records.
 	Generation uint32 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
-	// When the ID was claimed, in milliseconds since 1970 by the clock of the claimer.
+	// Time of the claim, in milliseconds since 1970, by the clock of the node that claimed the ID.
 	ClaimedMs int64 `protobuf:"varint,7,opt,name=claimed_ms,json=claimedMs,proto3" json:"claimed_ms,omitempty"`
 	// Addresses of the node for management, without prefix length.
 	MgmtAddresses []string `protobuf:"bytes,8,rep,name=mgmt_addresses,json=mgmtAddresses,proto3" json:"mgmt_addresses,omitempty"`
-	// When the ID was released, in milliseconds since 1970 by the clock of who did it; zero if it was not.
+	// Time of the release, in milliseconds since 1970, by the clock of the node that released the ID; zero if it was not released.
 	ReleasedMs int64 `protobuf:"varint,9,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
 	// Version of the agent that wrote the record, with its commit.
 	AgentVersion  string `protobuf:"bytes,10,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`

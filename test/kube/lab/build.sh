@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh [PIECE...]: build what a cluster needs into $KUBELAB_CACHE, skipping what is there.
-# Pieces, in order: apt k8s containerd etcd cni coredns agnhost images (default: these); and, for suites of others: e2e cnp.
+# build.sh [PIECE...]: build the programs and images of a cluster into $KUBELAB_CACHE; pieces that exist are skipped.
+# Pieces, in order: apt k8s containerd etcd cni coredns agnhost images (the default); and, for the suites of other projects: e2e cnp.
 # FORCE=1 rebuilds.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -19,7 +19,7 @@ piece() { # NAME VERSION FUNCTION
   echo "$1: done in $((SECONDS - s)) s"
 }
 
-# new_module NAME MODULE@VERSION...: $SRC/NAME with a go.mod that requires them; leaves the shell there
+# new_module NAME MODULE@VERSION...: creates $SRC/NAME with a go.mod that requires them, and changes to this directory
 new_module() {
   local name=$1; shift
   rm -rf "${SRC:?}/$name"; mkdir -p "$SRC/$name"; cd "$SRC/$name"
@@ -29,8 +29,8 @@ new_module() {
 
 gobuild() { CGO_ENABLED=0 GOFLAGS=-mod=mod go build -trimpath "$@"; }
 
-# k8s.io/kubernetes replaces its staging modules by ./staging paths, which a dependent module cannot use:
-# take upstream's requirements and go.sum, and replace each staging module by its release v0.X.Y.
+# k8s.io/kubernetes replaces its staging modules by ./staging paths, which a dependent module cannot use. So this takes upstream's
+# requirements and go.sum, and replaces each staging module by its release v0.X.Y.
 k8s_module() {
   local dir=$SRC/k8s up
   go mod download "k8s.io/kubernetes@$K8S_VERSION"
@@ -49,7 +49,7 @@ k8s_module() {
   cd "$dir"
 }
 
-# k8s_ldflags: without these the binaries call themselves v0.0.0-master
+# k8s_ldflags: without them the binaries report the version v0.0.0-master
 k8s_ldflags() {
   local x="-s -w" p minor
   minor=$(cut -d. -f2 <<<"$K8S_VERSION")
@@ -103,7 +103,7 @@ do_coredns() {
   gobuild -ldflags "-s -w" -o "$BIN/coredns" .
 }
 
-# coredns_main: CoreDNS with no more than the plugins that a cluster's DNS needs
+# coredns_main: CoreDNS with only the plugins that the DNS of a cluster needs
 coredns_main() {
   local p plugins='reload ready health prometheus errors log cache loadbalance template hosts kubernetes loop forward'
   echo 'package main'
@@ -138,7 +138,7 @@ do_cnp() {
   gotest "$BIN/cnp.test" .
 }
 
-# cnp_test: what the suite's own conformance_test.go does, with all features and with limits for a machine that has more to do
+# cnp_test: does the same as the suite's own conformance_test.go, with all features, and with timeouts for a machine under load
 cnp_test() {
   cat <<'EOF'
 package cnp
@@ -194,7 +194,7 @@ cpbin() {
   done
 }
 
-# bb_root ROOT APPLET...: busybox with links for its applets, all but those named
+# bb_root ROOT APPLET...: busybox with links for all its applets except the named ones
 bb_root() {
   local r=$1 a; shift
   mkdir -p "$r"/{bin,etc,root,tmp}; chmod 1777 "$r/tmp"
@@ -243,7 +243,7 @@ do_images() {
   echo 'hosts: files dns' > "$r/etc/nsswitch.conf"
   install -m 644 "$up"/test/images/agnhost/porter/localhost.{crt,key} "$r/"
   cp "$BIN/agnhost" "$r/agnhost.real"
-  (cd "$KUBELAB_DIR" && CGO_ENABLED=0 go build -ldflags "-s -w" -o "$r/agnhost" ./rawsctp) # does SCTP where the kernel does not
+  (cd "$KUBELAB_DIR" && CGO_ENABLED=0 go build -ldflags "-s -w" -o "$r/agnhost" ./rawsctp) # speaks SCTP if the kernel does not support it
   up=registry.k8s.io/e2e-test-images/agnhost
   "$BIN/mkimage" -root "$r" -tag "$up:$AGNHOST_TAG,$up:$CNP_AGNHOST_TAG,${up%/*}/glibc-dns-testing:$GLIBC_DNS_TAG" \
     -entrypoint /agnhost -cmd pause -expose 80/tcp,8080/tcp,8081/tcp,9376/tcp,5000/tcp -o "$IMAGES/agnhost.tar"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# down.sh: end the cluster and remove all it left. SIGKILL everywhere: nothing of it is to be kept.
+# down.sh: stop the cluster and remove its files. All processes get SIGKILL, because no state is kept.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 [ -e "$KUBELAB_RUN/.kubelab" ] || die "no cluster in $KUBELAB_RUN"

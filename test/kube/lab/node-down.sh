@@ -1,14 +1,14 @@
 #!/bin/bash
-# node-down.sh N: turn node N off as a power cut does; its files stay, and node-up.sh turns it on again. Used by down.sh, too.
+# node-down.sh N: stop node N as a power failure does; its files stay, and node-up.sh starts it again. Also used by down.sh.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 n=${1:?usage: node-down.sh N}
 ns=kubelab-node$n
 pids=()
 init=$(node_init_pid "$n" 2>/dev/null) && pids+=("$init")
-# --kill-child: the PID namespace dies with it
+# --kill-child: the kernel then ends all processes of the PID namespace
 stop "$KUBELAB_RUN/pid/node$n" 'unshare|nsenter|setsid'
-# What was put into the node's network namespace from outside of its PID namespace.
+# Processes in the node's network namespace that are not in its PID namespace.
 for p in $(ip netns pids "$ns" 2>/dev/null); do kill -9 "$p" 2>/dev/null || true; done
 for p in "${pids[@]}"; do WAIT=20 wait_for "process $p to end" gone "$p"; done
 rm -f "$KUBELAB_RUN/pid/node$n"

@@ -6,13 +6,13 @@ set -eu
 set_cidrs
 hostname "$NAME"
 
-# A sysfs of this network namespace, with the cgroup tree kept.
+# A sysfs of this network namespace, which keeps the cgroup tree.
 mount --rbind /sys/fs/cgroup "$ND/cgroup"
 mount -t sysfs sysfs /sys
 mount --rbind "$ND/cgroup" /sys/fs/cgroup
 mount -t bpf bpf /sys/fs/bpf || true
 
-# /run is often mounted noexec: lift that on the bind mounts.
+# /run is often mounted noexec, so these bind mounts are remounted with exec.
 private() { mkdir -p "$2"; mount --bind "$ND/$1" "$2"; mount -o remount,bind,exec,suid,dev "$2"; }
 private containerd /var/lib/containerd
 private kubelet /var/lib/kubelet
@@ -21,7 +21,7 @@ private cni-bin /opt/cni/bin
 private cni-state /var/lib/cni
 private contiv-data /var/lib/contiv
 private log /var/log
-# An own /run, with $KUBELAB_RUN still in it where it lies there.
+# A private /run; $KUBELAB_RUN stays visible if it is in /run.
 mount --rbind "$KUBELAB_RUN" /mnt
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns /run/containerd /run/lock "$KUBELAB_RUN"

@@ -25,17 +25,17 @@ fi
 
 # One cgroup per node, the kubelet's cgroupRoot.
 cg=/sys/fs/cgroup
-if [ "$(stat -fc %T $cg)" = cgroup2fs ]; then # cgroup v2: not tried yet
+if [ "$(stat -fc %T $cg)" = cgroup2fs ]; then # cgroup v2: not tested yet
   mkdir -p "$cg/$NS"
   echo "+cpu +cpuset +memory +pids" | tee $cg/cgroup.subtree_control > "$cg/$NS/cgroup.subtree_control"
 else
   for c in cpu cpuacct cpuset memory devices freezer blkio pids systemd; do mkdir -p "$cg/$c/$NS"; done
-  # Pods weigh as much as a node's do beside its daemons; here each job of the machine counts as one of these.
+  # Pods have the CPU weight that they have beside the daemons of a node; here each job of the machine counts as such a daemon.
   echo 20480 > "$cg/cpu/$NS/cpu.shares"
   for f in cpuset.cpus cpuset.mems; do cat "$cg/cpuset/$f" > "$cg/cpuset/$NS/$f"; done
 fi
 
-# Not `ip netns exec`: that mounts a new /sys, which hides the cgroup tree.
+# Not `ip netns exec`: it mounts a new /sys, which hides the cgroup tree.
 setsid nsenter --net="/run/netns/$NS" \
   unshare --mount --uts --pid --fork --kill-child --mount-proc --propagation private \
   "$KUBELAB_DIR/node-init.sh" > "$KUBELAB_RUN/log/$NAME.log" 2>&1 < /dev/null &

@@ -16,12 +16,12 @@ start=$EPOCHREALTIME
 elapsed() { awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN{printf "%.1f s", b - a}'; }
 
 mkdir -p "$KUBELAB_RUN"
-: > "$KUBELAB_RUN/.kubelab" # down.sh removes only a directory so marked
+: > "$KUBELAB_RUN/.kubelab" # down.sh removes only a directory that has this file
 "$KUBELAB_DIR/pki.sh" "$nodes"
 ip link add "$BRIDGE" type bridge
 ip addr add 10.10.0.1/24 dev "$BRIDGE"
 ip link set "$BRIDGE" up
-# As on a wire, packets have their checksums: whoever reads them by AF_PACKET (VPP) does without the kernel's notes on them.
+# Compute all checksums, as on a wire: a program that reads packets by AF_PACKET (VPP) does not get the kernel's checksum metadata.
 ethtool -K "$BRIDGE" tx off >/dev/null
 sysctl -qw net.ipv4.ip_forward=1
 if [ "$DUAL" = 1 ]; then
@@ -45,8 +45,8 @@ all_cidrs() { [ "$(k get nodes -o jsonpath='{.items[*].spec.podCIDR}' | wc -w)" 
 wait_for "$nodes nodes" all_nodes
 wait_for "the pod CIDRs" all_cidrs
 
-# Host to pods (the apiserver's pod proxy, webhooks): else the packets leave by the default route. A plugin under test has
-# its own idea of which node has which pods.
+# Routes from the host to pods (the apiserver's pod proxy, webhooks): without them the packets leave by the default route. A plugin under
+# test assigns the pods' networks to nodes itself.
 # shellcheck disable=SC2016 # a Go template
 tmpl='{{range .items}}{{$a := .status.addresses}}{{range .spec.podCIDRs}}{{.}}'
 # shellcheck disable=SC2016

@@ -149,7 +149,7 @@ type Interface struct {
 	//	*Interface_Tap
 	//	*Interface_VrfDev
 	Link isInterface_Link `protobuf_oneof:"link"`
-	// Addresses are left alone: only the link is configured.
+	// Only the link is configured; its addresses are not changed.
 	LinkOnly           bool   `protobuf:"varint,9,opt,name=link_only,json=linkOnly,proto3" json:"link_only,omitempty"`
 	VrfMasterInterface string `protobuf:"bytes,10,opt,name=vrf_master_interface,json=vrfMasterInterface,proto3" json:"vrf_master_interface,omitempty"`
 	unknownFields      protoimpl.UnknownFields

@@ -76,7 +76,7 @@ func (NetNamespace_ReferenceType) EnumDescriptor() ([]byte, []int) {
 	return file_ligato_linux_namespace_namespace_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// NetNamespace says how to find a network namespace.
+// NetNamespace identifies a network namespace.
 type NetNamespace struct {
 	state         protoimpl.MessageState     `protogen:"open.v1"`
 	Type          NetNamespace_ReferenceType `protobuf:"varint,1,opt,name=type,proto3,enum=ligato.linux.namespace.NetNamespace_ReferenceType" json:"type,omitempty"`

@@ -116,18 +116,18 @@ func (NodePorts_Protocol) EnumDescriptor() ([]byte, []int) {
 	return file_contiv_linux_nodeports_nodeports_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// NodePorts makes the host's own stack hand what it gets for node ports at its own addresses to VPP, which serves them. There is one
-// for each family of addresses. vpp-agent has nothing of the kind.
+// NodePorts makes the host's network stack redirect packets for node ports at its own addresses to VPP, which serves them. There is one
+// value for each address family. vpp-agent has no such object.
 type NodePorts struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Family Family                 `protobuf:"varint,1,opt,name=family,proto3,enum=contiv.linux.nodeports.Family" json:"family,omitempty"`
 	// Node ports, by protocol and port.
 	Ports []*NodePorts_Port `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
-	// Addresses of the host where they are served, in order.
+	// Addresses of the host at which the ports are served, sorted.
 	Addresses []string `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	// VPP's address on the link between host and VPP, to which the packets go.
+	// VPP's address on the link between host and VPP: the new destination of the packets.
 	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
-	// The host's end of that link, a device.
+	// The network device that is the host's end of this link.
 	Device        string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -198,24 +198,25 @@ func (x *NodePorts) GetDevice() string {
 	return ""
 }
 
-// Forwarded says how connections that the host forwards to VPP under an address of its own look there. Network policy never separates a
-// pod from its own node, so that what the host only forwards must not look like the host. There is one for each family.
+// Forwarded sets the source address of connections that the host forwards to VPP under its own address. Network policy never blocks
+// packets of a node to its own pods, so connections that the host only forwards must not have an address of the node. There is one value
+// for each address family.
 type Forwarded struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Family Family                 `protobuf:"varint,1,opt,name=family,proto3,enum=contiv.linux.nodeports.Family" json:"family,omitempty"`
-	// The host's end of its link to VPP, a device.
+	// The network device that is the host's end of its link to VPP.
 	Device string `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
 	// The host's address on the link.
 	Own string `protobuf:"bytes,3,opt,name=own,proto3" json:"own,omitempty"`
-	// The source of connections whose destination the host has changed: host ports (CNI portmap) and node ports. Empty: such connections
-	// are dropped.
+	// The source of connections whose destination the host has translated: host ports (CNI portmap) and node ports. Empty: such
+	// connections are dropped.
 	Translated string `protobuf:"bytes,4,opt,name=translated,proto3" json:"translated,omitempty"`
-	// Replaces own as the source of all others that the host forwards. Empty: they are dropped.
+	// Replaces own as the source of all other connections that the host forwards. Empty: they are dropped.
 	Masqueraded string `protobuf:"bytes,5,opt,name=masqueraded,proto3" json:"masqueraded,omitempty"`
-	// Set: the host has no nft, and iptables does this in another way. What the host's own processes send gets this source, and nothing else
-	// does, so that own is not the node's address to VPP. Masqueraded is empty then.
+	// Set if the host has no nft; iptables then works in another way. Only packets of the host's own processes get this source, so VPP does
+	// not treat own as an address of the node. The field masqueraded is empty.
 	Self string `protobuf:"bytes,6,opt,name=self,proto3" json:"self,omitempty"`
-	// The node's other addresses, with self only: what the host forwards under one of them is dropped.
+	// Only with self: the node's other addresses. Packets that the host forwards under one of them are dropped.
 	Others        []string `protobuf:"bytes,7,rep,name=others,proto3" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -304,7 +305,8 @@ type NodePorts_Port struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Protocol NodePorts_Protocol     `protobuf:"varint,1,opt,name=protocol,proto3,enum=contiv.linux.nodeports.NodePorts_Protocol" json:"protocol,omitempty"`
 	Port     uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	// Clients for which the host forwards keep their addresses: VPP answers by the host whatever its routes are (Endpoint.answer_vrf).
+	// Clients for which the host forwards keep their addresses. VPP sends the replies to the host, independently of its other routes
+	// (Endpoint.answer_vrf).
 	KeepClient    bool `protobuf:"varint,3,opt,name=keep_client,json=keepClient,proto3" json:"keep_client,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -70,9 +70,9 @@ func (ACL_Rule_Action) EnumDescriptor() ([]byte, []int) {
 	return file_ligato_vpp_acl_acl_proto_rawDescGZIP(), []int{0, 0, 0}
 }
 
-// ACL is an ordered list of rules and the interfaces it is bound to. ACLs of one interface are looked up in the order of their
-// names, and the first rule that matches decides. What none of them matches is let through, unless the interface has ACLs of
-// somebody else: these come after ours.
+// ACL is an ordered list of rules, with the interfaces that it is bound to. The ACLs of an interface are evaluated in the order of their
+// names, and the first rule that matches decides. Packets that no rule matches pass, unless other programs have ACLs on the interface:
+// those are evaluated after ours.
 type ACL struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`

@@ -25,9 +25,9 @@ type Endpoint_Role int32
 
 const (
 	Endpoint_UNKNOWN Endpoint_Role = 0
-	// One pod: sources are checked, connections are limited.
+	// One pod: its source addresses are checked, and its connections are limited.
 	Endpoint_POD Endpoint_Role = 1
-	// The stack of the node itself.
+	// The network stack of the node itself.
 	Endpoint_HOST Endpoint_Role = 2
 	// The network of the nodes.
 	Endpoint_UPLINK Endpoint_Role = 3
@@ -132,7 +132,7 @@ func (Network_Class) EnumDescriptor() ([]byte, []int) {
 type Frontend_Protocol int32
 
 const (
-	// With port 0: what no other frontend of the address takes.
+	// With port 0: all packets to the address that match no other frontend.
 	Frontend_ANY  Frontend_Protocol = 0
 	Frontend_TCP  Frontend_Protocol = 6
 	Frontend_UDP  Frontend_Protocol = 17
@@ -186,9 +186,9 @@ type Frontend_Target_Action int32
 
 const (
 	Frontend_Target_UNKNOWN Frontend_Target_Action = 0
-	// To a backend of the service; rejected while it has none.
+	// Forward to a backend of the service; reject if it has no backend.
 	Frontend_Target_BALANCE Frontend_Target_Action = 1
-	// TCP reset, or ICMP port unreachable.
+	// Answer with a TCP reset, or ICMP port unreachable.
 	Frontend_Target_REJECT Frontend_Target_Action = 2
 	Frontend_Target_DROP   Frontend_Target_Action = 3
 )
@@ -338,14 +338,14 @@ func (Policy_Action) EnumDescriptor() ([]byte, []int) {
 	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{9, 0}
 }
 
-// Config (singleton) is what holds for all interfaces. Zeros are the plugin's defaults.
+// Config (singleton) is the global configuration. A zero selects the plugin's default.
 type Config struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Connections that one pod may have open, per family.
 	EndpointConnections uint32 `protobuf:"varint,1,opt,name=endpoint_connections,json=endpointConnections,proto3" json:"endpoint_connections,omitempty"`
-	// UDP ports on which nodes talk to each other; 4 at most.
+	// UDP ports of the tunnels between nodes; 4 at most. Pods may not send to them.
 	TunnelPorts []uint32 `protobuf:"varint,2,rep,packed,name=tunnel_ports,json=tunnelPorts,proto3" json:"tunnel_ports,omitempty"`
-	// Seconds of idleness that end a connection.
+	// Idle timeouts of connections, in seconds.
 	TcpEstablished uint32 `protobuf:"varint,3,opt,name=tcp_established,json=tcpEstablished,proto3" json:"tcp_established,omitempty"`
 	TcpTransitory  uint32 `protobuf:"varint,4,opt,name=tcp_transitory,json=tcpTransitory,proto3" json:"tcp_transitory,omitempty"`
 	Udp            uint32 `protobuf:"varint,5,opt,name=udp,proto3" json:"udp,omitempty"`
@@ -442,23 +442,23 @@ func (x *Config) GetSctp() uint32 {
 	return 0
 }
 
-// Endpoint says where an interface leads. The plugin looks at the packets of interfaces that have one.
+// Endpoint is the role of an interface. The plugin processes the packets of interfaces that have an Endpoint.
 type Endpoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Logical name of the interface.
 	Interface string        `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
 	Role      Endpoint_Role `protobuf:"varint,2,opt,name=role,proto3,enum=contiv.vpp.contiv.Endpoint_Role" json:"role,omitempty"`
-	// Who is behind it, for people.
+	// Name of the pod or network behind the interface; informational only.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// The addresses of a pod, without masks; 32 at most. A pod with none may send nothing. Behind HOST: those of the node itself, between
-	// which and pods network policy does not hold.
+	// For role POD: the addresses of the pod, without masks; 32 at most. A pod without addresses may send nothing. For role HOST: the
+	// addresses of the node itself. Network policy does not apply to packets from them to pods of this node.
 	Addresses []string `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	// The SourceNAT that a pod's packets to the outside get; 0: they keep their source.
+	// Number of the SourceNAT for packets of a pod that leave the cluster; 0: they keep their source.
 	Egress uint32 `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
-	// Connections that this interface may have open, per family; 0: the Config's for a pod, no limit else.
+	// Connections that this interface may have open, per family; 0: a pod has the limit of Config, other roles five eighths of the table.
 	MaxConnections uint32 `protobuf:"varint,6,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
-	// Of HOST: the VRF, of both families, by which services answer clients behind the interface whose address is not one of addresses. It
-	// leads to them by this interface. Such clients are outside of the cluster. 0: they count as the host.
+	// For role HOST: the VRF, of both families, that routes replies of services to clients behind the interface whose address is not one of
+	// addresses. Its routes must lead to these clients by this interface. Such clients are outside of the cluster. 0: they count as the host.
 	AnswerVrf     uint32 `protobuf:"varint,7,opt,name=answer_vrf,json=answerVrf,proto3" json:"answer_vrf,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -543,8 +543,8 @@ func (x *Endpoint) GetAnswerVrf() uint32 {
 	return 0
 }
 
-// Network is what the addresses of a prefix belong to; of several networks the longest prefix counts. An address that no network
-// contains is outside of the cluster.
+// Network is the class of the addresses of a prefix; the longest prefix decides. An address that no network contains is outside of the
+// cluster.
 type Network struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -597,14 +597,15 @@ func (x *Network) GetClass() Network_Class {
 	return Network_UNKNOWN
 }
 
-// SourceNAT has the addresses that replace sources. Number 0 is the masquerade of services; Endpoint.egress names others.
+// SourceNAT has the addresses that replace source addresses. Number 0 is the masquerade of services towards backends in the cluster, 1
+// towards other backends. Endpoint.egress refers to numbers from 1.
 type SourceNAT struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Id          uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name        string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Ipv4Address string                 `protobuf:"bytes,3,opt,name=ipv4_address,json=ipv4Address,proto3" json:"ipv4_address,omitempty"`
 	Ipv6Address string                 `protobuf:"bytes,4,opt,name=ipv6_address,json=ipv6Address,proto3" json:"ipv6_address,omitempty"`
-	// Ports that are taken when the client's own is in use there; zeros: 32768 and 65535.
+	// Range of ports that are used if the client's own port is not free; zeros: 32768 and 65535.
 	PortLow       uint32 `protobuf:"varint,5,opt,name=port_low,json=portLow,proto3" json:"port_low,omitempty"`
 	PortHigh      uint32 `protobuf:"varint,6,opt,name=port_high,json=portHigh,proto3" json:"port_high,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -686,10 +687,10 @@ func (x *SourceNAT) GetPortHigh() uint32 {
 // Service is a set of backends of one family.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Not 0. Frontends name the service by it.
+	// Not 0. Frontends refer to the service by it.
 	Id   uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// A backend by the hash of the client's address and port, else at random.
+	// The backend is selected by a hash of the client's address and port (Maglev), otherwise at random.
 	Maglev        bool               `protobuf:"varint,3,opt,name=maglev,proto3" json:"maglev,omitempty"`
 	Backends      []*Service_Backend `protobuf:"bytes,4,rep,name=backends,proto3" json:"backends,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -761,15 +762,15 @@ type Frontend struct {
 	Port     uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	Protocol Frontend_Protocol      `protobuf:"varint,3,opt,name=protocol,proto3,enum=contiv.vpp.contiv.Frontend_Protocol" json:"protocol,omitempty"`
 	Name     string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// What pods and nodes of the cluster get.
+	// For clients behind interfaces with role POD or HOST. A HOST with answer_vrf: only for the node's own addresses.
 	InCluster *Frontend_Target `protobuf:"bytes,5,opt,name=in_cluster,json=inCluster,proto3" json:"in_cluster,omitempty"`
-	// What all others get.
+	// For all other clients.
 	Outside *Frontend_Target `protobuf:"bytes,6,opt,name=outside,proto3" json:"outside,omitempty"`
-	// The RangeSet that has to contain the client's address; 0: any address.
+	// Id of the RangeSet that must contain the client's address; 0: any address.
 	Ranges uint64 `protobuf:"varint,7,opt,name=ranges,proto3" json:"ranges,omitempty"`
-	// Frontends of one group share the memory of clients.
+	// Frontends of one group share their session affinity.
 	AffinityGroup uint64 `protobuf:"varint,8,opt,name=affinity_group,json=affinityGroup,proto3" json:"affinity_group,omitempty"`
-	// Seconds since a client's last new connection; 0: no memory.
+	// Seconds since a client's last new connection; 0: no affinity.
 	AffinityTimeout uint32 `protobuf:"varint,9,opt,name=affinity_timeout,json=affinityTimeout,proto3" json:"affinity_timeout,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -868,7 +869,7 @@ func (x *Frontend) GetAffinityTimeout() uint32 {
 	return 0
 }
 
-// RangeSet is a set of source addresses. One without prefixes contains nothing.
+// RangeSet is a set of source addresses. Without prefixes it contains no address.
 type RangeSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Not 0.
@@ -922,12 +923,12 @@ func (x *RangeSet) GetPrefixes() []string {
 	return nil
 }
 
-// IPSet is a set of networks, or of ports of addresses, that rules refer to.
+// IPSet is a set that rules refer to: of networks, or of triples (address, protocol, port).
 type IPSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Not 0.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// For people.
+	// Informational only.
 	Name          string     `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Kind          IPSet_Kind `protobuf:"varint,3,opt,name=kind,proto3,enum=contiv.vpp.contiv.IPSet_Kind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -989,9 +990,9 @@ func (x *IPSet) GetKind() IPSet_Kind {
 type IPSetMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Set   uint64                 `protobuf:"varint,1,opt,name=set,proto3" json:"set,omitempty"`
-	// A network without bits behind its length; in a set of ports one address.
+	// A network, whose bits after the prefix length are zero; in a set of ports a single address.
 	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// In a set of ports.
+	// Only in a set of ports.
 	Protocol      uint32 `protobuf:"varint,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Port          uint32 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1056,12 +1057,12 @@ func (x *IPSetMember) GetPort() uint32 {
 	return 0
 }
 
-// Policy is two lists of rules. In each the first rule that matches decides.
+// Policy has two lists of rules. In each list the first rule that matches decides.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Not 0.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// For people.
+	// Informational only.
 	Name          string         `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Ingress       []*Policy_Rule `protobuf:"bytes,3,rep,name=ingress,proto3" json:"ingress,omitempty"`
 	Egress        []*Policy_Rule `protobuf:"bytes,4,rep,name=egress,proto3" json:"egress,omitempty"`
@@ -1127,16 +1128,16 @@ func (x *Policy) GetEgress() []*Policy_Rule {
 	return nil
 }
 
-// EndpointPolicy is what applies to the pod behind an interface, which has an Endpoint.
+// EndpointPolicy has the policies that apply to the pod behind an interface. The interface must have an Endpoint.
 type EndpointPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Logical name of the interface.
 	Interface string `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
-	// For people.
+	// Informational only.
 	Name    string               `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Ingress *EndpointPolicy_Side `protobuf:"bytes,3,opt,name=ingress,proto3" json:"ingress,omitempty"`
 	Egress  *EndpointPolicy_Side `protobuf:"bytes,4,opt,name=egress,proto3" json:"egress,omitempty"`
-	// VPP has no plugin. Then the value can be applied only if it allows everything: a pod that it restricts does not start.
+	// VPP does not have the plugin. Then the value is applied only if it allows all packets: a pod that it restricts does not start.
 	WithoutPlugin bool `protobuf:"varint,5,opt,name=without_plugin,json=withoutPlugin,proto3" json:"without_plugin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1211,7 +1212,7 @@ type Service_Backend struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ip    string                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
 	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	// Clients get the masquerade address, since answers would not come back here.
+	// The client's address is replaced by the masquerade address, because replies would not come back to this node otherwise.
 	Masquerade    bool `protobuf:"varint,3,opt,name=masquerade,proto3" json:"masquerade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1268,13 +1269,13 @@ func (x *Service_Backend) GetMasquerade() bool {
 	return false
 }
 
-// Target is what one class of clients gets.
+// Target is the action for one class of clients.
 type Frontend_Target struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Action Frontend_Target_Action `protobuf:"varint,1,opt,name=action,proto3,enum=contiv.vpp.contiv.Frontend_Target_Action" json:"action,omitempty"`
-	// Of BALANCE: a Service, which may be unknown.
+	// For BALANCE: the id of a Service, which need not exist yet.
 	Service uint64 `protobuf:"varint,2,opt,name=service,proto3" json:"service,omitempty"`
-	// Clients get the masquerade address.
+	// The client's address is replaced by the masquerade address.
 	Masquerade    bool `protobuf:"varint,3,opt,name=masquerade,proto3" json:"masquerade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1383,7 +1384,8 @@ func (x *Policy_PortRange) GetLast() uint32 {
 	return 0
 }
 
-// Rule matches what meets all of its conditions. Addresses and ports are those of the client and of the backend.
+// Rule matches packets that meet all of its conditions. The addresses and ports are those of the client and of the backend: before source
+// NAT, and after the translation of services.
 type Policy_Rule struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Action Policy_Action          `protobuf:"varint,1,opt,name=action,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"action,omitempty"`
@@ -1391,12 +1393,12 @@ type Policy_Rule struct {
 	Family uint32 `protobuf:"varint,2,opt,name=family,proto3" json:"family,omitempty"`
 	// 0: any.
 	Protocol uint32 `protobuf:"varint,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	// Ranges of destination ports; 8 at most; none: any. The protocol is TCP, UDP or SCTP then.
+	// Ranges of destination ports; 8 at most; none: any. With ranges, the protocol is TCP, UDP or SCTP.
 	Ports []*Policy_PortRange `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
 	// IPSets of networks; 0: any address.
 	Source      uint64 `protobuf:"varint,5,opt,name=source,proto3" json:"source,omitempty"`
 	Destination uint64 `protobuf:"varint,6,opt,name=destination,proto3" json:"destination,omitempty"`
-	// IPSet of ports that has destination, protocol and destination port; 0: any.
+	// IPSet of ports that must contain destination, protocol and destination port; 0: any.
 	DestinationPorts uint64 `protobuf:"varint,7,opt,name=destination_ports,json=destinationPorts,proto3" json:"destination_ports,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1481,12 +1483,13 @@ func (x *Policy_Rule) GetDestinationPorts() uint64 {
 	return 0
 }
 
-// Tier is asked policy by policy. If none of their rules matches, otherwise decides.
+// The policies of a Tier are evaluated in order. If no rule matches, the field otherwise decides.
 type EndpointPolicy_Tier struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Policies  []uint64               `protobuf:"varint,1,rep,packed,name=policies,proto3" json:"policies,omitempty"`
 	Otherwise Policy_Action          `protobuf:"varint,2,opt,name=otherwise,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"otherwise,omitempty"`
-	// Egress only: the tier's policies and its end hold for what the pod sends to its own node, too. Else they allow it.
+	// Egress only: the tier's policies and its field otherwise also apply to packets from the pod to its own node. If it is not set, these
+	// packets are allowed.
 	HoldsForNode  bool `protobuf:"varint,3,opt,name=holds_for_node,json=holdsForNode,proto3" json:"holds_for_node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1543,7 +1546,7 @@ func (x *EndpointPolicy_Tier) GetHoldsForNode() bool {
 	return false
 }
 
-// Side is one direction. Otherwise, ALLOW or DENY, decides if all tiers pass.
+// Side is one direction. If all tiers pass, the field otherwise decides: ALLOW or DENY.
 type EndpointPolicy_Side struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tiers         []*EndpointPolicy_Tier `protobuf:"bytes,1,rep,name=tiers,proto3" json:"tiers,omitempty"`

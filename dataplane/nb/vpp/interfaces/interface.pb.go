@@ -364,7 +364,7 @@ type Interface struct {
 	//	*Interface_Vxlan
 	//	*Interface_Pipe
 	Link isInterface_Link `protobuf_oneof:"link"`
-	// Keys of values that have to be configured before the link goes up. Ours, not vpp-agent's.
+	// Keys of values that must be configured before the link goes up. Ours, not vpp-agent's.
 	UpAfter       []string `protobuf:"bytes,1001,rep,name=up_after,json=upAfter,proto3" json:"up_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -593,8 +593,8 @@ func (*Interface_Vxlan) isInterface_Link() {}
 
 func (*Interface_Pipe) isInterface_Link() {}
 
-// PipeLink is one end of a pipe: what is sent out by it comes in by the other end. The first end makes the pipe and the second one
-// names it.
+// PipeLink is one end of a pipe: packets that are sent by one end are received by the other end. The value of the first end creates the
+// pipe; the value of the second end refers to it.
 type PipeLink struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Logical name of the first end; empty in the first end itself.
@@ -912,7 +912,7 @@ func (x *VxlanLink) GetGpe() *VxlanLink_Gpe {
 type AfpacketLink struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	HostIfName string                 `protobuf:"bytes,1,opt,name=host_if_name,json=hostIfName,proto3" json:"host_if_name,omitempty"`
-	// Logical name of a Linux interface; wins over host_if_name.
+	// Logical name of a Linux interface; if it is set, host_if_name is ignored.
 	LinuxInterface string `protobuf:"bytes,2,opt,name=linux_interface,json=linuxInterface,proto3" json:"linux_interface,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1108,7 +1108,7 @@ func (x *Interface_IP6ND) GetInstallDefaultRoutes() bool {
 
 type Interface_Unnumbered struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Logical name of the interface whose addresses are borrowed.
+	// Logical name of the interface whose addresses are used.
 	InterfaceWithIp string `protobuf:"bytes,1,opt,name=interface_with_ip,json=interfaceWithIp,proto3" json:"interface_with_ip,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1155,7 +1155,7 @@ type Interface_RxMode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Queue uint32                 `protobuf:"varint,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	Mode  Interface_RxMode_Type  `protobuf:"varint,2,opt,name=mode,proto3,enum=ligato.vpp.interfaces.Interface_RxMode_Type" json:"mode,omitempty"`
-	// The mode applies to every queue without an entry of its own; queue is ignored.
+	// The mode applies to every queue without its own entry; queue is ignored.
 	DefaultMode   bool `protobuf:"varint,3,opt,name=default_mode,json=defaultMode,proto3" json:"default_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// XConnectPair sends everything one interface receives out of another.
+// XConnectPair forwards all packets that one interface receives to another interface.
 type XConnectPair struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	ReceiveInterface  string                 `protobuf:"bytes,1,opt,name=receive_interface,json=receiveInterface,proto3" json:"receive_interface,omitempty"`

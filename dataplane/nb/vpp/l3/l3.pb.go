@@ -73,7 +73,7 @@ func (IPScanNeighbor_Mode) EnumDescriptor() ([]byte, []int) {
 	return file_ligato_vpp_l3_l3_proto_rawDescGZIP(), []int{1, 0}
 }
 
-// ProxyARP (singleton): address ranges VPP answers ARP for, and where.
+// ProxyARP (singleton): the address ranges for which VPP answers ARP requests, and the interfaces on which it does.
 type ProxyARP struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Interfaces    []*ProxyARP_Interface  `protobuf:"bytes,1,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
@@ -126,7 +126,7 @@ func (x *ProxyARP) GetRanges() []*ProxyARP_Range {
 	return nil
 }
 
-// IPScanNeighbor (singleton): how VPP ages and probes its neighbours.
+// IPScanNeighbor (singleton): how VPP probes its neighbours and removes old ones.
 type IPScanNeighbor struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Mode           IPScanNeighbor_Mode    `protobuf:"varint,1,opt,name=mode,proto3,enum=ligato.vpp.l3.IPScanNeighbor_Mode" json:"mode,omitempty"`

@@ -27,7 +27,7 @@ const (
 	Route_INTRA_VRF Route_RouteType = 0
 	Route_INTER_VRF Route_RouteType = 1
 	Route_DROP      Route_RouteType = 2
-	// Drop, and tell the sender (ICMP: administratively prohibited). An addition to vpp-agent's model.
+	// Drop, and inform the sender (ICMP: administratively prohibited). An addition to vpp-agent's model.
 	Route_REJECT Route_RouteType = 3
 )
 

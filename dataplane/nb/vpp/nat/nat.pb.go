@@ -119,7 +119,7 @@ func (DNat44_StaticMapping_TwiceNatMode) EnumDescriptor() ([]byte, []int) {
 	return file_ligato_vpp_nat_nat_proto_rawDescGZIP(), []int{1, 0, 0}
 }
 
-// Nat44Global (singleton) holds what concerns all of NAT44.
+// Nat44Global (singleton) has the global settings of NAT44.
 type Nat44Global struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Forward packets that match no mapping.
@@ -709,8 +709,8 @@ type DNat44_StaticMapping struct {
 	TwiceNatPoolIp    string                            `protobuf:"bytes,8,opt,name=twice_nat_pool_ip,json=twiceNatPoolIp,proto3" json:"twice_nat_pool_ip,omitempty"`
 	// Seconds; 0 disables affinity.
 	SessionAffinity uint32 `protobuf:"varint,7,opt,name=session_affinity,json=sessionAffinity,proto3" json:"session_affinity,omitempty"`
-	// Ours, not vpp-agent's. Name of an ACL that says who may use the address and port: there is no mapping while it is not in
-	// place with a rule that denies them to the rest, on all interfaces that it is for.
+	// Ours, not vpp-agent's. Name of the ACL with the clients that may use the address and port. The mapping is created only when the
+	// ACL, with a rule that denies all other clients, is on all interfaces that it is bound to.
 	Guard         string `protobuf:"bytes,1000,opt,name=guard,proto3" json:"guard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -76,13 +76,13 @@ type Network struct {
 	Type  Network_Type           `protobuf:"varint,2,opt,name=type,proto3,enum=contiv.windows.hns.Network_Type" json:"type,omitempty"`
 	// One per family.
 	Subnets []*Subnet `protobuf:"bytes,3,rep,name=subnets,proto3" json:"subnets,omitempty"`
-	// The node's adapter. It is used when the network is made; HNS renames the adapter then.
+	// Name of the node's adapter. It is used when the network is created; HNS then renames the adapter.
 	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
-	// Of an overlay: 4096 to 65535.
+	// For an overlay: 4096 to 65535.
 	Vni uint32 `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`
 	// UDP port of an overlay; 0: 4789.
 	VxlanPort uint32 `protobuf:"varint,6,opt,name=vxlan_port,json=vxlanPort,proto3" json:"vxlan_port,omitempty"`
-	// Of an overlay: the MAC address by which other nodes send to this one ("12:2b:00:00:00:01"), and the node's address.
+	// For an overlay: the MAC address to which other nodes send ("12:2b:00:00:00:01"), and the node's address.
 	RouterMac       string `protobuf:"bytes,7,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"`
 	ProviderAddress string `protobuf:"bytes,8,opt,name=provider_address,json=providerAddress,proto3" json:"provider_address,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -175,14 +175,14 @@ func (x *Network) GetProviderAddress() string {
 	return ""
 }
 
-// Subnet is the pods' of one family.
+// Subnet is the subnet of the node's pods in one address family.
 type Subnet struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	// The pods' gateway.
 	Gateway string `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	// An address of the subnet that no pod gets. An overlay's load balancers send from it; an L2 bridge has it as HNS's own gateway, as the
-	// node itself has the pods' gateway there.
+	// An address of the subnet that no pod gets. On an overlay, load balancers send from it. On an L2 bridge, it is HNS's own gateway, because
+	// the node itself has the pods' gateway address.
 	Reserved      string `protobuf:"bytes,3,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -244,7 +244,7 @@ type Endpoint struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Network string                 `protobuf:"bytes,2,opt,name=network,proto3" json:"network,omitempty"`
-	// GUID of the pod's namespace.
+	// GUID of the pod's network namespace.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// One per family, without prefix length.
 	Addresses  []string `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
@@ -253,11 +253,11 @@ type Endpoint struct {
 	DnsServers []string `protobuf:"bytes,7,rep,name=dns_servers,json=dnsServers,proto3" json:"dns_servers,omitempty"`
 	DnsDomain  string   `protobuf:"bytes,8,opt,name=dns_domain,json=dnsDomain,proto3" json:"dns_domain,omitempty"`
 	DnsSearch  []string `protobuf:"bytes,9,rep,name=dns_search,json=dnsSearch,proto3" json:"dns_search,omitempty"`
-	// The pod has the node's address towards all but these networks. Empty: it has its own everywhere.
+	// Networks to which packets of the pod keep their source; packets to all others get the node's address. Empty: all keep their source.
 	NoNat []string `protobuf:"bytes,10,rep,name=no_nat,json=noNat,proto3" json:"no_nat,omitempty"`
 	// On an overlay: the node's address.
 	ProviderAddress string `protobuf:"bytes,11,opt,name=provider_address,json=providerAddress,proto3" json:"provider_address,omitempty"`
-	// Networks that the pod reaches by the virtual switch, which has services there.
+	// Networks whose packets go through the virtual switch, because it has the load balancers for services.
 	ThroughSwitch []string `protobuf:"bytes,12,rep,name=through_switch,json=throughSwitch,proto3" json:"through_switch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -377,7 +377,7 @@ func (x *Endpoint) GetThroughSwitch() []string {
 	return nil
 }
 
-// HostRoute is a route of the node itself to the pods of another one.
+// HostRoute is a route of the node itself to the pods of another node.
 type HostRoute struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Destination   string                 `protobuf:"bytes,1,opt,name=destination,proto3" json:"destination,omitempty"`

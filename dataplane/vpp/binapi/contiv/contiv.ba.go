@@ -418,7 +418,7 @@ type ContivTierItem struct {
 	Action   ContivRuleAction `binapi:"contiv_rule_action,name=action" json:"action,omitempty"`
 }
 
-// /* One backend of a service, which has to exist. Deleting a service deletes its backends.
+// /* One backend of a service; the service must exist. Deleting a service deletes its backends.
 // ContivBackendAddDel defines message 'contiv_backend_add_del'.
 type ContivBackendAddDel struct {
 	IsAdd     bool               `binapi:"bool,name=is_add" json:"is_add,omitempty"`
@@ -560,7 +560,7 @@ func (m *ContivBackendDetails) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* service_id 0: of all services.
+// /* service_id 0: all services.
 // ContivBackendDump defines message 'contiv_backend_dump'.
 type ContivBackendDump struct {
 	ServiceID uint64 `binapi:"u64,name=service_id" json:"service_id,omitempty"`
@@ -594,7 +594,7 @@ func (m *ContivBackendDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* connections_max comes from startup.conf: contiv { connections N }, per family, 262 144 by default.
+// /* connections_max is set in startup.conf, contiv { connections N }: per family, 262 144 by default.
 // ContivConfigGet defines message 'contiv_config_get'.
 type ContivConfigGet struct{}
 
@@ -700,10 +700,10 @@ func (m *ContivConfigGetReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Set what holds for all interfaces.
-//   - endpoint_connections connections that one pod may have open, per family; 0 is the default, 16 384
-//   - tunnel_ports UDP ports on which nodes talk to each other; 0 is an unused place
-//   - tcp_established, tcp_transitory, udp, udp_stream, icmp, sctp seconds of idleness that end a connection;
+// Set the global configuration.
+//   - endpoint_connections limit of open connections of one pod, per family; 0 is the default, 16 384
+//   - tunnel_ports UDP ports of the tunnels between nodes; 0 is an unused element
+//   - tcp_established, tcp_transitory, udp, udp_stream, icmp, sctp idle timeouts in seconds;
 //     0 is the default: 86 400, 60, 30, 180, 30, 210
 //
 // ContivConfigSet defines message 'contiv_config_set'.
@@ -809,7 +809,7 @@ func (m *ContivConfigSetReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* End one connection, named as the client sends; open connections too.
+// /* End one connection, also if it is open. The addresses and ports are those of the packets that the client sends.
 // ContivConnectionDel defines message 'contiv_connection_del'.
 type ContivConnectionDel struct {
 	Protocol     uint8            `binapi:"u8,name=protocol" json:"protocol,omitempty"`
@@ -898,7 +898,10 @@ func (m *ContivConnectionDelReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* The four ends: as the client sends (client to frontend), and as the backend sees it (source to backend).
+// /* Addresses and ports of the packets that the client sends (client to frontend), and of those that the backend receives (source to
+//
+//	backend).
+//
 // ContivConnectionDetails defines message 'contiv_connection_details'.
 type ContivConnectionDetails struct {
 	Protocol     uint8                          `binapi:"u8,name=protocol" json:"protocol,omitempty"`
@@ -996,9 +999,9 @@ func (m *ContivConnectionDetails) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Connections of one family, some hundred at a time.
-//   - cursor 0 at first, then next of the reply; the dump is over when next is 0
-//   - sw_if_index of the client's interface; ~0: of all
+// Connections of one family, some hundred in each reply.
+//   - cursor 0 in the first request, then next of the previous reply; the dump is complete when next is 0
+//   - sw_if_index the client's interface; ~0: all interfaces
 //
 // ContivConnectionGet defines message 'contiv_connection_get'.
 type ContivConnectionGet struct {
@@ -1165,8 +1168,8 @@ func (m *ContivDeniedDetails) Unmarshal(b []byte) error {
 	return nil
 }
 
-// The newest denied flows: 256 for each worker, at most 8 of them in a tenth of a second.
-//   - after only those with a larger sequence
+// The newest denied flows: 256 for each worker, of which at most 8 are recorded in a tenth of a second.
+//   - after return only flows with a larger sequence
 //
 // ContivDeniedGet defines message 'contiv_denied_get'.
 type ContivDeniedGet struct {
@@ -1234,7 +1237,7 @@ func (m *ContivDeniedGetReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* The interface is as if the plugin did not exist; its connections end. A deleted interface needs no such request.
+// /* Disable the plugin on an interface; its connections end. A deleted interface does not need this request.
 // ContivEndpointDel defines message 'contiv_endpoint_del'.
 type ContivEndpointDel struct {
 	SwIfIndex interface_types.InterfaceIndex `binapi:"interface_index,name=sw_if_index" json:"sw_if_index,omitempty"`
@@ -1603,10 +1606,10 @@ func (m *ContivEndpointPolicyDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Network policy of an endpoint (role POD), in place of what it had. An endpoint without has no policy: everything passes.
-//   - ingress, egress ALLOW or DENY: what becomes of packets that all tiers pass on. Both DENY, without tiers, is the state of a pod of which
-//     nothing is known yet: it talks to its own node only.
-//   - items of ingress, then of egress. VNET_API_ERROR_NO_SUCH_ENTRY: there is no such endpoint or policy.
+// Network policy of an endpoint (role POD); it replaces the previous one. For an endpoint without network policy, all packets pass.
+//   - ingress, egress ALLOW or DENY: the action if all tiers pass. Both DENY, without tiers: a pod whose object is not known yet; only
+//     traffic with its own node is allowed.
+//   - items tiers of ingress, then tiers of egress. VNET_API_ERROR_NO_SUCH_ENTRY: the endpoint or a policy does not exist.
 //
 // ContivEndpointPolicySet defines message 'contiv_endpoint_policy_set'.
 type ContivEndpointPolicySet struct {
@@ -1719,13 +1722,15 @@ func (m *ContivEndpointPolicySetReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Put an interface under the plugin's care, in both families, or change what is known of it.
-//   - egress contiv_snat that a pod's packets to the outside get; 0: they keep their source
-//   - max_connections of this interface, per family; 0: endpoint_connections for a pod, no limit else
-//   - table of a HOST endpoint: IP table, of both families, by which services answer clients behind the endpoint whose address is not one of
-//     its own; it has to lead to them by that endpoint. Such clients are outside. 0: none, they count as the host. Of other roles: 0
-//   - addresses of the pod; a pod with none may send nothing. Of the node itself, behind a HOST endpoint: network policy does not hold between
-//     them and pods
+// Enable the plugin on an interface, for both families, or change the configuration of the interface.
+//   - egress contiv_snat for packets of a pod that leave the cluster; 0: they keep their source
+//   - max_connections limit of open connections of this interface, per family; 0: endpoint_connections for a pod, five eighths of the
+//     table for other roles
+//   - table only for role HOST, otherwise 0: IP table, of both families, that routes replies of services to clients behind the endpoint whose
+//     address is not one of its addresses. Its routes must lead to these clients by this endpoint. Such clients are outside of the cluster.
+//     0: no table, they count as the host
+//   - addresses for role POD, the addresses of the pod: a pod without addresses may send nothing. For role HOST, the addresses of the node
+//     itself: network policy does not apply to packets from them to pods of this node
 //
 // ContivEndpointSet defines message 'contiv_endpoint_set'.
 type ContivEndpointSet struct {
@@ -1841,12 +1846,12 @@ func (m *ContivEndpointSetReply) Unmarshal(b []byte) error {
 }
 
 // An address, protocol and port that clients connect to.
-//   - protocol 6, 17 or 132; with port 0 also 0: whatever no other frontend of the address takes
-//   - in_cluster what clients behind POD and HOST endpoints get
-//   - outside what all others get
-//   - ranges contiv_range that has to contain the client's address; 0: any address
-//   - affinity_group frontends of one group share the memory of clients; 0 with affinity_timeout 0
-//   - affinity_timeout seconds since a client's last new connection
+//   - protocol 6, 17 or 132. With port 0 also 0: all packets to the address that match no other frontend
+//   - in_cluster action for clients behind POD and HOST endpoints; a HOST with a table: only for its own addresses
+//   - outside action for all other clients
+//   - ranges contiv_range that must contain the client's address; 0: any address
+//   - affinity_group frontends of one group share their session affinity; 0 if affinity_timeout is 0
+//   - affinity_timeout seconds since a client's last new connection; 0: no affinity
 //
 // ContivFrontendAddDel defines message 'contiv_frontend_add_del'.
 type ContivFrontendAddDel struct {
@@ -2076,7 +2081,7 @@ func (m *ContivFrontendDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* Classes of addresses; of several networks the longest prefix counts.
+// /* The class of the addresses of a prefix; the longest prefix decides.
 // ContivNetworkAddDel defines message 'contiv_network_add_del'.
 type ContivNetworkAddDel struct {
 	IsAdd        bool            `binapi:"bool,name=is_add" json:"is_add,omitempty"`
@@ -2300,7 +2305,7 @@ func (m *ContivPluginGetVersionReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* Endpoints that refer to it have its rules until they are given others, or it is set again.
+// /* Endpoints that refer to the policy keep its rules until their policy is set, or this policy is set again.
 // ContivPolicyDel defines message 'contiv_policy_del'.
 type ContivPolicyDel struct {
 	ID uint64 `binapi:"u64,name=id" json:"id,omitempty"`
@@ -2501,8 +2506,8 @@ func (m *ContivPolicyDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// A policy; its rules are replaced at once. Its id is the owner's choice, not 0.
-//   - n_ingress so many of the rules, the first ones, are for ingress, the rest for egress
+// A policy; all its rules are replaced atomically. The owner chooses its id, which is not 0.
+//   - n_ingress number of rules for ingress, which come first; the other rules are for egress
 //
 // ContivPolicySet defines message 'contiv_policy_set'.
 type ContivPolicySet struct {
@@ -2641,7 +2646,7 @@ func (m *ContivPolicySetReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* One prefix of a set of source addresses. A set without prefixes, and one that is not known, contain nothing.
+// /* One prefix of a set of source addresses. A set without prefixes, or a set that does not exist, contains no address.
 // ContivRangeAddDel defines message 'contiv_range_add_del'.
 type ContivRangeAddDel struct {
 	IsAdd  bool            `binapi:"bool,name=is_add" json:"is_add,omitempty"`
@@ -2792,7 +2797,7 @@ func (m *ContivRangeDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* A service is a set of backends of one family. Its id is the owner's choice, not 0.
+// /* A service is a set of backends of one family. The owner chooses its id, which is not 0.
 // ContivServiceAddDel defines message 'contiv_service_add_del'.
 type ContivServiceAddDel struct {
 	IsAdd bool               `binapi:"bool,name=is_add" json:"is_add,omitempty"`
@@ -2943,7 +2948,7 @@ func (m *ContivServiceDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* A set of addresses. Its id is the owner's choice, not 0; its kind never changes. Deleting it deletes its members.
+// /* A set of addresses. The owner chooses its id, which is not 0. Its kind never changes. Deleting a set deletes its members.
 // ContivSetAddDel defines message 'contiv_set_add_del'.
 type ContivSetAddDel struct {
 	IsAdd bool          `binapi:"bool,name=is_add" json:"is_add,omitempty"`
@@ -3098,9 +3103,9 @@ func (m *ContivSetDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// One member of a set, which has to exist.
-//   - prefix without bits behind its length; a whole address in a set of ports
-//   - protocol, port of a set of ports, not 0; else 0
+// One member of a set; the set must exist.
+//   - prefix all bits after the prefix length are zero; in a set of ports, a single address
+//   - protocol, port not 0 in a set of ports; else 0
 //
 // ContivSetMemberAddDel defines message 'contiv_set_member_add_del'.
 type ContivSetMemberAddDel struct {
@@ -3241,7 +3246,7 @@ func (m *ContivSetMemberDetails) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* set_id 0: of all sets.
+// /* set_id 0: all sets.
 // ContivSetMemberDump defines message 'contiv_set_member_dump'.
 type ContivSetMemberDump struct {
 	SetID uint64 `binapi:"u64,name=set_id" json:"set_id,omitempty"`
@@ -3275,11 +3280,11 @@ func (m *ContivSetMemberDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Addresses that replace sources. Id 0 is the masquerade of services towards backends in the cluster, 1 towards others;
+// Addresses that replace source addresses. Id 0 is the masquerade of services towards backends in the cluster, 1 towards other
 //
-//	any id from 1 can be an endpoint's egress.
-//	- ip4, ip6 all zeros: no translation in that family. Without a masquerade address connections that need it are refused.
-//	- port_low, port_high ports taken when the client's own is in use there; 0: 32 768 and 65 535
+//	backends; any id from 1 can be an endpoint's egress.
+//	- ip4, ip6 all zeros: no translation in that family. Without a masquerade address, connections that need it are rejected.
+//	- port_low, port_high range of ports that are used if the client's own port is not free; 0: 32 768 and 65 535
 //
 // ContivSnatAddDel defines message 'contiv_snat_add_del'.
 type ContivSnatAddDel struct {

@@ -1,4 +1,4 @@
-// The frame of the page: which view is shown, when its data is asked for, and what is said when there is no answer.
+// The frame of the page: which view is shown, when its data is requested, and the message if no reply arrives.
 
 import { clock, command, count, empty, h, show } from "./dom.js";
 import * as drops from "./drops.js";
@@ -16,7 +16,7 @@ const session = { trace: false, version: "" };
 let name = "", path = [], paused = false, timer = 0, round = 0, failing = false;
 const known = new Map(); // by URL: { tag, data }
 
-// get asks the server; an answer that has not changed is not sent again.
+// get requests data from the server, which does not send a reply again that has not changed.
 export async function get(url) {
   const before = known.get(url);
   const response = await fetch(url, { cache: "no-store", headers: before ? { "If-None-Match": before.tag } : {} });
@@ -36,7 +36,7 @@ export async function post(url, body) {
   return data;
 }
 
-// draw shows what the view has, again.
+// draw renders the view again.
 export function draw() {
   const view = views[name];
   if (view.ready()) show(main, view.render({ path, session }));
@@ -68,7 +68,7 @@ function route() {
   refresh();
 }
 
-// refresh asks for the overview, which the head of the page shows, and for what the view needs.
+// refresh requests the overview, which the head of the page shows, and the data of the view.
 async function refresh() {
   clearTimeout(timer);
   const mine = ++round;
@@ -133,7 +133,7 @@ document.addEventListener("click", (event) => {
   views[name].actions?.[act]?.(target.dataset.arg, target, event);
 });
 
-// What can be clicked can be reached by keys, also in drawings.
+// All elements that can be clicked can be reached by the keyboard, also in drawings.
 document.addEventListener("keydown", (event) => {
   const target = event.target;
   if ((event.key === "Enter" || event.key === " ") && target.getAttribute?.("role") === "button" && target.namespaceURI?.endsWith("svg")) {

@@ -1,8 +1,8 @@
-// Elements, their update in place, and how numbers and times are written.
+// Elements, their update in place, and the formats of numbers and times.
 
 const svgNames = new Set(["svg", "g", "path", "rect", "circle", "text", "line", "title", "tspan"]);
 
-// h makes an element. Text is always text: nothing is ever parsed as HTML.
+// h creates an element. Text is never parsed as HTML.
 export function h(name, attrs, ...children) {
   const el = svgNames.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attrs || {})) {
@@ -16,13 +16,13 @@ export function h(name, attrs, ...children) {
   return el;
 }
 
-// What the user has changed belongs to the user.
+// Attributes that the user can change, by element: an update does not change them.
 const kept = { DETAILS: ["open"], INPUT: ["value"], SELECT: ["value"] };
 
 const keyOf = (node) => node.nodeType === 1 ? node.getAttribute("data-key") : null;
 const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
 
-// morph makes the children of target those of tree and keeps the elements that are alike: focus, selection and scroll position stay.
+// morph replaces the children of target by those of tree, and keeps elements that are equal: focus, selection and scroll position stay.
 export function morph(target, tree) {
   const keyed = new Map();
   for (const child of target.childNodes) if (keyOf(child) !== null) keyed.set(keyOf(child), child);
@@ -57,7 +57,7 @@ function update(have, want) {
   for (const { name, value } of want.attributes) {
     if (have.getAttribute(name) !== value && !mine.includes(name)) have.setAttribute(name, value);
   }
-  if (have.hasAttribute("data-own")) return; // its content is filled by someone else
+  if (have.hasAttribute("data-own")) return; // another function fills its content
   morph(have, want);
 }
 
@@ -70,7 +70,7 @@ export function show(target, ...children) {
 
 const units = ["", "k", "M", "G", "T"];
 
-// scaled writes a number with three digits and a unit: 1.23 M.
+// scaled formats a number with three digits and a unit: 1.23 M.
 export function scaled(n, unit) {
   let i = 0;
   while (n >= 999.5 && i < units.length - 1) {
@@ -97,26 +97,26 @@ export function day(text) {
 export const marks = { good: "✓", warning: "!", bad: "✗", unknown: "?" };
 const words = { good: "healthy", warning: "works, with a problem", bad: "not working", unknown: "not known" };
 
-// mark says how something is by colour, sign and word.
+// mark shows a status by colour, sign and word.
 export function mark(health) {
   return h("span", { class: `mark ${health}` }, h("span", { "aria-hidden": "true" }, marks[health]), h("span", { class: "sr" }, words[health]));
 }
 
 export const healthWord = (health) => words[health];
 
-// empty says that there is nothing, why, and what to do.
+// empty is the text of a view without content: what is missing, why, and what to do.
 export function empty(title, ...text) {
   return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), h("p", {}, ...text));
 }
 
 export const code = (text) => h("code", {}, text);
 
-// command is a line to type, with a button that copies it.
+// command is a command line with a button that copies it.
 export function command(text) {
   return h("span", { class: "command" }, h("code", {}, text), h("button", { type: "button", class: "copy", "data-act": "copy", "data-arg": text, "aria-label": `Copy: ${text}` }, "Copy"));
 }
 
-// matches says whether all words of a filter are somewhere in the texts.
+// matches reports whether the texts contain all words of a filter.
 export function matches(filter, ...texts) {
   const all = texts.flat().join(" ").toLowerCase();
   return filter.toLowerCase().split(/\s+/).every((word) => all.includes(word));

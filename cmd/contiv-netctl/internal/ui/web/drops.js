@@ -1,4 +1,4 @@
-// What is dropped, where, and why.
+// Dropped packets: where, and the reason.
 
 import { draw } from "./app.js";
 import { clock, command, count, empty, h, mark, matches } from "./dom.js";

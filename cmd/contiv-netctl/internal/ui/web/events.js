@@ -1,10 +1,10 @@
-// What the agent of a node has handled, and what each transaction changed.
+// The events that the agent of a node has handled, and the changes of each transaction.
 
 import { draw, get } from "./app.js";
 import { clock, command, count, day, empty, h, millis } from "./dom.js";
 
 let list = null; // EventList
-let detail = null; // EventDetail of the chosen event
+let detail = null; // EventDetail of the selected event
 let failed = "";
 let onlyChanges = false;
 const values = new Map(); // by key: the value, or an error
@@ -84,13 +84,13 @@ function diffstat(e) {
     e.deleted > 0 && h("span", { class: "del" }, `−${e.deleted}`), e.failed > 0 && h("span", { class: "fail" }, `✗${e.failed}`));
 }
 
-// told is the description without the event's name, which is beside it.
-const told = (e) => e.text.startsWith(e.name) ? e.text.slice(e.name.length).replace(/^[: ]+/, "") : e.text;
+// textWithoutName is the description of an event without its name, because the name is shown before it.
+const textWithoutName = (e) => e.text.startsWith(e.name) ? e.text.slice(e.name.length).replace(/^[: ]+/, "") : e.text;
 
 function row(e, current) {
   return h("li", { "data-key": e.number },
     h("button", { type: "button", class: `event${e.error ? " bad" : ""}`, "data-act": "event", "data-arg": e.number, "aria-current": current ? "true" : null },
-      h("span", { class: "when" }, clock(e.at)), h("span", { class: "what" }, h("b", {}, e.name), h("span", {}, told(e))), diffstat(e),
+      h("span", { class: "when" }, clock(e.at)), h("span", { class: "what" }, h("b", {}, e.name), h("span", {}, textWithoutName(e))), diffstat(e),
       e.error && h("span", { class: "why" }, `✗ ${e.error.split("\n")[0]}`)));
 }
 
@@ -101,7 +101,7 @@ function chosen(number) {
   const acted = e.handlers.filter((one) => one.change || one.error);
   return [back,
     h("div", { class: "card-head" }, h("h2", {}, `#${e.number} ${e.name}`), diffstat(e)),
-    told(e) && h("p", {}, told(e)),
+    textWithoutName(e) && h("p", {}, textWithoutName(e)),
     h("p", { class: "faint" }, `${day(e.at)} ${clock(e.at)} · ${e.method} · took ${millis(e.tookMs)}${e.execMs ? `, ${millis(e.execMs)} in the dataplane` : ""}`,
       e.followUpTo && [" · follow-up to ", h("a", { href: `#/events/${encodeURIComponent(e.node)}/${e.followUpTo}` }, `#${e.followUpTo}`)]),
     e.error && h("div", { class: "note bad" }, h("p", {}, e.error)),

@@ -1,4 +1,4 @@
-// Nodes and the tunnels between them, what is healthy, and what is not and why.
+// Nodes and the tunnels between them, with their health, and the reason if they are not healthy.
 
 import { draw } from "./app.js";
 import { command, count, empty, h, healthWord, mark, marks, millis, scaled } from "./dom.js";
@@ -52,7 +52,7 @@ function problems() {
 const cardHeight = 66;
 const nameFont = "650 14px", subFont = "11.5px"; // as in style.css
 
-// places puts n nodes on an ellipse; many nodes into a grid.
+// places arranges n nodes on an ellipse, or in a grid if they are many.
 function places(n, width, height, card) {
   const left = card / 2 + 6, top = cardHeight / 2 + 6;
   const w = width - 2 * left, hgt = height - 2 * top;
@@ -95,14 +95,14 @@ function graph() {
   ];
 }
 
-// labelsOf is by node the name for the drawing: without its domain, if the nodes still have different names then.
+// labelsOf returns the labels by node: names without their domain, if these names are different.
 function labelsOf(nodes) {
   const host = (node) => node.name.split(".")[0];
   const distinct = new Set(nodes.map(host)).size === nodes.length;
   return new Map(nodes.map((node) => [node.name, distinct ? host(node) : node.name]));
 }
 
-// trim moves the ends of a line out of the boxes at both ends.
+// trim shortens a line at both ends, so that it ends at the boxes.
 function trim([x1, y1], [x2, y2], card) {
   const dx = x2 - x1, dy = y2 - y1;
   const inside = Math.min(dx ? (card / 2) / Math.abs(dx) : 1, dy ? (cardHeight / 2) / Math.abs(dy) : 1, 0.5);
@@ -125,7 +125,7 @@ function edge(t, at, labels, card) {
     t.health !== "bad" && labels && room && text && [h("rect", { x: mx - 30, y: my - 10, width: 60, height: 20, rx: 10 }), h("text", { x: mx, y: my + 4 }, text)]);
 }
 
-// crossing says whether a tunnel is not one between neighbours on the ellipse.
+// crossing reports whether a tunnel crosses the drawing: its ends are not neighbours on the ellipse.
 function crossing(t, at) {
   const names = [...at.keys()];
   const apart = Math.abs(names.indexOf(t.a) - names.indexOf(t.b));
@@ -134,13 +134,13 @@ function crossing(t, at) {
 
 const ruler = document.createElement("canvas").getContext("2d");
 
-// fits says whether a text of the drawing, in a font such as "11px" or "650 14px", is at most so wide.
+// fits reports whether a text of the drawing, in a font such as "11px" or "650 14px", is not wider than a limit.
 function fits(text, width, font) {
   ruler.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
   return ruler.measureText(text).width <= width;
 }
 
-// short leaves out the middle of a text that does not fit: names of nodes often differ at their ends.
+// short omits the middle of a text that does not fit, because names of nodes often differ at their ends.
 function short(text, width, font) {
   let n = text.length;
   let out = text;
@@ -167,7 +167,7 @@ function box(node, label, [x, y], width) {
     traffic && h("text", { class: "sub", x: left + 12, y: top + 59 }, short(traffic, width - 20, subFont)));
 }
 
-// ---- what is chosen ----
+// ---- the selected node or tunnel ----
 
 function field(name, ...value) {
   return [h("dt", {}, name), h("dd", {}, ...value)];

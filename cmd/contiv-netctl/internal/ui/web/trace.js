@@ -1,4 +1,4 @@
-// A packet drawn as a path: through the sender's node, the network, the receiver's node, and its answer back.
+// The path of a packet: the sender's node, the network, the receiver's node, and the path of the reply.
 
 import { draw, post } from "./app.js";
 import { command, empty, h, mark, millis } from "./dom.js";
@@ -6,7 +6,7 @@ import { command, empty, h, mark, millis } from "./dom.js";
 let data = null; // the report of contiv-netctl trace
 let error = "";
 let running = false;
-const typed = { from: "", to: "", port: "" }; // what the form has, also while another view is shown
+const typed = { from: "", to: "", port: "" }; // contents of the form; kept while another view is shown
 let names = { pods: [], services: [] };
 
 export const ready = () => true;
@@ -24,7 +24,7 @@ export const actions = {
   },
 };
 
-// take reads a report that contiv-netctl trace -o json has written.
+// take loads a report that contiv-netctl trace -o json has written.
 export function take(text) {
   try {
     const report = JSON.parse(text);
@@ -126,13 +126,13 @@ function drawing() {
 
 const seen = (path) => path && path.outcome !== "not seen";
 
-// between: the packet, or its answer, left one node and did not come to the other.
+// between: the packet, or its reply, left one node and did not arrive at the other node.
 function between(i) {
   const [a, b] = [data.nodes[i - 1], data.nodes[i]];
   return !data.verdict.answered && ((a.there.outcome === "sent" && !seen(b.there)) || (seen(b.back) && b.back.outcome === "sent" && !seen(a.back)));
 }
 
-// rail is the whole way in one line: there above, back below.
+// rail shows the whole path in one line: the packet above, the reply below.
 function rail() {
   const stops = [{ text: data.from, kind: "end", note: data.flow.source, there: "good", back: data.verdict.answered ? "good" : "none" }];
   for (const side of data.nodes) {
