@@ -152,7 +152,7 @@ manifests: ## generate k8s/contiv-vpp.yaml and the chart's schema from the chart
 	go run ./hack/manifests
 
 .PHONY: docs
-docs: ## generate docs/configuration.md from the code and the chart
+docs: ## generate docs/configuration.md and docs/packages.md from the code and the chart
 	go run ./hack/docs
 
 .PHONY: house

@@ -1,6 +1,7 @@
 // Package intdataplane is the in-process Linux dataplane driver: it takes the messages of dataplane/proto (IP sets, policies, endpoints,
 // pools, routes to other nodes, tunnel ends, services) and programs the kernel accordingly, with nftables or with iptables and ipsets. It
-// is the dataplane of a machine without VPP.
+// is the dataplane of a machine without VPP. The package has the name of Felix's package with the same API (intdataplane, Felix's
+// dataplane/linux), so programs written for Felix find the same identifiers.
 //
 // # Phases
 //

@@ -1,6 +1,7 @@
 // Package windataplane is the in-process Windows dataplane driver. It receives the messages of dataplane/proto (IP sets, policies, profiles,
 // endpoints, routes to other nodes, tunnel ends) and programs the Host Network Service (HNS) accordingly. It uses HNS through interfaces only
-// (packages hns and hcn), so it builds and is tested on every system; package hnsmem is an HNS in memory.
+// (packages hns and hcn), so it builds and is tested on every system; package hnsmem is an HNS in memory. The package has the
+// name of Felix's package with the same API (windataplane, Felix's dataplane/windows).
 //
 // # Architecture
 //

@@ -1,4 +1,4 @@
-// Command docs writes docs/configuration.md. `make docs` runs it from the root of the repository.
+// Command docs writes docs/configuration.md and docs/packages.md. `make docs` runs it from the root of the repository.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/hack/docs/configref"
+	"contiv.dev/vswitch/hack/docs/pkgindex"
 )
 
 func main() {
@@ -48,5 +49,11 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile("docs/configuration.md", page, 0o644)
+	if err := os.WriteFile("docs/configuration.md", page, 0o644); err != nil {
+		return err
+	}
+	if page, err = pkgindex.Page("."); err != nil {
+		return err
+	}
+	return os.WriteFile("docs/packages.md", page, 0o644)
 }

@@ -1,4 +1,4 @@
-// House prints measurements of the structure of the code: lengths of functions and files, widths of interfaces, imports, reach of
+// Command house prints measurements of the structure of the code: lengths of functions and files, widths of interfaces, imports, reach of
 // commits. Run it from the module's root with `go run ./hack/house`; -markdown prints the rows of a Markdown table.
 //
 // It reads the source files that git tracks, the module's import graph, and the history of the checked-out branch. Generated code
