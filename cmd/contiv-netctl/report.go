@@ -91,7 +91,7 @@ func (n *netctl) report() *cobra.Command {
 		Use: "report [NODE...]", Short: "Collect a support bundle of all nodes", ValidArgsFunction: n.completeNodes,
 		Long: "report writes the state of agents and VPP, and the findings of check, into a tar.gz. Tokens, passwords and keys are not " +
 			"in it: " +
-			"agents do not return them, and text that looks like one is blacked out.",
+			"agents do not return them, and text that looks like one is redacted.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			if err := c.Check(args); err != nil {
 				return err

@@ -113,7 +113,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-func TestAgainIsTakenBack(t *testing.T) {
+func TestRequestedApplyIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		defer r.stop()

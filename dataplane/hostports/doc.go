@@ -15,9 +15,9 @@
 //
 //	the host's own process ── iptables: source → Forwarded.self ── vpp1 ──> VPP ──> pod
 //
-// Both are values of the scheduler: NodePorts, rendered by plugins/service/renderer/hostnat, and Forwarded, by plugins/ipnet. Each is one small
-// nftables table, or two iptables chains, replaced as a whole and atomically; open connections are not affected. The agent's Linux dataplane
-// (dataplane/linux) does not need this package.
+// The two redirections above are values of the scheduler: NodePorts, which plugins/service/renderer/hostnat renders, and Forwarded, which plugins/ipnet
+// renders. Each value is one small nftables table, or two iptables chains, and is replaced atomically; open connections are not affected. Nodes
+// without VPP (dataplane/linux) do not use this package.
 //
 // Agents before November 2026 had more tables, a rule and a routing table; Leftovers removes them.
 package hostports

@@ -1,9 +1,9 @@
-// Package proto defines the messages of the intent bus: what a dataplane driver must do, and what it reports back.
+// Package proto defines the messages of the intent bus, by which a dataplane driver gets the desired state and reports results.
 //
-// The messages are felix's (release 3.6, with the route, tunnel, encapsulation and service messages of later releases): the
-// same protobuf package, field names and numbers, so that a felix peer can be on either side. felixbackend.proto is our own
-// file and contains none of felix's code; run gen.sh after a change. Fields of newer peers that we do not carry are reserved,
-// never re-used, and skipped when they arrive. Units and formats are documented at the fields.
+// The messages are Felix's (release 3.6, with the route, tunnel, encapsulation and service messages of later releases): the
+// same protobuf package, field names and numbers, so that a Felix peer can be on either side. felixbackend.proto is our own
+// file and contains none of Felix's code; run gen.sh after a change. Fields of newer peers that we do not have are reserved,
+// never reused, and ignored when they are received. Units and formats are documented at the fields.
 //
 // service.proto is our own: services with their backends, for a driver that does the load balancing.
 //

@@ -60,7 +60,7 @@ func TestCountersAreNamedByPodAndBounded(t *testing.T) {
 	want(series("", "", "host-eth1", 7))
 }
 
-func TestUnreadableCountersAreSaidToBe(t *testing.T) {
+func TestUnreadableCountersAreReported(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(NewInterfaces(func() ([]Counters, error) { return nil, errors.New("no socket") }, 1, false,
 		quiet()))

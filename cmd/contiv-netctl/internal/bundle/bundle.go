@@ -20,8 +20,8 @@ type Bundle struct {
 	secrets []*regexp.Regexp
 }
 
-// blackout replaces a secret.
-const blackout = "[removed]"
+// redaction replaces a secret.
+const redaction = "[removed]"
 
 // New returns a bundle that is written to out.
 func New(out io.Writer, at time.Time) *Bundle {
@@ -47,7 +47,7 @@ func secrets() []*regexp.Regexp {
 // Clean replaces secrets.
 func (b *Bundle) Clean(text string) string {
 	for _, s := range b.secrets {
-		text = s.ReplaceAllString(text, "${1}"+blackout)
+		text = s.ReplaceAllString(text, "${1}"+redaction)
 	}
 	return text
 }

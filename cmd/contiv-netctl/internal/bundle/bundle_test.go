@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSecretsAreBlackedOut(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	b := New(io.Discard, time.Now())
 	for _, tc := range []struct{ text, secret, kept string }{
 		{"a\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ\nxyz\n-----END EC PRIVATE KEY-----\nb", "MHcCAQ", "b"},
@@ -22,7 +22,7 @@ func TestSecretsAreBlackedOut(t *testing.T) {
 		{"jwt eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJl.c2lnbmF0dXJlLi4u end", "eyJpc3MiOiJrdWJl", "end"},
 	} {
 		got := b.Clean(tc.text)
-		if strings.Contains(got, tc.secret) || !strings.Contains(got, tc.kept) || !strings.Contains(got, blackout) {
+		if strings.Contains(got, tc.secret) || !strings.Contains(got, tc.kept) || !strings.Contains(got, redaction) {
 			t.Errorf("%q became %q", tc.text, got)
 		}
 	}

@@ -140,7 +140,7 @@ func TestOtherNodesAreFoundThroughTheLocalAgent(t *testing.T) {
 	}
 }
 
-func TestAgentsOnLoopbackOnlyAreSaidToBe(t *testing.T) {
+func TestLoopbackOnlyAgentsAreReported(t *testing.T) {
 	c, err := Open(t.Context(), Options{Socket: local(t, diag.AgentInfo{Node: "n1",
 		Access: diag.Access{Address: "127.0.0.1:9999"}})})
 	if err != nil {

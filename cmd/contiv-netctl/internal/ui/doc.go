@@ -9,6 +9,6 @@
 //     request must have the secret that only the terminal shows, and be a GET.
 //   - fleet queries the agents and converts their answers to what a view shows.
 //
-// A trace sends a packet and needs the token for full access, so it is off unless the command allows it (--allow-trace). Then one POST exists,
-// for the page's own origin only. Traces that were saved by contiv-netctl trace -o json are drawn without it.
+// A trace sends a packet and needs the token for full access, so the page can send traces only with --allow-trace. With this flag the server
+// accepts one POST request, for the page's own origin only. The page draws traces that were saved by contiv-netctl trace -o json without the flag.
 package ui

@@ -3,23 +3,24 @@
 //	client ──> interface with NAT ── DNat44 of the service: address and port ──> backend's address, in the backend's table
 //	answer <── session                                                       <──
 //
-// One DNat44 per service, labelled namespace/name, has a mapping for each of its addresses and ports; the dataplane works out what of a
-// mapping changes. Values of the node: NAT itself, the interfaces, the pools, the identity mappings (node.go). Each interface that leads to
-// clients or backends translates both ways ("in and out"): pods, the way to other nodes, the host. The uplink is one of them, or,
-// with natExternalTraffic and an overlay, translates what leaves by it to the node's address (output feature); without an overlay a pipe
-// before the uplink does (servicenode.NAT.Exit). Then the node's own address, and those of load balancers, are identity mappings: what has been
-// translated on the way in must not be translated again.
+// One DNat44 per service, labelled namespace/name, has a mapping for each of its addresses and ports; the descriptor (dataplane/vpp/nat44)
+// computes which backends of a mapping change. Values of the node: NAT itself, the interfaces, the pools, the identity mappings (node.go). Each
+// interface that leads to clients or backends translates in both directions ("in and out"): the interfaces to pods, to other nodes and to the
+// host. The uplink is such an interface, too, except with natExternalTraffic and an overlay: then it has the output feature instead, which
+// replaces the source of packets that leave by the node's address. With natExternalTraffic and no overlay, a pipe before the uplink has the
+// output feature (servicenode.NAT.Exit). With the output feature, the node's own address and the addresses of load balancers are identity
+// mappings, so packets that were translated on ingress are not translated again.
 //
-// The client's address is replaced (twice-NAT) where the answer would not come back through this VPP: for traffic from outside that may go
+// The client's address is replaced (twice-NAT) if the reply would not come back through this VPP: for traffic from outside that may go
 // to backends on other nodes (externalTrafficPolicy Cluster), for backends in the host's own stack or beyond the uplink (NextHop.Masquerade), and
-// when a backend reaches itself (self-twice-NAT).
+// if a backend connects to itself (self-twice-NAT).
 //
-// With externalTrafficPolicy Local all clients get local backends, those in the cluster, too: NAT44 does not distinguish clients.
+// With externalTrafficPolicy Local all clients get local backends, also clients in the cluster: NAT44 does not distinguish clients.
 //
-// What nothing serves is rejected by a route: the networks of cluster IPs end in VPP, and so do external addresses.
+// Routes reject packets that no mapping matches: VPP has reject routes for the networks of cluster IPs and for external addresses.
 //
-// An ACL (package sourceranges) holds which clients may use an address, and what is dropped instead of rejected. A mapping that only some
-// clients may use is not made before the ACL is in place (Guard).
+// An ACL (package sourceranges) lists the clients that may use an address, and the packets that are dropped instead of rejected. A mapping
+// that only some clients may use is not created before the ACL is in place (Guard).
 //
 // What NAT44 does not support, and the result:
 //   - SCTP: no mapping; rejected like an unused port.
