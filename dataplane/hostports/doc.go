@@ -15,9 +15,9 @@
 //
 //	the host's own process ── iptables: source → Forwarded.self ── vpp1 ──> VPP ──> pod
 //
-// The two redirections above are values of the scheduler: NodePorts, which plugins/service/renderer/hostnat renders, and Forwarded, which plugins/ipnet
-// renders. Each value is one small nftables table, or two iptables chains, and is replaced atomically; open connections are not affected. Nodes
-// without VPP (dataplane/linux) do not use this package.
+// The two redirections above are values of the scheduler: plugins/service/renderer/hostnat renders NodePorts, and plugins/ipnet renders
+// Forwarded. Each value is one small nftables table, or two iptables chains, and is replaced atomically; open connections are not affected.
+// Nodes without VPP (dataplane/linux) do not use this package.
 //
 // Agents before November 2026 had more tables, a rule and a routing table; Leftovers removes them.
 package hostports
