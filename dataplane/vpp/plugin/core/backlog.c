@@ -1,7 +1,7 @@
 /* Measurement of a TAP's backlog: backlog.h. */
 #include <string.h>
 #include "backlog.h"
-#include "internal.h"
+#include "follow.h"
 
 enum
 {
@@ -41,7 +41,7 @@ end_question (cv_backlog_t *b, uint64_t now)
   if (!b->open)
     return;
   uint64_t sent = __atomic_load_n (&question_at (b, b->number)->sent, __ATOMIC_ACQUIRE);
-  bool lost = sent && elapsed (now, sent) >= CV_QUESTION_LOST;
+  bool lost = sent && elapsed (now, sent) >= (b->ip6 ? 3 * CV_QUESTION_LOST : CV_QUESTION_LOST);
   b->open = sent && !lost;
   if (lost && b->unanswered < LOST_MAX + PAUSE_MAX)
     b->unanswered++;
@@ -54,13 +54,23 @@ pause_after (const cv_backlog_t *b)
   return b->unanswered < LOST_MAX ? CV_QUESTION_PAUSE : (uint64_t) (2 * SECOND) << (b->unanswered - LOST_MAX);
 }
 
+/* is_loaded reports whether a queue is possible that needs control. */
+static bool
+is_loaded (cv_backlog_t *b)
+{
+  return b->bytes - b->then >= WAITED_MIN && (!b->sent || b->bytes - question_at (b, b->number)->bytes >= WAITED_MIN);
+}
+
 /* may_be_asked reports whether the kernel behind an interface can have an address. Pods also forward packets of other machines, or send with wrong
  * sources. Behind an uplink, a question would go to another node. */
 static bool
-may_be_asked (const cv_main_t *m, uint32_t at, const uint8_t *address, bool ip6)
+may_be_asked (cv_main_t *m, uint32_t worker, uint32_t at, const uint8_t *address, bool ip6, uint64_t now)
 {
-  const cv_endpoint_state_t *e = m ? cv_endpoint (m, at) : NULL;
   cv_addr_t a = { 0 };
+  if (!m)
+    return true;
+  cv_enter (&m->workers[worker], (uint32_t) (now / (SECOND / CV_TICKS_PER_SECOND)));
+  const cv_endpoint_state_t *e = cv_endpoint (m, at);
   if (!e)
     return true;
   memcpy (&a, address, ip6 ? 16 : 4);
@@ -75,37 +85,39 @@ is_replaceable (const cv_backlog_t *b, uint64_t now)
   return !b->last || elapsed (now, b->last) > GAP || (b->unanswered >= LOST_MAX && !b->open && b->sent >= b->first);
 }
 
-/* is_asked reports whether the address to ask for is the source of a packet. */
-static bool
-is_asked (cv_backlog_t *b, const cv_main_t *m, uint32_t at, const uint8_t *source, bool ip6, uint64_t now)
+/* see notes the source of a packet. It may become the address to ask for. */
+static void
+see (cv_backlog_t *b, cv_main_t *m, uint32_t worker, uint32_t at, const uint8_t *packet, const uint8_t *source, bool ip6, uint64_t now)
 {
   uint32_t size = ip6 ? 16 : 4;
   bool gap = elapsed (now, b->last) > GAP, same = b->last && b->ip6 == ip6 && !memcmp (b->address, source, size);
   if (!same)
     {
-      if (!is_replaceable (b, now) || !may_be_asked (m, at, source, ip6))
-	return false;
+      if (!is_replaceable (b, now) || !may_be_asked (m, worker, at, source, ip6, now))
+	return;
       b->ip6 = ip6;
       memcpy (b->address, source, size);
       if (gap)
 	b->unanswered = 0;
     }
+  memcpy (b->hardware, packet + 6, 6);
   if (!same || gap)
     b->first = now;
   b->last = now;
-  return true;
 }
 
 bool
-cv_backlog_due (cv_backlog_t *b, const cv_main_t *m, uint32_t at, const uint8_t *packet, const cv_headers_t *h, uint64_t now)
+cv_backlog_due (cv_backlog_t *b, cv_main_t *m, uint32_t worker, uint32_t at, const uint8_t *packet, const cv_headers_t *h, uint64_t now)
 {
   const uint8_t *source = cv_question_source (packet, h);
   end_question (b, now);
-  if (!source || !is_asked (b, m, at, source, h->layers[0].ip6, now) || b->open)
+  if (source)
+    see (b, m, worker, at, packet, source, h->layers[0].ip6, now);
+  if (b->open || !b->last || elapsed (now, b->last) > GAP || now < b->next || elapsed (now, b->sent) < pause_after (b) || !is_loaded (b))
     return false;
-  if (b->bytes - b->then < WAITED_MIN || now < b->next || elapsed (now, b->sent) < pause_after (b) || (b->ip6 && elapsed (now, b->first) <= CERTAIN))
+  if (b->ip6 && elapsed (now, b->first) <= CERTAIN)
     return false;
-  if (may_be_asked (m, at, source, b->ip6))
+  if (may_be_asked (m, worker, at, b->address, b->ip6, now))
     return true;
   b->last = 0; /* the endpoint has other addresses now */
   return false;
@@ -118,15 +130,22 @@ cv_backlog_later (cv_backlog_t *b, uint64_t now)
 }
 
 uint32_t
-cv_backlog_ask (cv_backlog_t *b, const uint8_t *packet, uint64_t now, uint8_t question[CV_QUESTION_LEN])
+cv_backlog_ask (cv_backlog_t *b, uint64_t now, uint8_t question[CV_QUESTION_LEN])
 {
-  b->number = (b->number & 0xff000000) | ((b->number + 1) & 0xffffff);
-  b->sent = now;
-  b->open = true;
-  cv_question_t *q = question_at (b, b->number);
+  uint32_t number = (b->number & 0xff000000) | ((b->number + 1) & 0xffffff);
+  cv_question_t *q = question_at (b, number);
   q->bytes = b->bytes;
   __atomic_store_n (&q->sent, now, __ATOMIC_RELEASE);
-  return cv_question_write (b, packet, question);
+  b->sent = now;
+  b->open = true;
+  __atomic_store_n (&b->number, number, __ATOMIC_RELEASE);
+  return cv_question_write (b, number, question);
+}
+
+void
+cv_backlog_sent (cv_backlog_t *b)
+{
+  question_at (b, b->number)->bytes = b->bytes;
 }
 
 /* ---- answers ---- */
@@ -167,7 +186,7 @@ cv_backlog_answered (cv_backlog_t *b, cv_backlog_t *const *threads, uint32_t n, 
       if (!sent)
 	continue; /* a second answer */
       threads[i]->unanswered = 0;
-      if (measures && elapsed (now, sent) <= delay)
+      if (elapsed (now, sent) > CV_QUESTION_LATE || (measures && elapsed (now, sent) <= delay))
 	continue;
       measures = true;
       delay = elapsed (now, sent);

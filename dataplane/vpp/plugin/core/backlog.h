@@ -17,26 +17,28 @@
 #include "cv.h"
 
 #define CV_QUESTION_PAUSE 20000	  /* between two questions of a thread */
-#define CV_QUESTION_LOST  1000000 /* the next question does not wait longer for an answer */
+#define CV_QUESTION_LOST  1000000 /* the next question does not wait longer for an answer; IPv6: three times as long, because answers have no number */
+#define CV_QUESTION_LATE  10000000 /* later answers are no measurements */
 #define CV_QUESTION_LEN	  78	  /* maximum bytes of a question */
 #define CV_QUESTIONS	  16	  /* the last questions of a thread, whose answers are measurements */
 
 typedef struct
 {
   uint64_t sent;  /* time; 0: answered. Other threads set it to 0 */
-  uint64_t bytes; /* cv_backlog_t.bytes at this time */
+  uint64_t bytes; /* cv_backlog_t.bytes at the end of its frame */
 } cv_question_t;
 
 typedef struct
 {
   /* the address to ask for: the source of packets of several segments */
   uint8_t address[16]; /* IPv4: the first four bytes */
+  uint8_t hardware[6]; /* its hardware address */
   bool ip6;
   uint64_t first, last; /* times at which the address was seen, without a long gap */
   /* questions of this thread */
   cv_question_t questions[CV_QUESTIONS]; /* by the end of their number */
   uint32_t number;			 /* of the last one; unique among threads */
-  uint64_t sent;			 /* time of the last one */
+  uint64_t sent;			 /* time of the last one; 0: none */
   bool open;				 /* the last one is neither answered nor lost */
   uint64_t next;			 /* earliest time of the next one */
   uint8_t unanswered;			 /* in a row. Other threads set it to 0 */
@@ -50,11 +52,13 @@ typedef struct
 /* cv_backlog_init: thread is below 256. */
 void cv_backlog_init (cv_backlog_t *b, uint8_t thread);
 
-/* cv_backlog_due reports whether this thread should ask the sender of a packet now. The packet is from interface at, with headers h. m has the
- * addresses of the interface; if it is not an endpoint, any source can be asked. */
-bool cv_backlog_due (cv_backlog_t *b, const cv_main_t *m, uint32_t at, const uint8_t *packet, const cv_headers_t *h, uint64_t now);
-/* cv_backlog_ask writes the question for the sender of that packet, and returns its length. */
-uint32_t cv_backlog_ask (cv_backlog_t *b, const uint8_t *packet, uint64_t now, uint8_t question[CV_QUESTION_LEN]);
+/* cv_backlog_due reports whether this thread should send a question now. The packet is from interface at, with headers h. m has the addresses of the
+ * interface; if it is not an endpoint, any source can be asked. Call cv_quiesce at the end of the frame. */
+bool cv_backlog_due (cv_backlog_t *b, cv_main_t *m, uint32_t worker, uint32_t at, const uint8_t *packet, const cv_headers_t *h, uint64_t now);
+/* cv_backlog_ask writes the question that is due, and returns its length. */
+uint32_t cv_backlog_ask (cv_backlog_t *b, uint64_t now, uint8_t question[CV_QUESTION_LEN]);
+/* cv_backlog_sent notes the end of the frame in which a question was written: packets of this frame did not wait behind it. */
+void cv_backlog_sent (cv_backlog_t *b);
 /* cv_backlog_later postpones the question that is due. */
 void cv_backlog_later (cv_backlog_t *b, uint64_t now);
 
@@ -76,8 +80,8 @@ bool cv_backlog_above (const cv_backlog_t *b, uint64_t now);
 
 /* cv_question_source returns the source address of a packet; NULL: the packet has VLAN tags, or the source is not the address of one machine. */
 const uint8_t *cv_question_source (const uint8_t *packet, const cv_headers_t *h);
-/* cv_question_write writes the question of b for the sender of a packet. */
-uint32_t cv_question_write (const cv_backlog_t *b, const uint8_t *packet, uint8_t question[CV_QUESTION_LEN]);
+/* cv_question_write writes a question of b. */
+uint32_t cv_question_write (const cv_backlog_t *b, uint32_t number, uint8_t question[CV_QUESTION_LEN]);
 
 /* cv_question_answer returns the number of the question of b that a packet answers, or one of these. */
 enum

@@ -16,7 +16,6 @@ enum
   ADVERTISEMENT = 136,
   COUNTER = 0xffffff, /* the part of a number that counts; the rest is the thread */
   RECENT = 64,	      /* questions whose answers may still arrive */
-  LATE = 10 * 1000000, /* microseconds after which no answer arrives */
 };
 
 /* The first bytes of the hardware address of an ARP probe: locally administered. The other four are the number of the question. */
@@ -37,7 +36,7 @@ cv_question_source (const uint8_t *packet, const cv_headers_t *h)
 }
 
 static uint32_t
-write_arp (const cv_backlog_t *b, uint8_t *q)
+write_arp (const cv_backlog_t *b, uint32_t number, uint8_t *q)
 {
   uint8_t *arp = q + ETHERNET;
   cv_put16 (q + 12, 0x0806);
@@ -45,7 +44,7 @@ write_arp (const cv_backlog_t *b, uint8_t *q)
   memcpy (arp, arp_kind, sizeof (arp_kind));
   cv_put16 (arp + 6, 1); /* request */
   memcpy (arp + 8, asker, 2);
-  cv_put32 (arp + 10, b->number);
+  cv_put32 (arp + 10, number);
   memcpy (arp + 24, b->address, 4);
   return ETHERNET + ARP;
 }
@@ -75,12 +74,12 @@ write_solicitation (const cv_backlog_t *b, uint8_t *q)
 /* The frame goes to the sender's hardware address, also for IPv6, and its own is always the same: a bridge behind the TAP neither copies it nor fills
  * its table. The answer to an ARP probe goes to the number of the question, so such a bridge copies it to all its ports. */
 uint32_t
-cv_question_write (const cv_backlog_t *b, const uint8_t *packet, uint8_t question[CV_QUESTION_LEN])
+cv_question_write (const cv_backlog_t *b, uint32_t number, uint8_t question[CV_QUESTION_LEN])
 {
-  memcpy (question, packet + 6, 6);
+  memcpy (question, b->hardware, 6);
   memset (question + 6, 0, 6);
   memcpy (question + 6, asker, 2);
-  return b->ip6 ? write_solicitation (b, question) : write_arp (b, question);
+  return b->ip6 ? write_solicitation (b, question) : write_arp (b, number, question);
 }
 
 /* arp_answer: only numbers of recent questions belong to answers. Other machines may have similar hardware addresses. */
@@ -90,8 +89,8 @@ arp_answer (const cv_backlog_t *b, const uint8_t *packet)
   const uint8_t *arp = packet + ETHERNET;
   if (memcmp (packet, asker, 2) || memcmp (arp, arp_kind, sizeof (arp_kind)) || cv_get16 (arp + 6) != 2)
     return CV_ANSWER_NOT;
-  uint32_t number = cv_get32 (packet + 2), behind = (b->number - number) & COUNTER;
-  if ((number ^ b->number) & ~COUNTER || behind >= RECENT)
+  uint32_t number = cv_get32 (packet + 2), last = __atomic_load_n (&b->number, __ATOMIC_ACQUIRE), behind = (last - number) & COUNTER;
+  if ((number ^ last) & ~COUNTER || behind >= RECENT)
     return CV_ANSWER_NOT;
   return behind < CV_QUESTIONS ? (int32_t) (number & COUNTER) : CV_ANSWER_OLD;
 }
@@ -103,9 +102,9 @@ advertisement (const cv_backlog_t *b, const uint8_t *packet, uint64_t now)
   const uint8_t *ip = packet + ETHERNET, *icmp = ip + IP6;
   if (!b->ip6 || ip[6] != ICMP6 || memcmp (ip + 24, all_nodes, 16) || icmp[0] != ADVERTISEMENT || memcmp (icmp + 8, b->address, 16))
     return CV_ANSWER_NOT;
-  uint32_t number = b->number & COUNTER;
+  uint32_t number = __atomic_load_n (&b->number, __ATOMIC_ACQUIRE) & COUNTER;
   bool pending = __atomic_load_n (&b->questions[number % CV_QUESTIONS].sent, __ATOMIC_RELAXED);
-  if (!pending && now > b->sent + CV_QUESTION_LOST)
+  if (now > b->sent + (pending ? CV_QUESTION_LATE : CV_QUESTION_LOST))
     return CV_ANSWER_NOT; /* the kernel may have sent it without a question */
   return (int32_t) number;
 }
@@ -113,7 +112,7 @@ advertisement (const cv_backlog_t *b, const uint8_t *packet, uint64_t now)
 int32_t
 cv_question_answer (const cv_backlog_t *b, const uint8_t *packet, uint32_t len, uint64_t now)
 {
-  if (!b->sent || now > b->sent + LATE || len < ETHERNET + ARP)
+  if (!b->sent || len < ETHERNET + ARP)
     return CV_ANSWER_NOT;
   switch (cv_get16 (packet + 12))
     {

@@ -5,7 +5,7 @@
 #include <vnet/ip/format.h>
 
 #define THREADS_MAX 256
-#define WAY_FREE    80 /* packets in a ring to the kernel. vhost-net reports up to 64 packets late that it has already delivered */
+#define WAY_FREE    8 /* packets in a ring to the kernel. vhost-net reports a packet up to 64 packets after it has delivered it, so it is often none */
 
 static contiv_backlogs_t *threads; /* vector by thread index */
 
@@ -28,6 +28,32 @@ contiv_backlog (vlib_main_t *vm, u32 sw_if_index)
 {
   cv_backlog_t *backlogs = threads[vm->thread_index].backlogs;
   return contiv_main.no_backlogs || vm->thread_index >= THREADS_MAX || sw_if_index >= vec_len (backlogs) ? 0 : &backlogs[sw_if_index];
+}
+
+void
+contiv_backlogs_end (vlib_main_t *vm, u32 sw_if_index)
+{
+  vlib_worker_thread_barrier_sync (vm);
+  contiv_backlogs_t *t;
+  vec_foreach (t, threads)
+    if (sw_if_index < vec_len (t->backlogs))
+      cv_backlog_init (&t->backlogs[sw_if_index], (u8) (t - threads));
+  vlib_worker_thread_barrier_release (vm);
+}
+
+u32
+contiv_backlogs_frame_end (vlib_main_t *vm)
+{
+  if (!threads)
+    return 0;
+  contiv_backlogs_t *t = &threads[vm->thread_index];
+  cv_backlog_t **b;
+  u32 n = vec_len (t->asked);
+  vec_foreach (b, t->asked)
+    cv_backlog_sent (*b);
+  vec_reset_length (t->asked);
+  cv_quiesce (contiv_main.core, vm->thread_index);
+  return n;
 }
 
 bool
@@ -59,7 +85,7 @@ is_way_free (vnet_main_t *vnm, u32 sw_if_index)
 
 /* ask sends the question that is due, by the TAP from which a packet has come. If that is not possible now, it postpones the question. */
 static bool
-ask (vlib_main_t *vm, cv_backlog_t *backlog, u32 sw_if_index, const u8 *packet, u64 now)
+ask (vlib_main_t *vm, cv_backlog_t *backlog, u32 sw_if_index, u64 now)
 {
   vnet_main_t *vnm = vnet_get_main ();
   u32 bi;
@@ -69,7 +95,7 @@ ask (vlib_main_t *vm, cv_backlog_t *backlog, u32 sw_if_index, const u8 *packet, 
       return false;
     }
   vlib_buffer_t *b = vlib_get_buffer (vm, bi);
-  b->current_length = cv_backlog_ask (backlog, packet, now, vlib_buffer_get_current (b));
+  b->current_length = cv_backlog_ask (backlog, now, vlib_buffer_get_current (b));
   b->flags |= VNET_BUFFER_F_LOCALLY_ORIGINATED;
   vnet_buffer (b)->sw_if_index[VLIB_RX] = sw_if_index;
   vnet_buffer (b)->sw_if_index[VLIB_TX] = sw_if_index;
@@ -103,8 +129,8 @@ contiv_backlog_large (vlib_main_t *vm, cv_backlog_t *backlog, vlib_buffer_t *b, 
   u8 *packet = vlib_buffer_get_current (b);
   u32 cut, len = vlib_buffer_length_in_chain (vm, b), at = vnet_buffer (b)->sw_if_index[VLIB_RX];
   backlog->bytes += len;
-  if (PREDICT_FALSE (cv_backlog_due (backlog, contiv_main.core, at, packet, h, now)) && ask (vm, backlog, at, packet, now))
-    counts[CONTIV_ASKED]++;
+  if (PREDICT_FALSE (cv_backlog_due (backlog, contiv_main.core, vm->thread_index, at, packet, h, now)) && ask (vm, backlog, at, now))
+    vec_add1 (threads[vm->thread_index].asked, backlog);
   if (PREDICT_TRUE (!cv_codel_due (&backlog->control, cv_backlog_above (backlog, now), now)))
     return CONTIV_LARGE;
   cv_congested_t how = cv_congested (packet, h, len, vnet_buffer2 (b)->gso_size, cv_codel_late (&backlog->control, now), &cut);
@@ -128,7 +154,7 @@ format_backlog (u8 *s, va_list *args)
   s = format (s, "%u questions for %U, %u without answer", b->number & 0xffffff, b->ip6 ? format_ip6_address : format_ip4_address, b->address,
 	      b->unanswered);
   if (b->measured)
-    s = format (s, "; %.1f s ago %lu kB waited for %.1f ms", (f64) (now - b->measured) / 1e6, b->waited / 1000, (f64) b->delay / 1e3);
+    s = format (s, "; %.1f s ago %lu kB waited for %.1f ms", (f64) ((i64) (now - b->measured)) / 1e6, b->waited / 1000, (f64) b->delay / 1e3);
   return format (s, "; %lu signals", b->control.total);
 }
 

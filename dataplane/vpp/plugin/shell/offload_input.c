@@ -101,6 +101,7 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
       nexts[n_out++] = (u16) next;
       trace (vm, node, b[0], result, signal);
     }
+  counts[CONTIV_ASKED] = contiv_backlogs_frame_end (vm);
   for (u32 i = 0; i < CONTIV_N_OFFLOAD; i++)
     if (counts[i])
       vlib_node_increment_counter (vm, node->node_index, i, counts[i]);
@@ -142,8 +143,13 @@ static clib_error_t *
 contiv_offload_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
 {
   const vnet_sw_interface_t *si = vnet_get_sw_interface (vnm, sw_if_index);
-  if (!is_add || si->type != VNET_SW_INTERFACE_TYPE_HARDWARE)
+  if (si->type != VNET_SW_INTERFACE_TYPE_HARDWARE)
     return 0;
+  if (!is_add)
+    {
+      contiv_backlogs_end (vnm->vlib_main, sw_if_index);
+      return 0;
+    }
   const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnm, si->hw_if_index);
   int rv = 0;
   if (is_tap (hi))
