@@ -38,7 +38,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 		// Values whose retries all failed may need something that only a full comparison with the dataplane finds.
 		Report: func(_ *txn.Record, err *txn.Error) {
 			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
-				a.log.Warn("repair of the dataplane not queued", "error", err)
+				a.log.Warn("the repair of the dataplane could not be queued", "error", err)
 			}
 		},
 	}, a.log.With("component", "scheduler"))

@@ -159,7 +159,7 @@ func (kernelReports) WatchDenied(ctx context.Context, each func(denied.Flow)) er
 func (a *agent) reportsDenied() bool {
 	err := intdataplane.ReportsSupported()
 	if err != nil {
-		a.log.Warn("what network policy denies is not recorded; policies hold all the same. The kernel needs nfnetlink_log", "error", err)
+		a.log.Warn("packets that network policy denies are not recorded, but policies are enforced; load the kernel module nfnetlink_log", "error", err)
 	}
 	return err == nil
 }

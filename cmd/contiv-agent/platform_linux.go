@@ -56,7 +56,7 @@ func newParts(a *agent) (parts, error) {
 		return newHNS(a, *a.windows)
 	}
 	if a.opts.dataplane == dataplaneWindows {
-		return parts{}, errors.New("--dataplane=windows: only Windows has its network service; use vpp, linux or auto here")
+		return parts{}, errors.New("--dataplane=windows works on Windows only; use vpp, linux or auto")
 	}
 	return newVPP(a), nil
 }

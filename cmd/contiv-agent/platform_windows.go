@@ -39,7 +39,7 @@ func (o *platformOptions) checkPlatform() error { return nil }
 
 func newParts(a *agent) (parts, error) {
 	if a.opts.dataplane != dataplaneWindows {
-		return parts{}, fmt.Errorf("--dataplane=%s: Windows has its network service only; use windows or auto here", a.opts.dataplane)
+		return parts{}, fmt.Errorf("--dataplane=%s does not work on Windows; use windows or auto", a.opts.dataplane)
 	}
 	v1, err1 := hns.Open()
 	v2, err2 := hcn.Open()

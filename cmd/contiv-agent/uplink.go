@@ -101,16 +101,16 @@ func answerOf(name string, err error) string {
 // report logs a changed result, and stores the NIC for the next agent. The caller holds mu.
 func (u *uplinks) report(found string, err error) {
 	if err != nil {
-		u.log.Warn("this node has no uplink: it reaches no other node, and new pods wait", "error", err)
+		u.log.Warn("this node has no uplink: it cannot reach other nodes, and new pods wait", "error", err)
 		return
 	}
-	u.log.Info("uplink", "nic", found, "by", u.wanted.Uplink.String())
+	u.log.Info("uplink", "nic", found, "selectedBy", u.wanted.Uplink.String())
 	if found == u.wanted.Before {
 		return
 	}
 	u.wanted.Before = found
 	if err := u.store.SaveOwn(uplinkKey, []byte(found)); err != nil {
-		u.log.Warn("the uplink is not recorded; a second matching NIC would stop the next agent", "error", err)
+		u.log.Warn("the selected uplink could not be stored; if a second NIC matches, the next agent cannot select one of them", "error", err)
 	}
 }
 

@@ -219,13 +219,13 @@ func (m *vppPlane) jobs(a *agent) []job {
 // cleanHost removes what previous agents left on the host.
 func (m *vppPlane) cleanHost(ctx context.Context, log *slog.Logger) error {
 	if m.hostPorts.ByIPTables() {
-		log.Warn("the host has no nft: node ports at the host's own addresses are not served, and network policy takes only what the " +
-			"host's own processes send for the node's; install nft")
+		log.Warn("the host has no nft command: node ports at the host's own addresses are not served, and network policy treats only packets " +
+			"of the host's own processes as packets of the node; install nft")
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	if err := hostports.Leftovers(ctx, hostports.Command, hostports.IPTablesCommand); err != nil && ctx.Err() == nil {
-		log.Warn("the host is as an agent before this one left it; is the nft command there?", "error", err)
+		log.Warn("objects of an earlier agent could not be removed from the host; check that the nft command is installed", "error", err)
 	}
 	<-ctx.Done()
 	return ctx.Err()
@@ -235,7 +235,7 @@ func (m *vppPlane) cleanHost(ctx context.Context, log *slog.Logger) error {
 func (m *vppPlane) watchHost(ctx context.Context, a *agent) error {
 	return m.hostPorts.Watch(ctx, func(why string) {
 		if err := a.controller.DataplaneReconnected(why); err != nil {
-			a.log.Warn("repair of the host's node ports not queued", "error", err)
+			a.log.Warn("the repair of the host's node ports could not be queued", "error", err)
 		}
 	})
 }
@@ -252,7 +252,7 @@ func (m *vppPlane) open(a *agent) error {
 			return
 		}
 		if err := a.controller.DataplaneReconnected(fmt.Sprintf("VPP %s, pid %d", s.Version, s.PID)); err != nil {
-			a.log.Warn("resync after VPP came back not queued", "error", err)
+			a.log.Warn("the resync after the reconnection to VPP could not be queued", "error", err)
 		}
 	})
 	m.conn.Start(a.jobs)

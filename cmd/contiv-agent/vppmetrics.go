@@ -25,7 +25,7 @@ var (
 	descPool      = prometheus.NewDesc("contiv_vpp_warm_pool", "VETH pairs kept ready for new pods.", []string{"state"}, nil)
 	descBuffers   = prometheus.NewDesc("contiv_vpp_buffers", "Packet buffers of VPP's fullest pool.", []string{"state"}, nil)
 	descConnected = prometheus.NewDesc("contiv_vpp_connected", "1 while VPP can be programmed.", nil, nil)
-	descChecked   = prometheus.NewDesc("contiv_vpp_sources_checked", "1 while VPP checks under which addresses pods send.", nil, nil)
+	descChecked   = prometheus.NewDesc("contiv_vpp_sources_checked", "1 while VPP checks the source addresses of packets from pods.", nil, nil)
 	descSessions  = prometheus.NewDesc("contiv_vpp_sessions_total", "Times that VPP was connected.", nil, nil)
 )
 

@@ -64,7 +64,7 @@ type pathRepair struct{ a *agent }
 
 // Recreate implements pathwatch.Repair. The controller is not involved, because the desired state stays the same.
 func (r pathRepair) Recreate(ctx context.Context, key, why string) error {
-	_, err := r.a.dataplane.scheduler.Commit(ctx, &txn.Txn{Description: "made again: " + why, Recreate: []string{key}})
+	_, err := r.a.dataplane.scheduler.Commit(ctx, &txn.Txn{Description: "created again: " + why, Recreate: []string{key}})
 	var failed *txn.Error
 	if errors.As(err, &failed) && failed.Escalate() {
 		return errors.Join(err, r.Resync("the repair of the data path failed"))

@@ -147,7 +147,7 @@ func checkNetns(args *skel.CmdArgs) error {
 		return types.NewError(types.ErrInvalidNetNS, "network namespace "+args.Netns+" does not exist", "")
 	}
 	if err == nil && !isNamespace(args.Netns) {
-		return types.NewError(types.ErrInvalidNetNS, args.Netns+" is no network namespace", "")
+		return types.NewError(types.ErrInvalidNetNS, args.Netns+" is not a network namespace", "")
 	}
 	if err != nil || args.NetnsOverride == "1" || strings.EqualFold(args.NetnsOverride, "true") {
 		return nil

@@ -9,7 +9,7 @@ import (
 // checkPlatformNetns accepts GUIDs only: on Windows a namespace is not a file.
 func checkPlatformNetns(netns string) (handled bool, err error) {
 	if !cniapi.IsGUID(netns) {
-		return true, types.NewError(types.ErrInvalidNetNS, "CNI_NETNS "+netns+" is no GUID of a namespace of HNS: containerd gives one", "")
+		return true, types.NewError(types.ErrInvalidNetNS, "CNI_NETNS "+netns+" is not the GUID of an HNS namespace, which containerd has to set", "")
 	}
 	return true, nil
 }

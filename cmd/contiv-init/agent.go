@@ -82,7 +82,7 @@ func (s *starter) endpoints(ctx context.Context) (string, error) {
 	all, err := awaitEndpoints(waiting, s.common, k, want)
 	if err != nil && ctx.Err() == nil {
 		if len(last) > 0 {
-			s.log.Warn("etcd's members are those of the last start", "endpoints", string(last), "error", err)
+			s.log.Warn("using the etcd addresses of the last start, because the current ones cannot be read", "endpoints", string(last), "error", err)
 			return string(last), nil
 		}
 		all, err = awaitEndpoints(ctx, s.common, k, wanted{service: s.service, n: 1})
@@ -96,7 +96,7 @@ func (s *starter) endpoints(ctx context.Context) (string, error) {
 	}
 	text := strings.Join(urls, ",")
 	if err := s.remember(text); err != nil {
-		s.log.Warn("etcd's members are not remembered for a start without the API server", "error", err)
+		s.log.Warn("the addresses of etcd could not be stored; the next start needs the API server", "error", err)
 	}
 	return text, nil
 }

@@ -15,7 +15,7 @@ const bootFile = "boot"
 // exist any more.
 func emptyAfterReboot(dir, boot string) error {
 	if strings.TrimSpace(boot) == "" {
-		return fmt.Errorf("run directory %s: which boot this is is not known: empty it by hand after a reboot", dir)
+		return fmt.Errorf("run directory %s: the boot ID of the machine is not available; empty the directory by hand after a reboot", dir)
 	}
 	path := filepath.Join(dir, bootFile)
 	last, err := os.ReadFile(path)

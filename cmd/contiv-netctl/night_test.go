@@ -74,8 +74,8 @@ func (w *world) vppDown() {
 func (w *world) routeOfOthers() {
 	route := w.c.IPs[0].String() + "/32 table 1 via drop"
 	w.vpp(0, "ip route add "+route)
-	w.want(false, []string{"check"}, "this route was typed in", "1 finding")
-	w.want(false, []string{"trace", "a", "c"}, "programmed by CLI", "it was typed in", "dropped on "+w.Nodes[0].Name)
+	w.want(false, []string{"check"}, "this route was added", "1 finding")
+	w.want(false, []string{"trace", "a", "c"}, "programmed by CLI", "it was added", "dropped on "+w.Nodes[0].Name)
 	w.vpp(0, "ip route del "+route)
 	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered, reply received")
 }

@@ -214,5 +214,5 @@ func pair(from, to place, ipv6 bool) (src, dst netip.Addr, err error) {
 			break
 		}
 	}
-	return src, dst, fmt.Errorf("%s %v and %s %v have no addresses of one family", from.text, from.addrs, to.text, to.addrs)
+	return src, dst, fmt.Errorf("%s %v and %s %v have no common address family", from.text, from.addrs, to.text, to.addrs)
 }

@@ -96,7 +96,7 @@ func readPolicy(stdin io.Reader, file string) (string, error) {
 		return "", fmt.Errorf("read the policy from %s: %w", file, err)
 	}
 	if len(text) > maxPolicy {
-		return "", fmt.Errorf("%s is larger than 1 MiB; no policy is", file)
+		return "", fmt.Errorf("%s is larger than 1 MiB, the limit for a policy", file)
 	}
 	return string(text), nil
 }

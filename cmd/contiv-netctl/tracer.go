@@ -244,7 +244,7 @@ func (t *tracer) explainService() {
 // whyMissing returns why nothing was recorded on a node.
 func (t *tracer) whyMissing() string {
 	if t.missing == nil {
-		return "which node that is, is not known"
+		return "the node is not known"
 	}
 	return strings.ReplaceAll(t.missing.Error(), "\n", "; ")
 }

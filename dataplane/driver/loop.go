@@ -92,8 +92,8 @@ func (l *loop) run(ctx context.Context) {
 }
 
 func (l *loop) hang() {
-	l.d.log.Warn("hanging on purpose, as configured: liveness fails now, and Kubernetes restarts the agent",
-		"after", l.d.cfg.HangAfter)
+	l.d.log.Warn("simulating a hang, because HangAfter is set: liveness becomes false, and Kubernetes restarts the agent",
+		"hangAfter", l.d.cfg.HangAfter)
 	<-l.d.quit
 }
 
@@ -210,7 +210,7 @@ func (l *loop) takeMessage(msg any) {
 	}
 	if _, ok := msg.(*proto.InSync); ok && !l.inSync {
 		l.inSync = true
-		l.d.log.Info("datastore is in sync", "after", l.d.clock.Now().Sub(l.begun))
+		l.d.log.Info("datastore is in sync", "took", l.d.clock.Now().Sub(l.begun))
 		l.report()
 	}
 	l.metrics.message(msg)
@@ -236,7 +236,7 @@ func (l *loop) answer(err error) {
 		select {
 		case done <- err:
 		default:
-			l.d.log.Warn("the outcome of a Flush is not read: make its channel with capacity 1")
+			l.d.log.Warn("a caller of Flush does not receive the result; create its channel with capacity 1")
 		}
 	}
 	l.flushes = nil

@@ -107,7 +107,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		msg, err := f.cfg.Driver.RecvMessage()
 		if err != nil {
 			if ctx.Err() == nil {
-				f.cfg.Log.Debug("the driver reports no more", "error", err)
+				f.cfg.Log.Debug("the driver sends no more reports", "error", err)
 			}
 			return nil
 		}

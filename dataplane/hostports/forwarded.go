@@ -28,7 +28,7 @@ func validateForwarded(v *linux_nodeports.Forwarded) error {
 			errs = append(errs, checkAddress("others", a, v.Family))
 		}
 	} else if (v.Translated == "") != (v.Masqueraded == "") {
-		errs = append(errs, errors.New("translated and masqueraded: there are both, or neither"))
+		errs = append(errs, errors.New("translated and masqueraded: set both or neither"))
 	}
 	return errors.Join(errs...)
 }

@@ -43,7 +43,7 @@ func Leftovers(ctx context.Context, nft NFT, iptables IPTables) error {
 		errs = append(errs, removeAnswers(family))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("remove what an agent before left on the host: %w", err)
+		return fmt.Errorf("remove the objects of an earlier agent from the host: %w", err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func validatePorts(v *linux_nodeports.NodePorts) error {
 	}
 	for _, p := range v.Ports {
 		if p.Port == 0 || p.Port > 65535 {
-			errs = append(errs, fmt.Errorf("ports: %d is no port", p.Port))
+			errs = append(errs, fmt.Errorf("ports: %d is not a port", p.Port))
 		}
 	}
 	return errors.Join(errs...)
@@ -38,14 +38,14 @@ func validatePorts(v *linux_nodeports.NodePorts) error {
 func checkAddress(field, text string, f linux_nodeports.Family) error {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" || a.Is4() != (f == linux_nodeports.Family_IPV4) || a.Is4In6() {
-		return fmt.Errorf("%s: %q is no address of family %s", field, text, f)
+		return fmt.Errorf("%s: %q is not an address of family %s", field, text, f)
 	}
 	return nil
 }
 
 func checkDevice(name string) error {
 	if name == "" || len(name) > 15 || strings.ContainsAny(name, " \t\n/\"") {
-		return fmt.Errorf("device: %q is no name of a device", name)
+		return fmt.Errorf("device: %q is not the name of a device", name)
 	}
 	return nil
 }

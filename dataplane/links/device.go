@@ -78,7 +78,7 @@ func (b *Backend) createExisting(v *iface) error {
 	name := deviceName(v)
 	l, err := h.sock.link(name)
 	if err != nil {
-		return fmt.Errorf("device %s in %s: %w; it is of type EXISTING and must be made by others", name, h, err)
+		return fmt.Errorf("device %s in %s: %w; it is of type EXISTING, so another program must create it", name, h, err)
 	}
 	if mac, mtu := macOf(v), v.GetMtu(); mac != nil || mtu != 0 {
 		if err := h.sock.exec(setLink(linkSpec{index: l.index, nsFD: -1, mac: mac, mtu: mtu})); err != nil {

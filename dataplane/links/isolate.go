@@ -14,11 +14,11 @@ import (
 func Isolate(dev string) error {
 	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
-		return fmt.Errorf("keep the host off %s: %w", dev, err)
+		return fmt.Errorf("isolate %s from the host's network stack: %w", dev, err)
 	}
 	defer s.close()
 	if err := s.exec(setLink(linkSpec{nsFD: -1, name: dev, mac: unusedMAC(dev), noARP: true})); err != nil {
-		return fmt.Errorf("keep the host off %s: %w", dev, err)
+		return fmt.Errorf("isolate %s from the host's network stack: %w", dev, err)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (p *Pairs) List() (pairs []Pair, err error) {
 			if pod := poolPodEnd + id; l.alias != "" && alias[pod] == l.alias {
 				pairs = append(pairs, Pair{Pod: pod, Host: l.name})
 			} else if err := unlessGone(s.exec(delLink(l.index))); err != nil {
-				return fmt.Errorf("remove %s, which is half a pair: %w", l.name, err)
+				return fmt.Errorf("remove %s, an incomplete VETH pair: %w", l.name, err)
 			}
 		}
 		return nil

@@ -160,7 +160,7 @@ func (b *Backend) deleteTap(v *iface) error {
 		return b.moveBack(h, d.index, tagPeer+v.GetName(), names...)
 	})
 	if err := unlessGone(err); err != nil {
-		return fmt.Errorf("give the Linux end of TAP %s back: %w", v.GetTap().GetVppTapIfName(), err)
+		return fmt.Errorf("return the Linux end of TAP %s to the agent: %w", v.GetTap().GetVppTapIfName(), err)
 	}
 	b.forget(v.GetName())
 	return nil
@@ -207,6 +207,6 @@ func (b *Backend) sweepAside(s *snapshot) {
 // removeAside removes a device that was put aside and that VPP has left behind.
 func (b *Backend) removeAside(h *nsHandle, index int32) {
 	if err := unlessGone(h.sock.exec(delLink(index))); err != nil {
-		b.log.Warn("the device of a TAP that is gone could not be removed", "index", index, "namespace", h.path, "error", err)
+		b.log.Warn("the Linux device of a deleted TAP could not be removed", "index", index, "namespace", h.path, "error", err)
 	}
 }

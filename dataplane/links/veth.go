@@ -198,7 +198,7 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	b.forget(pod.name)
 	b.forget(host.name)
 	// The pool removes its pairs when VPP stops. If another object blocks the pod's pair, creating a new pair fails with the same error.
-	b.log.Warn("pooled VETH cannot be used; creating a new one", "for", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
+	b.log.Warn("pooled VETH cannot be used; creating a new one", "interface", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
 	return false, unlessGone(agent.sock.exec(delLink(hostLink.index)))
 }
 
@@ -293,7 +293,7 @@ func (b *Backend) releaseEnd(name string) error {
 		return b.moveBack(h, d.index, tagPeer+name, spareName(name))
 	})
 	if err := unlessGone(err); err != nil {
-		return fmt.Errorf("put the end %s of a VETH pair aside: %w", name, err)
+		return fmt.Errorf("move the unused end %s of a VETH pair to the agent's namespace: %w", name, err)
 	}
 	b.forget(name)
 	return nil

@@ -143,7 +143,7 @@ func (p *progress) report() {
 		text += err.Error()
 	}
 	if text != "" && text != p.reported {
-		p.log.Warn("single objects could not be programmed; all others are", "error", text)
+		p.log.Warn("some objects could not be programmed; all other objects are programmed", "error", text)
 	}
 	p.reported = text
 }
@@ -176,7 +176,7 @@ func (d *InternalDataplane) prepare() error {
 	for _, p := range list {
 		wrote, err := d.parts.sysctls.Ensure(p.path, p.value)
 		if err != nil {
-			return fmt.Errorf("make the node a router: %w", err)
+			return fmt.Errorf("enable forwarding on the node: %w", err)
 		}
 		if wrote {
 			d.progress.writes++
@@ -244,7 +244,7 @@ func (p *progress) essentialFault() error {
 		}
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("rules that every packet meets: %w", errors.Join(errs...))
+		return fmt.Errorf("rules that apply to every packet: %w", errors.Join(errs...))
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (d *InternalDataplane) sweepOthers(ctx context.Context) error {
 	for _, open := range d.parts.others {
 		backend, err := open(ctx)
 		if err != nil {
-			d.log.Debug("a backend that is not in use is not there", "error", err)
+			d.log.Debug("a backend that is not selected is not available, so it has nothing to remove", "error", err)
 			continue
 		}
 		result := backend.Apply(ctx)

@@ -26,7 +26,7 @@ func (c *ipvsCheck) OnUpdate(msg any) {
 	if !changed {
 		return
 	}
-	c.log.Info("kube-ipvs appeared or disappeared: the rules change", "interface", KubeIPVSInterface, "state", state.State)
+	c.log.Info("kube-proxy's IPVS mode was switched on or off, which needs other rules", "interface", KubeIPVSInterface, "state", state.State)
 	if c.restart != nil {
 		c.restart()
 	}

@@ -41,7 +41,7 @@ func (p *markPool) assign(names []string) (map[string]uint32, error) {
 		p.taken[mark], p.byName[name] = name, mark
 	}
 	if len(without) > 0 {
-		err := fmt.Errorf("RulesConfig.IptablesMarkEndpoint %#x has no number left for %v: widen it", p.mask, without)
+		err := fmt.Errorf("RulesConfig.IptablesMarkEndpoint %#x has too few bits: no mark is left for %v; add bits", p.mask, without)
 		return maps.Clone(p.byName), err
 	}
 	return maps.Clone(p.byName), nil

@@ -174,7 +174,7 @@ func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error)
 	if errNFT == nil {
 		return backend, nil
 	}
-	o.Log.Info("nftables cannot be used, so iptables is", "reason", errNFT)
+	o.Log.Info("nftables cannot be used; using iptables", "reason", errNFT)
 	backend, errIptables := newIptables(ctx, c, o)
 	if errIptables != nil {
 		return nil, fmt.Errorf("no packet filter can be used: %w", errors.Join(errNFT, errIptables))

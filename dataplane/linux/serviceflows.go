@@ -222,7 +222,7 @@ func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool)
 	ok = true
 	if len(running.attempts) > 0 {
 		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoTCP}, Unanswered: true}, running.tooEarly,
-			"attempts to connect to a service before it was served were forgotten")
+			"removed conntrack entries of connections that began before the service was served")
 	}
 	f.mu.Lock()
 	backends := len(running.backends)
@@ -233,7 +233,7 @@ func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool)
 			defer f.mu.Unlock()
 			return running.gone(flow)
 		}
-		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoUDP, protoSCTP}}, gone, "connections of removed backends were forgotten") && ok
+		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoUDP, protoSCTP}}, gone, "removed conntrack entries of connections to removed backends") && ok
 	}
 	return ok
 }
@@ -241,7 +241,7 @@ func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool)
 func (f *flowSweeper) forget(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool, what string) (ok bool) {
 	removed, err := f.remove(ctx, which, stale)
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("stale connections of services may still be open; trying again", "in", recheckRetry, "protocols", which.Protocols, "error", err)
+		f.log.Warn("stale connections of services may still be open; retrying", "retryIn", recheckRetry, "protocols", which.Protocols, "error", err)
 	}
 	if removed > 0 {
 		f.log.Info(what, "connections", removed)

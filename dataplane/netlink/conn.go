@@ -21,7 +21,7 @@ const (
 const ReceiveBuffer = 64 << 10
 
 // ErrUnknown reports that replies were lost: it is unknown which of the requests were carried out, and the Conn must be closed.
-var ErrUnknown = errors.New("what the kernel did is not known")
+var ErrUnknown = errors.New("replies of the kernel were lost, so the result is not known")
 
 // Do carries out a batch. failed holds an error for each request that the kernel rejected, and is nil if there was none. If err is not nil, the
 // outcome of all or some of the requests is unknown.

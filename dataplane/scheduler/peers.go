@@ -54,7 +54,7 @@ func (s *Scheduler) meet() {
 			return
 		}
 		if s.peers[i] != "" {
-			s.replacedPeer = fmt.Errorf("process %s has taken the place of %s", name, s.peers[i])
+			s.replacedPeer = fmt.Errorf("process %s has replaced process %s", name, s.peers[i])
 			s.forget()
 		}
 		s.peers[i] = name

@@ -40,7 +40,7 @@ func count(p map[string]string, name string) (int, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || n == 0 {
-		return 0, &paramError{param: name, err: fmt.Errorf("%q is no whole number of at least 1", text)}
+		return 0, &paramError{param: name, err: fmt.Errorf("%q is not an integer of at least 1", text)}
 	}
 	return int(n), nil
 }

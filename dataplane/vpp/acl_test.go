@@ -287,7 +287,7 @@ func TestGuardFailsClosed(t *testing.T) {
 					a.commit(txn.Update, kvs(t, values{dnat("x", port("192.0.2.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080"))})...)
 				}
 				fault := f.Faults.Add(vppfake.Fault{Message: message, Retval: int32(api.UNSPECIFIED)})
-				if err := a.tries(txn.Update, service...); err == nil || !strings.Contains(err.Error(), "is not served before it is closed") {
+				if err := a.tries(txn.Update, service...); err == nil || !strings.Contains(err.Error(), "is not served until all other clients are denied") {
 					t.Errorf("the error is %v", err)
 				}
 				if served(f) {

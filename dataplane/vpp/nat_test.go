@@ -360,7 +360,7 @@ func TestNATStaysOn(t *testing.T) {
 				{Addr: [4]byte{10, 1, 1, 3}, Port: 1, Probability: 1}}}
 		a.invoke(foreign, &nat44_ed.Nat44AddDelLbStaticMappingReply{})
 		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, NoRetry: true})
-		if err == nil || !strings.Contains(err.Error(), "balanced mappings that are not ours") {
+		if err == nil || !strings.Contains(err.Error(), "static mappings with several backends") {
 			t.Errorf("%v", err)
 		}
 		foreign.IsAdd = false

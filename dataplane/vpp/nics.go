@@ -91,7 +91,7 @@ func (n *NICs) save(names []string) {
 		err = n.store.SaveOwn(nicsKey, data)
 	}
 	if err != nil {
-		n.log.Warn("the NICs of VPP are not recorded; an agent that restarts while VPP is away does not have them", "error", err)
+		n.log.Warn("the list of VPP's NICs could not be stored; an agent that starts while VPP is disconnected does not have it", "error", err)
 	}
 }
 
@@ -150,7 +150,7 @@ func (n *NICs) look() ([]string, error) {
 		if errors.Is(err, conn.ErrDisconnected) {
 			return names, nil
 		}
-		return names, fmt.Errorf("which NICs VPP has: %w", err)
+		return names, fmt.Errorf("list VPP's NICs: %w", err)
 	}
 	if !slices.Equal(found, names) {
 		n.save(found)

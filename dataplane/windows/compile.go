@@ -182,7 +182,7 @@ func (m *matcher) protocol(in *proto.Rule) (uint16, bool) {
 		return uint16(want), false
 	case want == 0 && len(in.GetDstIpPortSetIds()) > 0: // each service port has its own protocol: see services
 	case want == 0:
-		m.problem("HNS cannot match all protocols but one")
+		m.problem("HNS cannot match all protocols except one")
 	}
 	return uint16(want), true
 }

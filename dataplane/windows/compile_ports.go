@@ -10,7 +10,7 @@ import (
 func (m *matcher) ports(in *proto.Rule, protocol uint16, from, to *side) {
 	before := len(m.problems)
 	if len(in.GetNotSrcNamedPortIpSetIds())+len(in.GetNotDstNamedPortIpSetIds()) > 0 {
-		m.problem("HNS cannot match all but the ports of a set")
+		m.problem("HNS cannot match all ports except those of a set")
 	}
 	from.ports = m.endedPorts(protocol, in.GetSrcPorts(), in.GetNotSrcPorts(), in.GetSrcNamedPortIpSetIds())
 	to.ports = m.endedPorts(protocol, in.GetDstPorts(), in.GetNotDstPorts(), in.GetDstNamedPortIpSetIds())
@@ -58,7 +58,7 @@ func (m *matcher) ranges(in []*proto.PortRange) []hns.PortRange {
 	for _, r := range in {
 		first, last := r.GetFirst(), r.GetLast()
 		if first < 0 || first > last || last > 65535 {
-			m.problem("%d-%d is no range of ports", first, last)
+			m.problem("%d-%d is not a range of ports", first, last)
 			continue
 		}
 		list = append(list, hns.PortRange{First: uint16(first), Last: uint16(last)})

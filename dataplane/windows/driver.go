@@ -196,7 +196,7 @@ func (d *WindowsDataplane) apply(context.Context) driver.ApplyResult {
 		return driver.ApplyResult{}
 	}
 	if text := err.Error(); text != d.reported {
-		d.log.Warn("single objects could not be programmed; all others are", "again in", d.options.RetryInterval, "error", err)
+		d.log.Warn("some objects could not be programmed; all other objects are programmed", "retryIn", d.options.RetryInterval, "error", err)
 		d.reported = text
 	}
 	again := d.options.RetryInterval

@@ -107,7 +107,7 @@ func (m *endpointManager) verifyEchoes() error {
 	for _, e := range m.endpoints {
 		if e.verify && e.has != e.wrote && e.has != unsure && e.wrote != unsure {
 			e.echo = e.has
-			m.log.Warn("HNS lists an endpoint's rules in other words than they were written", "endpoint", e.ID)
+			m.log.Warn("HNS lists an endpoint's rules in another form than they were written", "endpoint", e.ID)
 		}
 		e.verify = false
 	}

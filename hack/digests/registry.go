@@ -70,7 +70,7 @@ func (r registry) digest(ctx context.Context, ref reference) (string, error) {
 func (r registry) token(ctx context.Context, challenge string) (string, error) {
 	params, ok := strings.CutPrefix(challenge, "Bearer ")
 	if !ok {
-		return "", fmt.Errorf("the registry wants %q, not a bearer token", challenge)
+		return "", fmt.Errorf("the registry requires %q, not a bearer token", challenge)
 	}
 	query := url.Values{}
 	realm := ""

@@ -137,7 +137,7 @@ func (c Config) handshake(ctx context.Context, conn *tls.Conn) error {
 // refused describes the alert with which etcd ends a connection because it does not accept the client certificate.
 func (c Config) refused(alert error) error {
 	if c.CertFile == "" {
-		return fmt.Errorf("it wants a client certificate (%w); set --etcd-cert and --etcd-key", alert)
+		return fmt.Errorf("it requires a client certificate (%w); set --etcd-cert and --etcd-key", alert)
 	}
 	if pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err == nil && pair.Leaf != nil && time.Now().After(pair.Leaf.NotAfter) {
 		return fmt.Errorf("it rejects our client certificate, which expired at %s (%w); renew --etcd-cert (%s)",

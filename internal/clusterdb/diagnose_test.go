@@ -139,7 +139,7 @@ func TestDiagnose(t *testing.T) {
 		"works":             {good, "https://" + encrypted, nil},
 		"works plain":       {Config{}, "http://" + plain, nil},
 		"wrong CA":          {wrongCA, "https://" + encrypted, []string{"unknown authority", "--etcd-ca (" + other.caFile() + ")"}},
-		"no client cert":    {Config{CAFile: ours.caFile()}, "https://" + encrypted, []string{"wants a client certificate", "set --etcd-cert and --etcd-key"}},
+		"no client cert":    {Config{CAFile: ours.caFile()}, "https://" + encrypted, []string{"requires a client certificate", "set --etcd-cert and --etcd-key"}},
 		"expired":           {client(ours, "old", -time.Hour), "https://" + encrypted, []string{"expired at", "renew --etcd-cert (", "old.crt"}},
 		"of another CA":     {client(other, "foreign", time.Hour), "https://" + encrypted, []string{"rejects our client certificate", "--etcd-cert (", "foreign.crt"}},
 		"another name":      {good, "https://" + misnamed, []string{"127.0.0.1", "a name or address of the certificate in --etcd-endpoints"}},

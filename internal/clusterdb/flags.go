@@ -21,7 +21,7 @@ func (c *Config) RegisterFlags(f *pflag.FlagSet, what string) {
 // start a cluster of its own.
 func CheckFlags(f *pflag.FlagSet) error {
 	if e := f.Lookup(flagEndpoints); e != nil && e.Changed && e.Value.String() == "[]" {
-		return errors.New("--etcd-endpoints (or CONTIV_ETCD_ENDPOINTS) is given and empty: name the cluster's etcd, or leave it out")
+		return errors.New("--etcd-endpoints (or CONTIV_ETCD_ENDPOINTS) is an empty list: set the addresses of etcd, or omit the flag")
 	}
 	return nil
 }

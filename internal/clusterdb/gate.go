@@ -93,8 +93,7 @@ func (w *Watcher) Incomplete() (waiting bool, err error) {
 	if g == nil {
 		return false, nil
 	}
-	return !g.known, fmt.Errorf("etcd: %s%s is missing, with which the state of the cluster would be complete: %w", KSRPrefix,
-		g.keys[0], errIncomplete)
+	return !g.known, fmt.Errorf("etcd: the state of the cluster is incomplete: %s%s is missing; %w", KSRPrefix, g.keys[0], errIncomplete)
 }
 
 var errIncomplete = errors.New("check that contiv-ksr runs and reaches this etcd")
@@ -108,16 +107,16 @@ func (w *Watcher) reportGap() (waiting bool) {
 	case len(keys) == 0:
 		w.gap.Store(nil)
 		if was != nil {
-			w.Log.Info("etcd has the complete state again")
+			w.Log.Info("etcd has the complete state of the cluster again")
 		}
 	case was == nil || was.known != known:
 		w.gap.Store(&gap{keys: keys, known: known})
-		what := "what was known last stays in force"
+		what := "the last known state stays in force"
 		if !known {
-			what = "there is no earlier state to go by; waiting"
+			what = "there is no earlier state; waiting"
 		}
 		w.Log.Warn("the state in etcd is not complete; "+what, "missing", KSRPrefix+keys[0],
-			"advice", "check that contiv-ksr runs and reaches this etcd")
+			"fix", "check that contiv-ksr runs and reaches this etcd")
 	}
 	return !known
 }

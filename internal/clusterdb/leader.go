@@ -120,6 +120,6 @@ func (l *Leadership) Resign() {
 	ctx, cancel := context.WithTimeout(l.db.client.Ctx(), resignTimeout)
 	defer cancel()
 	if _, err := l.db.client.Revoke(ctx, l.session.Lease()); err != nil {
-		l.db.log.Debug("the lease of the leadership was not revoked and ends by itself", "error", err)
+		l.db.log.Debug("the lease of the leadership was not revoked and expires by itself", "error", err)
 	}
 }

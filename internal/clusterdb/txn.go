@@ -124,7 +124,7 @@ func (db *DB) grant(ctx context.Context, changes []cas.Change) (leases, error) {
 func (db *DB) revoke(ctx context.Context, granted leases) {
 	for _, id := range granted {
 		if _, err := db.client.Revoke(ctx, id); err != nil {
-			db.log.Debug("a lease of etcd was not revoked and ends by itself", "error", err)
+			db.log.Debug("a lease of etcd was not revoked and expires by itself", "error", err)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func removeStale(path string) error {
 		return errors.New("another process listens on it: stop the other agent first")
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("it exists, and whether it is stale is unknown: %w", err)
+		return fmt.Errorf("it exists, and the check whether it is stale failed: %w", err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove stale socket: %w", err)

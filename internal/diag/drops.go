@@ -90,7 +90,7 @@ func vppMeans(where, reason string) string {
 		{"spoofed", "a pod sent from an address that is not its own"},
 		{"denied", "network policy does not allow the connection; contiv-netctl policy why says which rule"},
 		{"tunnel", "a pod sent to a tunnel port, which pods may not"},
-		{"ttl <= 1", "a packet went in circles, or a traceroute passed"},
+		{"ttl <= 1", "there is a routing loop, or a traceroute ran"},
 		{"no route", "no route leads to the destination"},
 		{"null-node: blackholed", "a packet had no next node, such as one for an interface that is down"},
 		{"adjacency", "no route leads to the destination, or the neighbour does not reply to ARP"},

@@ -14,14 +14,14 @@ import (
 
 // kernelCounters are the counters of dropped packets in /proc/net: the line's name and the field.
 var kernelCounters = []struct{ line, field, reason, means string }{
-	{"Ip", "InHdrErrors", "bad header, or TTL expired", "a packet went in circles, or a traceroute passed"},
+	{"Ip", "InHdrErrors", "bad header, or TTL expired", "there is a routing loop, or a traceroute ran"},
 	{"Ip", "InAddrErrors", "bad destination address", "a packet was for an address that this node does not accept"},
 	{"Ip", "InDiscards", "discarded on receipt", "the kernel had no memory for the packet"},
 	{"Ip", "OutDiscards", "discarded on sending", "a rule of nf_tables dropped what this node sent, or a queue was full"},
 	{"Ip", "OutNoRoutes", "no route to send by", "this node has no route to the destination"},
 	{"IpExt", "InNoRoutes", "no route to forward by", "no route leads to the destination"},
 	{"TcpExt", "IPReversePathFilter", "source check (rp_filter)", "the source address has no route back by the device that the packet came by"},
-	{"Ip6", "InHdrErrors", "bad header, or hop limit expired", "a packet went in circles, or a traceroute passed"},
+	{"Ip6", "InHdrErrors", "bad header, or hop limit expired", "there is a routing loop, or a traceroute ran"},
 	{"Ip6", "InAddrErrors", "bad destination address", "a packet was for an address that this node does not accept"},
 	{"Ip6", "InDiscards", "discarded on receipt", "the kernel had no memory for the packet"},
 	{"Ip6", "OutDiscards", "discarded on sending", "a rule of nf_tables dropped what this node sent, or a queue was full"},
@@ -70,10 +70,10 @@ func kernelDrops() ([]DropCounter, error) {
 
 func addDevice(out []DropCounter, name string, n *netlink.LinkStatistics) []DropCounter {
 	for _, c := range []DropCounter{
-		{name, "dropped on receipt", n.RxDropped, "a queue was full, or nothing takes packets of this protocol"},
+		{name, "dropped on receipt", n.RxDropped, "a queue was full, or no program receives packets of this protocol"},
 		{name, "dropped on sending", n.TxDropped, "the device was down, its queue was full, or a tunnel had no entry for the destination"},
 		{name, "damaged", n.RxErrors + n.TxErrors, "cable, NIC or driver"},
-		{name, "no room in the NIC", n.RxMissedErrors + n.RxFifoErrors, "packets came faster than the machine took them"},
+		{name, "no room in the NIC", n.RxMissedErrors + n.RxFifoErrors, "packets arrived faster than the machine processed them"},
 	} {
 		if c.Count > 0 {
 			out = append(out, c)

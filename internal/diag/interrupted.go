@@ -42,7 +42,7 @@ func (s *Service) EndInterrupted(ctx context.Context) error {
 			return nil
 		}
 		if attempt == warnAfter {
-			s.Log.Warn("packets are still recorded for a trace during which an earlier agent ended; trying again every second", "error", err)
+			s.Log.Warn("the trace of an earlier agent still records packets; the agent tries to end it every second", "error", err)
 		}
 		if !pause(ctx, time.Second) {
 			return nil

@@ -189,7 +189,7 @@ func way(where string, dst, src netip.Addr, in string) []Fact {
 	if err != nil || len(routes) == 0 {
 		text := noRoute(err)
 		if family := familyOf(dst); in != "" && slices.Contains(notForwarding(), family) {
-			text = fmt.Sprintf("the node passes no %s packets on (%s is 0)", family, forwardingOf(family))
+			text = fmt.Sprintf("the node does not forward %s packets (%s is 0)", family, forwardingOf(family))
 		}
 		return []Fact{{Where: where, What: "route", Text: fmt.Sprintf("to %s: %s", dst, text), Problem: true}}
 	}
@@ -250,13 +250,13 @@ func noRoute(err error) string {
 	case err == nil, errors.Is(err, unix.ENETUNREACH):
 		return "no route"
 	case errors.Is(err, unix.EINVAL):
-		return "a blackhole route, or a source that the node does not accept from there"
+		return "a blackhole route, or a source address that the node does not accept at this interface"
 	case errors.Is(err, unix.EHOSTUNREACH):
 		return "an unreachable route"
 	case errors.Is(err, unix.EACCES):
 		return "a prohibit route"
 	case errors.Is(err, unix.EXDEV):
-		return "the source is not reached by where the packet comes from (reverse path filter)"
+		return "the source address has no valid route back through the interface at which the packet arrived (reverse path filter)"
 	}
 	return err.Error()
 }

@@ -71,7 +71,7 @@ func (t *nftTrace) awaitListening(ctx context.Context) error {
 		case listens:
 			return nil
 		case time.Now().After(deadline) || !pause(ctx, listenPoll):
-			return errors.New("nft monitor trace does not begin to listen")
+			return errors.New("nft monitor trace did not start to listen")
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 		runtime.UnlockOSThread()
 		c.Text = t.out.String()
 		if t.out.cut {
-			c.Notes = append(c.Notes, "more was recorded than is kept: choose a quieter flow")
+			c.Notes = append(c.Notes, "the recording is incomplete, because it is too long: trace a flow with fewer packets")
 		}
 	}
 	for _, p := range t.s.Pods() {

@@ -109,7 +109,7 @@ func (s *Service) pod(namespace, name string) (Pod, error) {
 			return p, nil
 		}
 	}
-	return Pod{}, fmt.Errorf("node %s has no pod %s/%s; contiv-netctl pods lists those that there are", s.Info.Node, namespace,
+	return Pod{}, fmt.Errorf("node %s has no pod %s/%s; contiv-netctl pods lists its pods", s.Info.Node, namespace,
 		name)
 }
 

@@ -161,7 +161,7 @@ func (s *Service) serveTraceStop(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if stop == nil {
-		s.fail(w, http.StatusNotFound, fmt.Errorf("no recording %q is going on", ev.ID))
+		s.fail(w, http.StatusNotFound, fmt.Errorf("there is no recording %q", ev.ID))
 		return
 	}
 	stop()

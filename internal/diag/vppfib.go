@@ -50,7 +50,7 @@ func (t *vppTrace) fibFacts(ctx context.Context) (facts []Fact) {
 			e.forward)}
 		if e.source == "CLI" {
 			f.Problem = true
-			f.Text += "; it was typed in at VPP's command line and takes precedence over the agent's"
+			f.Text += "; it was added at VPP's command line and takes precedence over the agent's route"
 		}
 		if t.req.Service {
 			f.Backend = to.String()

@@ -57,7 +57,7 @@ func (s *Service) addVPPTrace(ctx context.Context, req TraceRequest) error {
 		}
 	}
 	if len(refused) == len(inputNodes()) {
-		return fmt.Errorf("VPP traces nothing: %w", errors.Join(refused...))
+		return fmt.Errorf("VPP did not start the trace: %w", errors.Join(refused...))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (ca Pair) Issue(l Leaf) (Pair, error) {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
 	if len(template.ExtKeyUsage) == 0 {
-		return Pair{}, fmt.Errorf("certificate %s: it would be for nothing", l.Name)
+		return Pair{}, fmt.Errorf("certificate %s: neither a server name nor an address nor client use is set", l.Name)
 	}
 	return sign(template, parent.Leaf, parent.PrivateKey)
 }

@@ -104,7 +104,7 @@ func (r *Reporter) effective(now time.Time) HealthReport {
 		return HealthReport{Detail: "has not reported yet"}
 	}
 	if age := now.Sub(r.at); r.timeout > 0 && age > r.timeout {
-		return HealthReport{Detail: fmt.Sprintf("hangs: silent for %s, allowed are %s; last said: %s",
+		return HealthReport{Detail: fmt.Sprintf("hangs: no report for %s, the limit is %s; last report: %s",
 			age.Round(time.Second), r.timeout, cmp.Or(r.last.Detail, "nothing special"))}
 	}
 	return r.last

@@ -149,7 +149,7 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 // index lists the paths, and answers 404 for every other path.
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
-		WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; GET / lists what there is", r.URL.Path))
+		WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; GET / lists all paths", r.URL.Path))
 		return
 	}
 	s.mu.Lock()

@@ -119,7 +119,7 @@ func withParents(files []File) ([]File, error) {
 			return nil, fmt.Errorf("%q is not a clean path below the root", f.Path)
 		}
 		if _, twice := all[f.Path]; twice {
-			return nil, fmt.Errorf("/%s is there twice", f.Path)
+			return nil, fmt.Errorf("/%s is given twice", f.Path)
 		}
 		all[f.Path] = f
 	}
@@ -129,7 +129,7 @@ func withParents(files []File) ([]File, error) {
 			if !ok {
 				all[dir] = File{Path: dir, Dir: true}
 			} else if !have.Dir {
-				return nil, fmt.Errorf("/%s lies in /%s, which is no directory", f.Path, dir)
+				return nil, fmt.Errorf("/%s is in /%s, which is not a directory", f.Path, dir)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ type clusterPolicyConverter struct {
 	out *model.ClusterPolicy
 }
 
-const onlyDenies = "of the policy only what denies counts, in tier Admin"
+const onlyDenies = "only the rules of the policy that deny apply, in tier Admin"
 
 // place sets the tier and the priority of the policy.
 func (c *clusterPolicyConverter) place(tier npapi.Tier, priority int32) {

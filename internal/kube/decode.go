@@ -20,7 +20,7 @@ func (d *Decoder) Decode(keyword string, data []byte) (proto.Message, error) {
 func decode(keyword string, data []byte, in *interner) (proto.Message, error) {
 	value := model.New(keyword)
 	if value == nil {
-		return nil, fmt.Errorf("%q is no resource of Kubernetes that is known here", keyword)
+		return nil, fmt.Errorf("%q is not a known Kubernetes resource", keyword)
 	}
 	if err := proto.Unmarshal(data, value); err != nil {
 		return nil, fmt.Errorf("stored %s: %w", keyword, err)

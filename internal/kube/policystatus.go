@@ -138,7 +138,7 @@ func (s *PolicyStatus) writeAll(ctx context.Context) error {
 // accepted returns the condition that a policy should have. large is the reason why it has sets over the limit; empty: it has none.
 func accepted(p *npapi.ClusterNetworkPolicy, large string) metav1.Condition {
 	c := metav1.Condition{Type: conditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: p.Generation,
-		Message: "all of the policy is understood"}
+		Message: "all parts of the policy are supported"}
 	problems := ConvertClusterPolicy(p).GetProblems()
 	switch {
 	case len(problems) > 0:

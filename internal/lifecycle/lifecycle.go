@@ -106,7 +106,7 @@ func (g *Group) Stop(timeout time.Duration) error {
 		j.cancel()
 		// Even when the time is over, a job has a short time to notice its cancellation.
 		if !j.within(max(leastStep/10, min(timeout/shares, time.Until(end)))) {
-			g.log.Warn("a job does not stop; going on without it", "job", j.name, "at", where(j.name))
+			g.log.Warn("a job does not stop; continuing without it", "job", j.name, "stack", where(j.name))
 			late = append(late, j)
 		}
 	}

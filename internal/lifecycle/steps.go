@@ -47,7 +47,7 @@ func (s *Steps) Do(name string, most time.Duration, step func(limit time.Duratio
 		}
 		s.log.Debug("step of the stop done", "step", name, "took", time.Since(begun))
 	case <-timer.C:
-		s.log.Warn("a step of the stop takes too long; going on without it", "step", name, "after", time.Since(begun), "at", where(job))
+		s.log.Warn("a step of the stop takes too long; continuing without it", "step", name, "took", time.Since(begun), "stack", where(job))
 		s.errs = append(s.errs, fmt.Errorf("%s did not stop within %s", name, limit))
 	}
 }

@@ -188,7 +188,7 @@ func mix(x uint64) uint64 {
 }
 
 func descs() (problems, lost *prometheus.Desc) {
-	return prometheus.NewDesc("contiv_object_problems", "Problems of objects of Kubernetes that are not served as they say.",
+	return prometheus.NewDesc("contiv_object_problems", "Problems of Kubernetes objects that are not served as specified.",
 			[]string{"kind", "reason"}, nil),
 		prometheus.NewDesc("contiv_object_events_lost_total", "Events about such objects that were not written.", nil, nil)
 }

@@ -62,7 +62,7 @@ type Relay struct {
 
 // Reasons to give up the leadership, or to read all of etcd's state again.
 var (
-	errDeposed = errors.New("another one leads")
+	errDeposed = errors.New("another replica is the leader")
 	errStale   = errors.New("the API server does not respond to this replica")
 	errResync  = errors.New("a comparison with etcd is due")
 )

@@ -74,11 +74,11 @@ func parseAddrs(field, text string, bad *faults) []netip.Addr {
 func checkUnicast(a netip.Addr) error {
 	switch {
 	case a.Is4In6():
-		return fmt.Errorf("%s is an IPv4 address in IPv6 clothes; write %s", a, a.Unmap())
+		return fmt.Errorf("%s is an IPv4-mapped IPv6 address; write %s", a, a.Unmap())
 	case a.IsMulticast(), a.IsLoopback():
 		return fmt.Errorf("%s is a multicast or loopback address; use a unicast one", a)
 	case a.IsUnspecified():
-		return fmt.Errorf("%s is not an address of anything; use a unicast one", a)
+		return fmt.Errorf("%s is the unspecified address; use a unicast address", a)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func nodeFaults() []fault {
 // TestGatewayOutOfReach checks that a gateway that is only in the network of another node is a fault on this node.
 func TestGatewayOutOfReach(t *testing.T) {
 	conf := parse(t, `{"ipamConfig":{"defaultGateway":"10.9.0.1"},"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`)
-	want := "ipamConfig.defaultGateway: 10.9.0.1 is out of reach for node b"
+	want := "ipamConfig.defaultGateway: 10.9.0.1 is not reachable from node b"
 	if _, err := New(conf, Env{NodeName: "b"}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -75,7 +75,7 @@ func checkGatewayWithoutSection(nets networks, node NodeConfig, bad *faults) {
 	for _, gw := range node.Gateways {
 		network := prefixOf(nets.config.NodeInterconnectCIDR, VersionOf(gw))
 		if network.IsValid() && !usable(gw, network) {
-			bad.add("ipamConfig.defaultGateway", "%s is out of reach for node %s, whose network is nodeInterconnectCIDR %s; give the "+
+			bad.add("ipamConfig.defaultGateway", "%s is not reachable from node %s, whose network is nodeInterconnectCIDR %s; give the "+
 				"node a section in nodeConfig with a gateway", gw, node.NodeName, network)
 		}
 	}
@@ -147,7 +147,7 @@ func (r nodeReader) iface(path string, s InterfaceSection, globalDHCP bool) VPPI
 		r.bad.unsupported(field+".interfaceName", "the vmxnet3 driver", "use an interface of another driver")
 	}
 	if strings.ContainsFunc(out.InterfaceName, notInNames) || len(out.InterfaceName) > maxInterfaceName {
-		r.bad.add(field+".interfaceName", "%q is no name of an interface; write it as VPP shows it, e.g. GigabitEthernet0/8/0",
+		r.bad.add(field+".interfaceName", "%q is not the name of an interface; write it as VPP shows it, e.g. GigabitEthernet0/8/0",
 			out.InterfaceName)
 	}
 	out.IPs, _ = parsePrefixes(field+".ip", or(s.IP, ""), true, r.bad)

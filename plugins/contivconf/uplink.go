@@ -70,7 +70,7 @@ func uplinkConfig(o *UplinkOptions, nets networks, bad *faults) Uplink {
 		pattern := strings.TrimPrefix(part, AFPacketPrefix)
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.ContainsFunc(pattern, notInNames) ||
 			len(pattern) > maxInterfaceName {
-			bad.add(uplinkField+".namePattern", "%q is no pattern of names; write the kernel's name of the NIC, with * and ? where "+
+			bad.add(uplinkField+".namePattern", "%q is not a pattern of names; write the kernel's name of the NIC, with * and ? where "+
 				"nodes differ, such as eth1 or enp*s0", part)
 			continue
 		}

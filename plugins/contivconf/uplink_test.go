@@ -27,11 +27,11 @@ func TestUplink(t *testing.T) {
 
 func TestUplinkFaults(t *testing.T) {
 	for _, tc := range []struct{ conf, want string }{
-		{`{"namePattern":"eth["}`, `mainVPPInterface.namePattern: "eth[" is no pattern of names; write the kernel's name`},
+		{`{"namePattern":"eth["}`, `mainVPPInterface.namePattern: "eth[" is not a pattern of names; write the kernel's name`},
 		{`{"namePattern":"eth 0"}`, `mainVPPInterface.namePattern: "eth 0" is no pattern`},
 		{`{"namePattern":"eth0,,eth1"}`, `mainVPPInterface.namePattern: "" is no pattern`},
 		{`{"namePattern":"host-"}`, `mainVPPInterface.namePattern: "host-" is no pattern`},
-		{`{"namePattern":"` + strings.Repeat("e", 64) + `"}`, `is no pattern of names`},
+		{`{"namePattern":"` + strings.Repeat("e", 64) + `"}`, `is not a pattern of names`},
 		{`{"network":"10.20.0.5/16"}`, "mainVPPInterface.network: 10.20.0.5/16 is an address inside a network; write the network, 10.20.0.0/16"},
 		{`{"network":"lan"}`, `mainVPPInterface.network: "lan" is not address/length`},
 		{`{"network":"10.1.4.0/24"}`, "mainVPPInterface.network: 10.1.4.0/24 overlaps with ipamConfig.podSubnetCIDR 10.1.0.0/16"},

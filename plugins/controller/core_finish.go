@@ -184,12 +184,12 @@ func (c *core) finishRepair(t *turn, res commitResult) {
 func (c *core) conclude(t *turn, heal error, now time.Time) {
 	if t.fatal != nil {
 		c.fatal = t.fatal
-		c.log.Error("fatal error: only a full resync can go on", "event", t.record.SeqNum, "error", c.fatal)
+		c.log.Error("fatal error: only a full resync can recover", "event", t.record.SeqNum, "error", c.fatal)
 	}
 	if _, healing := t.ev.(*HealingResync); healing && heal != nil && t.fatal == nil {
 		c.healer.failedAgain(heal)
 		c.log.Error("healing has failed", "event", t.record.SeqNum, "attempt", c.healer.failed,
-			"nextIn", c.healer.delay(), "error", oneLine(heal.Error()))
+			"retryIn", c.healer.delay(), "error", oneLine(heal.Error()))
 	}
 	if heal != nil && c.fatal == nil {
 		c.healer.need(now, heal)

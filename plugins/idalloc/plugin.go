@@ -230,7 +230,7 @@ func (p *IDAlloc) changed(ev *controller.KubeStateChange) (string, error) {
 		}
 		p.used[id] = e.GetId()
 		p.Logger().Warn("a label that this node uses has another ID now, probably because the cluster database lost data",
-			"pool", id.pool, "label", id.label, "id", e.GetId(), "before", was)
+			"pool", id.pool, "label", id.label, "id", e.GetId(), "oldID", was)
 		err := p.EventLoop.PushFollowUp(ev, &Allocated{
 			Pool: id.pool, Label: id.label, ID: e.GetId(), PrevID: was, owner: e.GetOwner(),
 		})
@@ -242,9 +242,9 @@ func (p *IDAlloc) changed(ev *controller.KubeStateChange) (string, error) {
 	}
 	id := labelID{pool, label}
 	if was, used := p.used[id]; used {
-		p.Logger().Warn("a label that this node uses was released or lost; it is put back", "pool", pool, "label", label, "id", was)
+		p.Logger().Warn("a label that this node uses was released or lost; this node restores it", "pool", pool, "label", label, "id", was)
 		p.putBack(id, was)
-		return fmt.Sprintf("put %s in pool %s back", label, pool), nil
+		return fmt.Sprintf("restore %s in pool %s", label, pool), nil
 	}
 	delete(p.known, id)
 	return "", nil

@@ -130,7 +130,7 @@ func (s *store) allocate(ctx context.Context, p *pool, label string, had uint32)
 			return claims[i], nil
 		}
 		if err := pause(ctx, rand.N(window)); err != nil {
-			return Allocation{}, fmt.Errorf("pool %s: label %s: others were first; it is tried again: %w", p.name, label, err)
+			return Allocation{}, fmt.Errorf("pool %s: label %s: other nodes allocated IDs at the same time; retrying: %w", p.name, label, err)
 		}
 		if taken, err = s.taken(ctx, p); err != nil {
 			return Allocation{}, err

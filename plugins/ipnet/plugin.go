@@ -120,7 +120,7 @@ func (n *IPNet) Init() error {
 func (n *IPNet) push(ev api.Event) (pushed bool) {
 	err := n.EventLoop.PushEvent(ev)
 	if err != nil {
-		n.Logger().Warn("event lost; the next resync makes up for it", "event", ev.String(), "error", err)
+		n.Logger().Warn("event lost; the next resync applies the change", "event", ev.String(), "error", err)
 	}
 	return err == nil
 }

@@ -23,7 +23,7 @@ func (n *IPNet) MainInterface() string {
 }
 
 // setUplink is the fix for a VPP without a NIC.
-const setUplink = "set mainVPPInterface in contiv.conf (defaultRoute, network or namePattern; standAlone for a node that is alone), " +
+const setUplink = "set mainVPPInterface in contiv.conf (defaultRoute, network or namePattern; standAlone for a cluster of one node), " +
 	"or interfaceName in the node's section of nodeConfig"
 
 // Connected returns the reason why this node cannot reach the existing other nodes: VPP has no NIC, and the configuration does not state
@@ -42,7 +42,7 @@ func (n *IPNet) noteUplink(s *settings) {
 	now.lone = n.Dataplane == DataplaneVPP && now.name == "" && !n.ContivConf.Node().Uplink.StandAlone
 	before := n.uplink.Swap(now)
 	if now.lone && (before == nil || !before.lone) {
-		n.Logger().Warn("VPP has no NIC: a loopback takes its place, and this node reaches no other one", "fix", setUplink)
+		n.Logger().Warn("VPP has no NIC: a loopback interface replaces it, and this node cannot reach other nodes", "fix", setUplink)
 	}
 }
 

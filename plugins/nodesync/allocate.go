@@ -54,8 +54,8 @@ func (a *allocator) run(ctx context.Context) (claim, error) {
 		if there.GetName() == a.me.name && !isReleased(there) {
 			return claim{}, a.duel(c.ID, there.GetUuid())
 		}
-		a.log.Warn("the ID that this node has claimed is not its own any more, probably because a node which the cluster database "+
-			"had forgotten took it back; this node claims another one", "id", c.ID, "by", there.GetName())
+		a.log.Warn("the ID that this node claimed was taken back by its earlier owner, probably because the cluster database had lost the "+
+			"owner's record; this node claims another ID", "id", c.ID, "owner", there.GetName())
 		a.preferred = 0
 	}
 }
@@ -178,7 +178,7 @@ func (a *allocator) confirm(ctx context.Context, c claim) (stands bool, there *v
 		}
 		v, err := a.store.Get(ctx, fullKey(c.ID))
 		if err != nil {
-			return false, nil, fmt.Errorf("looking whether the ID %d is still this node's: %w", c.ID, err)
+			return false, nil, fmt.Errorf("checking whether the ID %d is still this node's: %w", c.ID, err)
 		}
 		if v.Rev == 0 {
 			return false, nil, nil // lost by the database: the allocation starts again

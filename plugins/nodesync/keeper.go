@@ -112,7 +112,7 @@ func (k *keeper) keep(ctx context.Context, record *vppnode.VppNode, stale []uint
 	}
 	for _, id := range stale {
 		if err := releaseIf(ctx, k.store, id, k.quarantine, func(r *vppnode.VppNode) bool { return k.me.owns(r) }); err != nil {
-			return fmt.Errorf("record of an earlier life of this node: %w", err)
+			return fmt.Errorf("release an earlier ID of this node: %w", err)
 		}
 	}
 	return nil
@@ -140,13 +140,13 @@ func (k *keeper) write(ctx context.Context, record *vppnode.VppNode) error {
 		record = proto.CloneOf(record)
 		record.Generation = there.GetGeneration()
 	case contested:
-		k.log.Warn("another machine with the name of this node wants its ID; this node is alive and keeps it", "id", c.ID,
+		k.log.Warn("another machine with the name of this node claims its ID; this node runs and keeps the ID", "id", c.ID,
 			"node", k.me.name, "uuid", k.me.uuid, "otherUUID", there.GetUuid())
 		record = proto.CloneOf(record)
 		record.Generation = there.GetGeneration() + 1
 	case weaker:
-		k.log.Warn("the cluster database has the ID of this node by a claim that does not hold: probably it has lost data; this "+
-			"node puts its own record back", "id", c.ID, "node", k.me.name, "found", there.GetName(),
+		k.log.Warn("the cluster database has an invalid claim for the ID of this node, probably because it lost data; this node restores "+
+			"its record", "id", c.ID, "node", k.me.name, "owner", there.GetName(),
 			"generation", there.GetGeneration())
 	}
 	value, err := encode(record)

@@ -75,7 +75,7 @@ func (ns *NodeSync) lose(loss *lossError) error {
 		s.keeper.want(nil, nil)
 		ns.Logger().Error("this node has lost its ID", "id", loss.claim.ID, "error", loss)
 		if err := s.identity.forget(loss.rival()); err != nil {
-			return controller.NewFatalError(fmt.Errorf("%w; and this cannot be remembered: %w", loss, err))
+			return controller.NewFatalError(fmt.Errorf("%w; and the loss could not be stored: %w", loss, err))
 		}
 	}
 	return controller.NewFatalError(s.loss)

@@ -18,7 +18,7 @@ func (ns *NodeSync) Update(event controller.Event, _ controller.UpdateOperations
 	case *holdOver:
 		names := ns.state.holds.over()
 		if len(names) > 0 {
-			ns.Logger().Warn("nodes that the cluster database had forgotten have not come back", "nodes", names)
+			ns.Logger().Warn("nodes whose records the cluster database had lost have not restored them; they are removed", "nodes", names)
 		}
 		return ns.updateNodes(event, names)
 	case *controller.KubeStateChange:

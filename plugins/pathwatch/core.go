@@ -178,10 +178,10 @@ func (c *core) silentPeers(r Round) (Cause, bool) {
 	cause.Object = r.Uplink.Device
 	if taken == c.heard {
 		cause.Kind, cause.Unready = UplinkSilent, true
-		cause.Text += ", and nothing at all comes from " + r.Uplink.Device
+		cause.Text += ", and no frames arrive at " + r.Uplink.Device
 		return cause, true
 	}
-	cause.Text += ", although frames come from " + r.Uplink.Device + ": look for a filter of the overlay's packets between nodes"
+	cause.Text += ", although frames arrive at " + r.Uplink.Device + ": check whether a firewall between the nodes drops the overlay's packets"
 	return cause, true
 }
 

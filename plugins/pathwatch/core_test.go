@@ -342,7 +342,7 @@ func TestSeveralCauses(t *testing.T) {
 	s.run(5)
 	s.says(false, UplinkStuck, NATTableFull)
 	err := s.core.State().Ready()
-	if err == nil || !strings.HasPrefix(err.Error(), "data path: UplinkStuck: eth1 transmits nothing of what VPP has for it: ") ||
+	if err == nil || !strings.HasPrefix(err.Error(), "data path: UplinkStuck: eth1 transmits none of the frames that VPP has for it: ") ||
 		!strings.Contains(err.Error(), "; NATTableFull: 1000 of 1000 sessions are taken") {
 		t.Errorf("%v", err)
 	}

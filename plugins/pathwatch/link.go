@@ -88,16 +88,16 @@ func (l *link) broken(at time.Time, t *Times) (c Cause, ok bool) {
 	case l.down >= t.LinkDown && !now.Present:
 		return Cause{Kind: UplinkDown, Object: now.Device, heal: Fix{Resync: true}, Text: now.Device + " is not there, or is down"}, true
 	case l.down >= t.LinkDown:
-		return Cause{Kind: UplinkDown, Object: now.Device, Text: now.Device + " has no carrier: look for the cable, or for what " +
-			"is at its other end"}, true
+		return Cause{Kind: UplinkDown, Object: now.Device, Text: now.Device + " has no carrier: check the cable, and the device " +
+			"at its other end"}, true
 	case l.down > 0:
 		return Cause{}, false
 	case l.out.stands(at, t):
-		return Cause{Kind: UplinkStuck, Object: now.Device, heal: heal, Text: fmt.Sprintf("%s transmits nothing of what VPP has for "+
-			"it: %d frames in %s", now.Device, l.out.waiting, at.Sub(l.out.since).Round(time.Second))}, true
+		return Cause{Kind: UplinkStuck, Object: now.Device, heal: heal, Text: fmt.Sprintf("%s transmits none of the frames "+
+			"that VPP has for it: %d frames in %s", now.Device, l.out.waiting, at.Sub(l.out.since).Round(time.Second))}, true
 	case l.in.stands(at, t):
-		return Cause{Kind: UplinkDeaf, Object: now.Device, heal: heal, Text: fmt.Sprintf("VPP takes nothing of what comes from %s: "+
-			"%d frames in %s", now.Device, l.in.waiting, at.Sub(l.in.since).Round(time.Second))}, true
+		return Cause{Kind: UplinkDeaf, Object: now.Device, heal: heal, Text: fmt.Sprintf("VPP receives none of the frames that "+
+			"arrive at %s: %d frames in %s", now.Device, l.in.waiting, at.Sub(l.in.since).Round(time.Second))}, true
 	}
 	return Cause{}, false
 }

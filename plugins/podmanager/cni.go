@@ -118,7 +118,7 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 			err = p.finishDelete(ctx, ev)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("delete what was known under this ID: %w", err)
+			return nil, fmt.Errorf("delete the earlier attachment with this ID: %w", err)
 		}
 		a = nil
 	}

@@ -52,7 +52,7 @@ func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
 		return "", fmt.Errorf("pod %s: record its attachment %s: %w", a.Pod, a.ID, err)
 	}
 	p.set(a)
-	return fmt.Sprintf("remember attachment %s of pod %s", a.ID, a.Pod), nil
+	return fmt.Sprintf("record attachment %s of pod %s", a.ID, a.Pod), nil
 }
 
 // updateDelete runs after all other handlers. The attachment is removed even if its file cannot be removed: the next agent detects that its
@@ -62,7 +62,7 @@ func (p *PodManager) updateDelete(ev *DeletePod) (string, error) {
 	if known := p.lookup(a.ID); known == nil || known.Seq != a.Seq {
 		return "", nil
 	}
-	return fmt.Sprintf("forget attachment %s of pod %s", a.ID, a.Pod), p.forget(a)
+	return fmt.Sprintf("remove the record of attachment %s of pod %s", a.ID, a.Pod), p.forget(a)
 }
 
 func (p *PodManager) forget(a *Attachment) error {
@@ -70,7 +70,7 @@ func (p *PodManager) forget(a *Attachment) error {
 	delete(p.attachments, a.ID)
 	p.mu.Unlock()
 	if err := p.store.remove(a.ID); err != nil {
-		return fmt.Errorf("pod %s: forget its attachment %s: %w", a.Pod, a.ID, err)
+		return fmt.Errorf("pod %s: remove the record of its attachment %s: %w", a.Pod, a.ID, err)
 	}
 	return nil
 }

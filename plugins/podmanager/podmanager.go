@@ -116,7 +116,7 @@ func (p *PodManager) goneBecause(a *Attachment) string {
 	case state == netnsGone:
 		return "network namespace " + a.Netns + " is gone"
 	case state == netnsSeen && inode != a.NetnsInode:
-		return "network namespace " + a.Netns + " is another one now"
+		return "network namespace " + a.Netns + " was replaced by another one"
 	}
 	return ""
 }

@@ -148,7 +148,7 @@ func parseRecord(name string, data []byte) (*record, error) {
 		return nil, err
 	}
 	if want := fileName(r.attachment().ID); name != want {
-		return nil, fmt.Errorf("content belongs into %s", want)
+		return nil, fmt.Errorf("the content belongs in file %s", want)
 	}
 	if r.PodName == "" {
 		return nil, errors.New("no pod name")
@@ -162,7 +162,7 @@ func parseRecord(name string, data []byte) (*record, error) {
 }
 
 func (s *store) quarantine(path string, reason error) {
-	s.log.Error("attachment file is corrupt and put aside; its pod has to be deleted", "file", path+corruptSuffix, "error", reason)
+	s.log.Error("attachment file is corrupt and was renamed; delete its pod", "file", path+corruptSuffix, "error", reason)
 	if err := os.Rename(path, path+corruptSuffix); err != nil {
 		s.log.Error("corrupt attachment file cannot be renamed", "file", path, "error", err)
 	}

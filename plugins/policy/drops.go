@@ -53,7 +53,7 @@ func (p *Plugin) RunDrops(ctx context.Context) error {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		p.Logger().Warn("what network policy denies is not recorded; policies hold all the same", "error", err)
+		p.Logger().Warn("packets that network policy denies are not recorded, but policies are enforced", "error", err)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (p *Plugin) isolating(pod model.EndpointID, ingress bool) string {
 func (p *Plugin) logDrop(f denied.Flow, v drops.Verdict, skipped uint64) {
 	p.Logger().Info("network policy denied a connection", "direction", direction(f.Ingress), "pod", v.Pod.String(), "source", f.Source.String(),
 		"sourcePod", v.SourcePod, "dest", f.Dest.String(), "destPod", v.DestPod, "protocol", protocolName(f.Protocol), "policy", v.Policy,
-		"rule", v.Rule, "because", v.Because, "notLogged", skipped)
+		"rule", v.Rule, "reason", v.Because, "notLogged", skipped)
 }
 
 func direction(ingress bool) string {

@@ -114,7 +114,7 @@ func (p *Plugin) AwaitPod(ctx context.Context, pod podmanager.PodID, uid string)
 		case <-ctx.Done():
 			return
 		case <-timeout.C:
-			p.Logger().Warn("a pod starts closed: its object is not known yet; only this node reaches it until it is", "pod", pod.String())
+			p.Logger().Warn("a pod starts closed, because its object is not known yet; until then only this node can reach it", "pod", pod.String())
 			return
 		}
 	}

@@ -23,7 +23,7 @@ func (p *Plugin) serveTry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.ParsePolicy == nil {
-		refuse(w, http.StatusServiceUnavailable, errors.New("this agent has no Kubernetes and so no policies"))
+		refuse(w, http.StatusServiceUnavailable, errors.New("this agent does not watch Kubernetes and has no policies"))
 		return
 	}
 	np, cnp, err := p.ParsePolicy([]byte(request.Policy))

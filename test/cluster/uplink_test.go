@@ -99,8 +99,8 @@ func TestUplinkComesLater(t *testing.T) {
 			w.rename(w.Nodes[0], testbed.UplinkNIC, "enp1s0")
 			w.launch()
 			late := w.Nodes[1]
-			w.says(late, "no NIC of this node fits mainVPPInterface {namePattern: enp*}; it has eth0 (10.199.0.102/24)")
-			if _, err := late.Get(w.ctx, "/readiness"); err == nil || !strings.Contains(err.Error(), "no NIC of this node fits") {
+			w.says(late, "no NIC of this node matches mainVPPInterface {namePattern: enp*}; it has eth0 (10.199.0.102/24)")
+			if _, err := late.Get(w.ctx, "/readiness"); err == nil || !strings.Contains(err.Error(), "no NIC of this node matches") {
 				t.Errorf("ready without a NIC: %v", err)
 			}
 			w.rename(late, testbed.UplinkNIC, "enp1s0")
@@ -111,7 +111,7 @@ func TestUplinkComesLater(t *testing.T) {
 			w.says(late, "nic=enp7s0")
 			w.mesh(pods)
 			w.rename(late, "enp7s0", "wan0") // the new name does not match the configuration
-			w.says(late, "no NIC of this node fits")
+			w.says(late, "no NIC of this node matches")
 			w.rename(late, "wan0", "enp7s0")
 			w.mesh(pods)
 			w.ready()
@@ -144,7 +144,7 @@ func TestUplinkStays(t *testing.T) {
 			w.ip(second, "link add eth2 type bridge")
 			w.ip(second, "link set eth2 up")
 			w.launch()
-			w.says(second, "several NICs of this node fit mainVPPInterface {namePattern: eth[1-9]}: eth1")
+			w.says(second, "several NICs of this node match mainVPPInterface {namePattern: eth[1-9]}: eth1")
 			w.ip(second, "link del eth2")
 			w.ready()
 			pods := w.podPerNode()
@@ -167,7 +167,7 @@ func TestNoUplink(t *testing.T) {
 	first := w.Nodes[0]
 	w.must(first.LaunchAgent(w.ctx))
 	w.within(time.Minute, "a lone node is ready", func() error { _, err := first.Get(w.ctx, "/readiness"); return err })
-	w.says(first, `level=WARN msg="VPP has no NIC: a loopback takes its place, and this node reaches no other one"`)
+	w.says(first, `level=WARN msg="VPP has no NIC: a loopback interface replaces it, and this node cannot reach other nodes"`)
 	w.must(w.Nodes[1].LaunchAgent(w.ctx))
 	w.within(time.Minute, "a node that cannot reach others is not ready", func() error {
 		_, err := first.Get(w.ctx, "/readiness")

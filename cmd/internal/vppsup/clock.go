@@ -72,10 +72,10 @@ func (s *Supervisor) clockMeasured(f clockFound) {
 		s.clock.wrong = 0
 	case s.clock.wrong+1 >= clockTries:
 		s.log.Error("VPP's clock is wrong after every start, so VPP is not restarted again; its timeouts are wrong by this factor",
-			"pid", s.pid, "seconds-in-a-second", f.rate)
+			"pid", s.pid, "rate", f.rate)
 	default:
 		s.clock.wrong++
 		s.killed = true
-		s.signal(syscall.SIGKILL, fmt.Sprintf("its clock counts %s seconds in one: it lost the processor while it measured it", f.rate))
+		s.signal(syscall.SIGKILL, fmt.Sprintf("its clock counts %s seconds per second: VPP was preempted while it measured the clock rate", f.rate))
 	}
 }

@@ -67,7 +67,7 @@ func (s *Supervisor) clean() error {
 	}
 	for _, path := range append(leftovers, segments...) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove what an earlier VPP left: %w", err)
+			return fmt.Errorf("remove the files of an earlier VPP: %w", err)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func reap() []exit {
 // adoptOrphans makes this process the parent of orphans among its descendants, even if it is not process 1.
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become the reaper of orphans: %w", err)
+		return fmt.Errorf("become the subreaper of orphaned processes: %w", err)
 	}
 	return nil
 }

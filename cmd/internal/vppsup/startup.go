@@ -72,7 +72,7 @@ func (s Settings) Validate() error {
 		errs = append(errs, fmt.Errorf("--shm-prefix %q: must be a name without blanks, braces and slashes", s.Prefix))
 	}
 	if strings.Count(s.Extra, "{") != strings.Count(s.Extra, "}") {
-		errs = append(errs, errors.New("the extra configuration has not as many { as }; VPP would not start"))
+		errs = append(errs, errors.New("the extra configuration has unbalanced braces; VPP would not start"))
 	}
 	return errors.Join(errs...)
 }

@@ -60,7 +60,7 @@ func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 	}
 	cfg.Settings.Hugepages = huge
 	if why := shortOfMemory("/", cfg.Settings); why != "" {
-		log.Warn("VPP will run out of memory", "why", why)
+		log.Warn("VPP will run out of memory", "reason", why)
 	}
 	return &Supervisor{cfg: cfg, log: log, wake: make(chan struct{}, 1), clock: newClockCheck(),
 		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
@@ -81,7 +81,7 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) error {
 	jobs := lifecycle.NewGroup(ctx, s.log)
 	defer func() {
 		if err := jobs.Stop(probeTimeout + time.Second); err != nil {
-			s.log.Warn("jobs", "error", err)
+			s.log.Warn("background jobs did not stop in time", "error", err)
 		}
 	}()
 	if err := serveHealth(jobs, s.cfg.Socket, s.Status); err != nil {
@@ -133,8 +133,8 @@ func (s *Supervisor) loop(signals <-chan os.Signal, probes <-chan error, failed 
 		case found := <-s.clock.found:
 			s.clockMeasured(found)
 		case err := <-failed:
-			s.signal(syscall.SIGKILL, "the supervisor cannot go on")
-			return fmt.Errorf("the supervisor cannot go on: %w", err)
+			s.signal(syscall.SIGKILL, "the supervisor cannot continue")
+			return fmt.Errorf("the supervisor cannot continue: %w", err)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (s *Supervisor) start(next *time.Timer) {
 	pid, err := s.spawn()
 	if err != nil {
 		delay := s.backoff.next(0)
-		s.log.Error("VPP does not start", "error", err, "again-in", delay)
+		s.log.Error("VPP does not start", "error", err, "retryIn", delay)
 		next.Reset(max(delay, minDelay))
 		return
 	}
@@ -169,13 +169,13 @@ func (s *Supervisor) children(next *time.Timer) (done bool) {
 		lived, how := s.ended.Sub(s.started), describe(e.status)
 		if s.stopping {
 			s.board.change(func(b *Status) { b.State, b.PID, b.Since, b.LastExit = Stopped, 0, s.ended, how })
-			s.log.Info("VPP ended", "how", how)
+			s.log.Info("VPP ended", "reason", how)
 			done = true
 			continue
 		}
 		delay := s.backoff.next(lived)
 		s.board.change(func(b *Status) { b.State, b.PID, b.Since, b.LastExit = Waiting, 0, s.ended, how })
-		s.log.Error("VPP crashed", "pid", e.pid, "how", how, "lived", lived.Round(time.Millisecond), "again-in", delay)
+		s.log.Error("VPP crashed", "pid", e.pid, "reason", how, "ran", lived.Round(time.Millisecond), "retryIn", delay)
 		next.Reset(delay)
 	}
 	return done
@@ -201,7 +201,7 @@ func (s *Supervisor) signal(sig syscall.Signal, why string) {
 	if s.pid == 0 {
 		return
 	}
-	s.log.Info("signal to VPP", "signal", sig, "why", why)
+	s.log.Info("signal to VPP", "signal", sig, "reason", why)
 	if err := syscall.Kill(s.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		s.log.Error("signal to VPP", "error", err)
 	}
@@ -258,7 +258,7 @@ func (s *Supervisor) probed(err error, now time.Time) {
 		if s.answered.IsZero() {
 			s.unheard++
 		}
-		s.signal(syscall.SIGKILL, fmt.Sprintf("frozen: silent for %s", now.Sub(since).Round(time.Second)))
+		s.signal(syscall.SIGKILL, fmt.Sprintf("frozen: no reply for %s", now.Sub(since).Round(time.Second)))
 	}
 }
 
@@ -288,6 +288,6 @@ func (s *Supervisor) up(was State, now time.Time) {
 	if was == Starting {
 		s.clock.query(s.pid)
 	}
-	s.log.Info("VPP is up", "pid", s.pid, "start-took", now.Sub(s.started).Round(time.Millisecond),
+	s.log.Info("VPP is up", "pid", s.pid, "took", now.Sub(s.started).Round(time.Millisecond),
 		"outage", outage.Round(time.Millisecond))
 }

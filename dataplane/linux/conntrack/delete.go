@@ -37,7 +37,7 @@ func Delete(ctx context.Context, ns *nsdo.Namespace, addrs ...netip.Addr) error 
 			continue
 		}
 		if err := deleteFamily(ctx, ns, f.af, of); err != nil {
-			return fmt.Errorf("forget connections of %d addresses in %s: %w", len(of), ns, err)
+			return fmt.Errorf("delete conntrack entries of %d addresses in %s: %w", len(of), ns, err)
 		}
 	}
 	return nil

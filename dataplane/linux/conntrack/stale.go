@@ -42,7 +42,7 @@ type Which struct {
 // reply (since Linux 5.15).
 func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale func(Flow) bool) (removed int, err error) {
 	if removed, err = deleteFlows(ctx, ns, which, stale); err != nil {
-		return removed, fmt.Errorf("forget stale connections in %s: %w", ns, err)
+		return removed, fmt.Errorf("delete stale conntrack entries in %s: %w", ns, err)
 	}
 	return removed, nil
 }

@@ -33,7 +33,7 @@ func (e Errno) Error() string {
 	case errFindType:
 		return "the kernel does not have this type of set (load the ip_set_hash_* modules)"
 	case errMaxSets:
-		return "the kernel has as many sets as it may (module parameter ip_set.max_sets)"
+		return "the kernel has reached its limit of sets; raise the module parameter ip_set.max_sets"
 	case errBusy:
 		return "the set is in use"
 	case errExistName2:
@@ -41,7 +41,7 @@ func (e Errno) Error() string {
 	case errTypeMismatch:
 		return "the sets are of different types"
 	case errExist:
-		return "is there already, or is not there"
+		return "exists already, or does not exist"
 	case errInvalidCIDR:
 		return "prefix length not possible in this type of set"
 	case errReferenced:

@@ -16,7 +16,7 @@ func ends(v table.Verb) bool { return v >= table.Goto }
 func (l *lowerer) checkActions(r table.Rule) error {
 	for i, a := range r.Actions {
 		if ends(a.Verb) && i != len(r.Actions)-1 {
-			return fmt.Errorf("action %d ends the walk and has others behind it", i+1)
+			return fmt.Errorf("action %d ends the evaluation, but other actions follow it", i+1)
 		}
 		switch a.Verb {
 		case table.NoTrack:

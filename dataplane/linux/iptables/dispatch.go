@@ -38,7 +38,7 @@ func (l lowerer) dispatch(d table.Dispatch) ([]*piece, error) {
 			return nil, err
 		}
 		if strings.HasSuffix(n, "+") {
-			return nil, fmt.Errorf("interface %q would stand for all that begin so", n)
+			return nil, fmt.Errorf("interface %q would match all interfaces with this prefix; the name must not end in \"+\"", n)
 		}
 		if err := word("chain", d.Chains[n], maxChainName); err != nil {
 			return nil, fmt.Errorf("interface %s: %w", n, err)

@@ -92,7 +92,7 @@ func (s *search) chains(ctx context.Context, names []string) error {
 func (s *search) refuse(name string, why error) error {
 	src := s.layer.chains[name]
 	if src == nil || s.plan.broken[name] != nil {
-		return fmt.Errorf("%s cannot be programmed, not even empty: %w", name, why)
+		return fmt.Errorf("%s cannot be programmed, even without rules: %w", name, why)
 	}
 	s.log.Warn("chain cannot be programmed; it drops all packets", "table", s.name, "chain", name, "error", why)
 	s.refused[name] = refused{src.fingerprint(), why}

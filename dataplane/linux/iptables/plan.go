@@ -87,7 +87,7 @@ type planner struct {
 
 var (
 	errUndefined = errors.New("is not defined, but referred to")
-	errLoop      = errors.New("leads back to itself")
+	errLoop      = errors.New("is part of a loop of jumps")
 	errAlien     = errors.New("exists, and is not ours (remove it, or choose a name that begins with our prefix)")
 )
 
@@ -109,7 +109,7 @@ func (p *planner) run(hooks map[table.Hook][]table.Rule) *plan {
 
 func (p *planner) hook(h table.Hook, rules []table.Rule) error {
 	if !hasHook(p.lower.layer, h) {
-		return fmt.Errorf("the %s layer is not called there", p.layer)
+		return fmt.Errorf("the %s layer does not have this hook", p.layer)
 	}
 	pieces, err := p.lower.hook(hookNames[h], rules)
 	if err != nil {

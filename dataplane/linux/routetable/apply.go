@@ -284,7 +284,7 @@ func (t *Table) putHeld(ctx context.Context, w *work) error {
 			case <-done:
 			case <-limit.C:
 				limit.Reset(0) // do not wait for the others either
-				w.fail(fmt.Errorf("add route %s: connections of the address's last owner are still being forgotten",
+				w.fail(fmt.Errorf("add route %s: conntrack entries of the address's last owner are still being deleted",
 					t.describe(e.goal)))
 				continue
 			case <-ctx.Done():

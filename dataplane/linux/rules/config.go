@@ -192,7 +192,7 @@ func (c Config) checkPrefixes() error {
 		}
 	}
 	if filter := c.IptablesNATOutgoingInterfaceFilter; filter != "" && !IfaceNameOK(strings.TrimSuffix(filter, "+")) {
-		errs = append(errs, fieldError("IptablesNATOutgoingInterfaceFilter", "%q is no interface's name", filter))
+		errs = append(errs, fieldError("IptablesNATOutgoingInterfaceFilter", "%q is not an interface name", filter))
 	}
 	return errors.Join(errs...)
 }
@@ -257,11 +257,11 @@ func (c Config) checkPorts() error {
 	}
 	for i, r := range c.KubeNodePortRanges {
 		if r.First == 0 || r.First > r.Last {
-			errs = append(errs, fieldError(fmt.Sprintf("KubeNodePortRanges[%d]", i), "%d-%d is no range of ports", r.First, r.Last))
+			errs = append(errs, fieldError(fmt.Sprintf("KubeNodePortRanges[%d]", i), "%d-%d is not a range of ports", r.First, r.Last))
 		}
 	}
 	if r := c.NATPortRange; r != (table.PortRange{}) && (r.First == 0 || r.First > r.Last) {
-		errs = append(errs, fieldError("NATPortRange", "%d-%d is no range of ports", r.First, r.Last))
+		errs = append(errs, fieldError("NATPortRange", "%d-%d is not a range of ports", r.First, r.Last))
 	}
 	return errors.Join(errs...)
 }
@@ -286,13 +286,13 @@ func (p ProtoPort) check(field string) error {
 func (c Config) checkTunnels() error {
 	var errs []error
 	if c.VXLANPort < 1 || c.VXLANPort > 65535 {
-		errs = append(errs, fieldError("VXLANPort", "%d is no port", c.VXLANPort))
+		errs = append(errs, fieldError("VXLANPort", "%d is not a port", c.VXLANPort))
 	}
 	if c.VXLANVNI < 1 || c.VXLANVNI >= 1<<24 {
 		errs = append(errs, fieldError("VXLANVNI", "%d is not in 1..16777215", c.VXLANVNI))
 	}
 	if !IfaceNameOK(c.VXLANDevice) {
-		errs = append(errs, fieldError("VXLANDevice", "%q is no interface's name", c.VXLANDevice))
+		errs = append(errs, fieldError("VXLANDevice", "%q is not an interface name", c.VXLANDevice))
 	}
 	for _, prefix := range c.WorkloadIfacePrefixes {
 		if strings.HasPrefix(c.VXLANDevice, prefix) {

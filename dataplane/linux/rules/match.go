@@ -189,7 +189,7 @@ func (m *matcher) ranges(in []*proto.PortRange) []table.PortRange {
 	for _, r := range in {
 		first, last := r.GetFirst(), r.GetLast()
 		if first < 0 || first > last || last > 65535 {
-			m.problem("%d-%d is no range of ports", first, last)
+			m.problem("%d-%d is not a range of ports", first, last)
 			continue
 		}
 		list = append(list, table.PortRange{First: uint16(first), Last: uint16(last)})

@@ -81,7 +81,7 @@ func sameVTEP(x, y VTEP) bool {
 func (v *VXLAN) check(vtep VTEP) error {
 	switch parent := vtep.ParentAddr.Unmap(); {
 	case len(vtep.MAC) != 6 || vtep.MAC[0]&1 != 0 || bytes.Equal(vtep.MAC, make([]byte, 6)):
-		return fmt.Errorf("VTEP of node %s: %q is not the MAC of a station", vtep.Node, vtep.MAC.String())
+		return fmt.Errorf("VTEP of node %s: %q is not a unicast MAC address", vtep.Node, vtep.MAC.String())
 	case !parent.IsValid() || parent.Is4() != (v.cfg.Family == table.IPv4) || parent.IsUnspecified() || parent.IsMulticast():
 		return fmt.Errorf("VTEP of node %s: %s is not an IPv%d unicast address of the underlay", vtep.Node, parent, v.cfg.Family)
 	}
@@ -188,7 +188,7 @@ func (v *VXLAN) keepDevice(ctx context.Context, l netlink.Link, found bool) erro
 		return err
 	}
 	if have := parseVXLAN(l.Data); found && have != want {
-		v.log.Info("the VXLAN device is created again", "device", l.Name, "had", have, "want", want)
+		v.log.Info("the VXLAN device is created again", "device", l.Name, "actual", have, "desired", want)
 		err := one(ctx, v.kernel, func(b *netlink.Batch) { b.DelLink(l.Index) })
 		if err != nil && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("remove VXLAN device %s, which has other parameters: %w", l.Name, err)

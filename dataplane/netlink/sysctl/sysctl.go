@@ -64,7 +64,7 @@ func (w Writer) ensure(path, value string) (wrote bool, err error) {
 	case err == nil:
 		return wrote, nil
 	case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(path, "net/ipv6/"):
-		return false, fmt.Errorf("set sysctl %s to %s in %s: %w; is the interface gone, or IPv6 off in the kernel?", path, value, w.NS, err)
+		return false, fmt.Errorf("set sysctl %s to %s in %s: %w; check that the interface exists and that the kernel has IPv6", path, value, w.NS, err)
 	default:
 		return false, fmt.Errorf("set sysctl %s to %s in %s: %w", path, value, w.NS, err)
 	}

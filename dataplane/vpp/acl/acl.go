@@ -123,7 +123,7 @@ func (k *descriptors) needRest(done func(error)) {
 	if len(k.acl.requested) > 1 {
 		return
 	}
-	o := kit.Named("create", "the ACL that lets the rest through")
+	o := kit.Named("create", "the ACL that permits all other packets")
 	end := func(err error) {
 		requested := k.acl.requested
 		k.acl.requested = nil
@@ -266,7 +266,7 @@ func (k *descriptors) Unguarded(ifName string) error {
 type openError struct{ what, why string }
 
 func (e *openError) Error() string {
-	return e.what + " is not served before it is closed to clients that may not use it: " + e.why + " (see its own error)"
+	return e.what + " is not served until all other clients are denied: " + e.why + " (see its own error)"
 }
 
 // Retriable returns true: the ACL's own retry puts it in place.

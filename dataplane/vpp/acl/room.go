@@ -24,9 +24,9 @@ func (k *descriptors) aclRoom(done func(error)) {
 	both := kit.Join(2, func(err error) {
 		need := sessions * threads * aclSession
 		if k.acl.noRoom = err == nil && need > aclMemory; k.acl.noRoom {
-			k.Log.Warn("no ACLs: VPP would take memory for their sessions, and die if it has not as much; addresses with "+
-				"loadBalancerSourceRanges are not served; put \"acl-plugin { connection count max 1024 }\" into VPP's startup.conf",
-				"MB", need>>20, "threads", threads)
+			k.Log.Warn("ACLs are disabled, because VPP would allocate memory for their sessions and crash if it has too little; addresses with "+
+				"loadBalancerSourceRanges are not served; add \"acl-plugin { connection count max 1024 }\" to VPP's startup.conf",
+				"memoryMB", need>>20, "threads", threads)
 		}
 		done(err)
 	})

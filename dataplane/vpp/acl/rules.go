@@ -92,7 +92,7 @@ func validateACLPorts(f *kit.Faults, field string, ip *vpp_acl.ACL_Rule_IpRule, 
 	}
 	ports := func(name string, r *vpp_acl.ACL_Rule_IpRule_PortRange) {
 		if r != nil && (r.LowerPort > r.UpperPort || r.UpperPort > math.MaxUint16) {
-			f.Add(field+name, "%d to %d is no range of ports", r.LowerPort, r.UpperPort)
+			f.Add(field+name, "%d to %d is not a range of ports", r.LowerPort, r.UpperPort)
 		}
 	}
 	if t := ip.GetTcp(); t != nil {
@@ -117,7 +117,7 @@ func validateACLPorts(f *kit.Faults, field string, ip *vpp_acl.ACL_Rule_IpRule, 
 			"icmp.icmp_type_range": i.IcmpTypeRange, "icmp.icmp_code_range": i.IcmpCodeRange,
 		} {
 			if r != nil && (r.First > r.Last || r.Last > math.MaxUint8) {
-				f.Add(field+name, "%d to %d is no range", r.First, r.Last)
+				f.Add(field+name, "%d to %d is not a range", r.First, r.Last)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func (e *IncompatibleError) Error() string {
 	if version == "" {
 		version = "of unknown version"
 	}
-	fmt.Fprintf(&b, "VPP %s does not suit this agent, which needs VPP 25.10 (%d of %d messages do not match)",
+	fmt.Fprintf(&b, "VPP %s is not compatible with this agent, which needs VPP 25.10 (%d of %d messages do not match)",
 		version, len(e.Missing)+len(e.Differ), e.Needed)
 	if len(e.Missing) > 0 {
 		fmt.Fprintf(&b, "; missing (plugin not loaded or other version): %s", strings.Join(e.Missing, ", "))
@@ -31,7 +31,7 @@ func (e *IncompatibleError) Error() string {
 		fmt.Fprintf(&b, "; with another layout (other version): %s", strings.Join(e.Differ, ", "))
 	}
 	b.WriteString("; install VPP 25.10 and its plugins from FD.io's release repository " +
-		"(https://packagecloud.io/fdio/release) and see that VPP's startup.conf does not disable the plugins")
+		"(https://packagecloud.io/fdio/release) and check that VPP's startup.conf does not disable the plugins")
 	return b.String()
 }
 

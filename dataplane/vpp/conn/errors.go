@@ -20,11 +20,11 @@ var (
 	// ErrTimeout: VPP did not respond in time.
 	ErrTimeout = errors.New("no reply from VPP in time")
 	// ErrCanceled: the caller gave up waiting.
-	ErrCanceled = errors.New("request given up")
+	ErrCanceled = errors.New("request cancelled by the caller")
 	// ErrClosed: the Conn was closed.
 	ErrClosed = fmt.Errorf("connection closed: %w", ErrDisconnected)
 	// errNeverSend: the request would abort VPP (see guard.go) and was not sent.
-	errNeverSend = errors.New("request would abort VPP, not sent")
+	errNeverSend = errors.New("request not sent, because it would abort VPP")
 	// ErrUnknownMessage: the connected VPP does not have the message, or has another version of it.
 	ErrUnknownMessage = errors.New("message unknown to this VPP")
 )

@@ -166,7 +166,7 @@ func (c *Conn) serve(ctx context.Context, t *transport, remote peer) {
 	}
 }
 
-var errFrozen = errors.New("no sign of life")
+var errFrozen = errors.New("VPP sends nothing and does not reply to a ping")
 
 // watch returns when the connection is lost or VPP gives no sign of life. Any message is a sign of life. Time is counted
 // in ticks: while this process itself was stopped, there were none.
@@ -232,7 +232,7 @@ func (c *Conn) lose(status Status, t *transport, err error) {
 		t.fail(err)
 	}
 	c.session.Load().end(err)
-	c.log.Warn("lost VPP", "status", status.String(), slog.Any("error", err))
+	c.log.Warn("the connection to VPP is lost", "status", status.String(), slog.Any("error", err))
 	c.change(func(s *State) { s.Status, s.Err, s.NewBoot = status, err, false })
 }
 
@@ -250,7 +250,7 @@ func (c *Conn) away(err error) {
 	}
 	c.session.Load().end(err)
 	c.session.Store(endedSession(err))
-	c.log.Warn("no VPP", "socket", c.cfg.Socket, slog.Any("error", err))
+	c.log.Warn("VPP cannot be reached; retrying", "socket", c.cfg.Socket, slog.Any("error", err))
 	c.change(func(s *State) { s.Status, s.Err, s.NewBoot = status, err, false })
 }
 

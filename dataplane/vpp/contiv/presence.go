@@ -164,7 +164,7 @@ func (p *Plugin) look() pluginFacts {
 	var lacks *conn.IncompatibleError
 	if errors.As(err, &lacks) && (len(lacks.Differ) > 0 || len(lacks.Missing) < lacks.Needed) {
 		p.log.Error("VPP has a contiv plugin of another version, which is not used; install that of this release",
-			"lacks", strings.Join(slices.Concat(lacks.Missing, lacks.Differ), ", "))
+			"missing", strings.Join(slices.Concat(lacks.Missing, lacks.Differ), ", "))
 	}
 	p.session, p.found = state.Session, pluginFacts{err == nil, workers}
 	p.save()
@@ -200,7 +200,7 @@ func (p *Plugin) save() {
 		return
 	}
 	if err := p.store.SaveOwn(pluginKey, []byte(text)); err != nil {
-		p.log.Warn("whether VPP has the contiv plugin is not recorded; an agent that restarts while VPP is away does not have it",
+		p.log.Warn("the presence of VPP's contiv plugin could not be stored; an agent that starts while VPP is disconnected does not have it",
 			"error", err)
 	}
 }

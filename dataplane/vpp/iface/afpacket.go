@@ -168,11 +168,11 @@ func (k *Descriptors) replaceAfPacket(name string, req *af_packet.AfPacketCreate
 	}
 	k.deleteAfPacket(req.HostIfName, func(err error) {
 		if err != nil {
-			done(kit.None, fmt.Errorf("remove what VPP had on device %s before: %w", req.HostIfName, err))
+			done(kit.None, fmt.Errorf("remove the previous VPP interface of device %s: %w", req.HostIfName, err))
 			return
 		}
 		k.idx.remove(other)
-		k.Log.Info("removed what VPP had on a device before", "device", req.HostIfName, "interface", name)
+		k.Log.Info("removed the previous VPP interface of a device", "device", req.HostIfName, "interface", name)
 		k.tryAfPacket(name, req, false, done)
 	})
 }

@@ -147,7 +147,7 @@ func (l *Leases) compare(found map[string]Lease) (calls []func()) {
 			if now.Address.IsValid() {
 				l.log.Info("DHCP lease", "interface", name, "address", now.Address, "gateway", now.Gateway)
 			} else {
-				l.log.Warn("DHCP lease lost; the client keeps asking", "interface", name)
+				l.log.Warn("DHCP lease lost; the client continues to send requests", "interface", name)
 			}
 		}
 		if !now.Address.IsValid() {

@@ -69,7 +69,7 @@ func (k *Descriptors) partialSnapshot(op *scheduler.DumpOp, done func(*Snapshot,
 	}
 	part := kit.Join(len(entries)+1, func(err error) {
 		if err != nil {
-			done(nil, fmt.Errorf("vpp: look at interfaces: %w", err))
+			done(nil, fmt.Errorf("vpp: dump single interfaces: %w", err))
 			return
 		}
 		for _, e := range entries {

@@ -85,7 +85,7 @@ func (k *RxModeKeeper) set(ctx context.Context, index uint32) {
 		err := k.conn.Invoke(ctx, req, &interfaces.SwInterfaceSetRxModeReply{})
 		cancel()
 		if err != nil && !errors.Is(err, conn.ErrDisconnected) && !kit.IsFine(err, kit.IfGone) {
-			k.log.Warn("the receive mode of a memif whose peer has connected is not as wanted; a resync sets it",
+			k.log.Warn("the receive mode of a memif whose peer has connected is not as configured; a resync sets it",
 				"swIfIndex", index, "error", fmt.Errorf("set mode %s: %w", req.Mode, err))
 		}
 	}

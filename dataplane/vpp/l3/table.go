@@ -184,7 +184,7 @@ func (k *descriptors) dumpTables(op *scheduler.DumpOp, emit func(string, *vpp_l3
 			}
 		}
 		if !k.holds(t, ours) {
-			k.Log.Info("VPP has a table that was not made by us, or was deleted; if it is wanted it is held, under the name it has",
+			k.Log.Info("VPP has a table that the agent does not hold; if the table is desired, the agent holds it and keeps its name",
 				"table", t.id, "protocol", t.protocol(), "name", d.Table.Name)
 			v.Label = notHeld
 		}

@@ -54,7 +54,7 @@ func (r *TypedRoutes) In(ctx context.Context, table uint32) ([]netip.Prefix, err
 		r.lane.Flush(ctx)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("vpp: routes typed in: %w", err)
+		return nil, fmt.Errorf("vpp: list the routes that were added at VPP's command line: %w", err)
 	}
 	return out, nil
 }

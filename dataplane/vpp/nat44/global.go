@@ -127,7 +127,7 @@ func (k *descriptors) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply,
 		k.nat.handoff = workers > 0 // VPP lists them only if there are several
 		if want := k.settings.Sessions; config.Sessions != 0 && config.Sessions != want && !k.nat.warned {
 			k.nat.warned = true
-			k.Log.Warn("VPP keeps the limit of NAT sessions that it has; restart VPP for the configured one",
+			k.Log.Warn("the limit of NAT sessions in VPP differs from the configuration; restart VPP to apply the configured limit",
 				"limit", config.Sessions, "configured", want)
 		}
 		done(config, nil)
@@ -151,7 +151,7 @@ func (k *descriptors) disableNAT(op *scheduler.Op) {
 	conn.Dump(k.Lane, &nat44_ed.Nat44LbStaticMappingDump{}, func(*nat44_ed.Nat44LbStaticMappingDetails) { left++ },
 		func(err error) {
 			if err == nil && left > 0 {
-				err = fmt.Errorf("%d balanced mappings that are not ours are in the way: VPP would lose its default table; "+
+				err = fmt.Errorf("other programs have %d static mappings with several backends, and VPP would free its default table with them; "+
 					"delete them first (vppctl show nat44 static mappings)", left)
 			}
 			if err != nil {

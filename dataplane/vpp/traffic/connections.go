@@ -55,7 +55,7 @@ func eachConnection(ctx context.Context, lane *conn.Lane, visit func(*contiv.Con
 				break
 			}
 			if next == cursor {
-				return errors.New("VPP does not continue its reply")
+				return errors.New("VPP returned the same cursor twice: the list of connections is incomplete")
 			}
 			cursor = next
 		}

@@ -66,7 +66,7 @@ func addrOf(ip net.IP) netip.Addr {
 // ApplyACLs identifies the endpoint by its ID only, so the request has only the given policies.
 func (windows) ApplyACLs(endpointID string, acls []ACL) error {
 	if len(acls) == 0 {
-		return errors.New("an access control list without a rule allows everything: it is not sent")
+		return errors.New("an access control list without a rule would allow everything, so it is not sent")
 	}
 	policies := make([]*hcsshim.ACLPolicy, 0, len(acls))
 	for _, a := range acls {

@@ -45,7 +45,7 @@ func (w *Wiring) remember() error {
 		return nil
 	}
 	if err := w.Record.Store(slices.Sorted(maps.Keys(w.balancers))); err != nil {
-		return scheduler.Retry(fmt.Errorf("the load balancers of services cannot be recorded: %w; make the directory writable, and room on its disk", err))
+		return scheduler.Retry(fmt.Errorf("the load balancers of services cannot be recorded: %w; make the directory writable, and free space on its disk", err))
 	}
 	w.recorded = maps.Clone(w.balancers)
 	return nil

@@ -22,7 +22,7 @@ type NIC struct {
 }
 
 // ErrSeveral means that more than one NIC fits.
-var ErrSeveral = errors.New("several NICs of this node fit")
+var ErrSeveral = errors.New("several NICs of this node match")
 
 // Wanted holds the criteria for the NIC.
 type Wanted struct {
@@ -48,11 +48,11 @@ func Select(w Wanted, nics []NIC) (NIC, error) {
 	}
 	switch len(fit) {
 	case 0:
-		return NIC{}, fmt.Errorf("no NIC of this node fits %s; it has %s", w.Uplink, list(nics))
+		return NIC{}, fmt.Errorf("no NIC of this node matches %s; it has %s", w.Uplink, list(nics))
 	case 1:
 		return fit[0], nil
 	}
-	return NIC{}, fmt.Errorf("%w %s: %s; narrow it, or name one in the node's section of nodeConfig", ErrSeveral, w.Uplink,
+	return NIC{}, fmt.Errorf("%w %s: %s; make the condition more specific, or set interfaceName in the node's section of nodeConfig", ErrSeveral, w.Uplink,
 		list(fit))
 }
 

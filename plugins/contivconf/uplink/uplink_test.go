@@ -42,17 +42,17 @@ func TestSelect(t *testing.T) {
 		"IPv6 network":            {Wanted{Uplink: contivconf.Uplink{Networks: prefixes("fd20::/64")}}, "eth1"},
 		"network of another rack": {Wanted{Uplink: contivconf.Uplink{Networks: prefixes("10.21.0.0/16", "10.30.0.0/16")}}, "bond0"},
 		"both must hold":          {Wanted{Uplink: contivconf.Uplink{NamePatterns: []string{"eth*"}, DefaultRoute: true}}, "eth0"},
-		"both do not hold":        {Wanted{Uplink: contivconf.Uplink{NamePatterns: []string{"bond*"}, DefaultRoute: true}}, "!no NIC of this node fits"},
-		"several": {Wanted{Uplink: name("eth*")}, "!several NICs of this node fit mainVPPInterface {namePattern: eth*}: " +
+		"both do not hold":        {Wanted{Uplink: contivconf.Uplink{NamePatterns: []string{"bond*"}, DefaultRoute: true}}, "!no NIC of this node matches"},
+		"several": {Wanted{Uplink: name("eth*")}, "!several NICs of this node match mainVPPInterface {namePattern: eth*}: " +
 			"eth0 (192.0.2.9/24, 2001:db8::9/64, default route), eth1 (10.20.0.4/16, fd20::4/64), eth2; narrow it"},
 		"one of several has another role": {Wanted{Uplink: name("eth[12]"), Others: []string{"eth1"}}, "eth2"},
 		"it was one of several before":    {Wanted{Uplink: name("eth*"), Before: "eth1"}, "eth1"},
 		"what it was has gone":            {Wanted{Uplink: name("bond*"), Before: "bond7"}, "bond0"},
 		"what it was does not fit":        {Wanted{Uplink: name("bond*"), Before: "eth0"}, "bond0"},
-		"part of a bond":                  {Wanted{Uplink: name("enp9s0")}, "!no NIC of this node fits"},
+		"part of a bond":                  {Wanted{Uplink: name("enp9s0")}, "!no NIC of this node matches"},
 		"down":                            {Wanted{Uplink: name("spare0")}, "spare0"},
 		"up is better than down":          {Wanted{Uplink: name("spare0", "eth1")}, "eth1"},
-		"missing":                         {Wanted{Uplink: name("ens3")}, "!no NIC of this node fits mainVPPInterface {namePattern: ens3}; it has bond0 ("},
+		"missing":                         {Wanted{Uplink: name("ens3")}, "!no NIC of this node matches mainVPPInterface {namePattern: ens3}; it has bond0 ("},
 	} {
 		got, err := Select(tc.wanted, host())
 		if why, fails := strings.CutPrefix(tc.want, "!"); fails {

@@ -58,7 +58,7 @@ func Load(data []byte) (controller.Config, error) {
 		return cfg, fmt.Errorf("not YAML: %w", err)
 	}
 	if err := stream.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return cfg, errors.New("there is something after the first document; write all options into one, without \"---\" between them")
+		return cfg, errors.New("there is content after the first document; write all options into one, without \"---\" between them")
 	}
 	if err := fill(&cfg, doc.Content[0]); err != nil {
 		return cfg, err

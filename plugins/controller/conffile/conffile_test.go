@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 		{"delayRetry: 1s\ndelayRetry: 2s", "delayRetry: is set twice, first in line 1"},
 		{"[]", "must be options"},
 		{"a: [", "not YAML"},
-		{"enableRetry: true\n---\nenableRetry: false", "something after the first document"},
+		{"enableRetry: true\n---\nenableRetry: false", "content after the first document"},
 	} {
 		if _, err := Load([]byte(tc.conf)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q\n  %v\n  want %s", tc.conf, err, tc.want)

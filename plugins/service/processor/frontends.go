@@ -152,7 +152,7 @@ func (p *Processor) reportProblems(s *service) {
 			"frontends, as addresses times ports, and may name %d; name fewer addresses or ports", s.tooMany, maxFrontends)})
 	}
 	if s.badName {
-		list = append(list, problem.Problem{Reason: ReasonRefused, Message: fmt.Sprintf("This service is not served: %q is no name "+
+		list = append(list, problem.Problem{Reason: ReasonRefused, Message: fmt.Sprintf("This service is not served: %q is not a name "+
 			"that Kubernetes allows", s.id)})
 	}
 	if len(s.owned.refusals) > 0 {

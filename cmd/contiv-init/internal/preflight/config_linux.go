@@ -13,7 +13,7 @@ import (
 const (
 	inConf   = "change contiv.conf (contivConf in the chart's values)"
 	forNode  = "write this node's name as Kubernetes has it"
-	giveNIC  = "set mainVPPInterface in contiv.conf (defaultRoute, network or namePattern; standAlone for a node that is alone), or interfaceName in the node's section of nodeConfig"
+	giveNIC  = "set mainVPPInterface in contiv.conf (defaultRoute, network or namePattern; standAlone for a cluster of one node), or interfaceName in the node's section of nodeConfig"
 	lowerMTU = "raise the NIC's MTU, lower mtuSize in contiv.conf, or leave it out"
 )
 
@@ -60,7 +60,7 @@ func (c *check) uplink() string {
 	}
 	if !node.Uplink.Selects() {
 		if c.VPP && !node.Uplink.StandAlone {
-			c.warn("NIC", giveNIC, "contiv.conf gives VPP no NIC, so that this node reaches no other one")
+			c.warn("NIC", giveNIC, "contiv.conf gives VPP no NIC, so this node cannot reach other nodes")
 		}
 		return ""
 	}

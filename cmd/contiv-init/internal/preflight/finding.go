@@ -31,9 +31,9 @@ func Print(w io.Writer, found []Finding) {
 	for _, f := range found {
 		kind := "warning"
 		if f.Error {
-			kind = "LACKING"
+			kind = "MISSING"
 		}
-		fmt.Fprintf(w, "%s  %-9s  %s\n         to do: %s\n", kind, f.Subject, f.Problem, f.Fix)
+		fmt.Fprintf(w, "%s  %-9s  %s\n         fix: %s\n", kind, f.Subject, f.Problem, f.Fix)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestErrorsFirst(t *testing.T) {
 	}
 	var b bytes.Buffer
 	Print(&b, found)
-	if !strings.HasPrefix(b.String(), "LACKING  port") || !strings.Contains(b.String(), "to do: find the process") {
+	if !strings.HasPrefix(b.String(), "MISSING  port") || !strings.Contains(b.String(), "fix: find the process") {
 		t.Error(b.String())
 	}
 }
@@ -198,12 +198,12 @@ func TestCheckConfig(t *testing.T) {
 	}{
 		"Linux needs nothing":    {false, "", lan("192.0.2.9/24"), ""},
 		"pods cover the LAN":     {false, "", lan("10.1.0.9/24"), "networks: ipamConfig.podSubnetCIDR: 10.1.0.0/16 (its default) overlaps with 10.1.0.0/24"},
-		"no NIC for VPP":         {true, "", nil, "!NIC: contiv.conf gives VPP no NIC, so that this node reaches no other one; set mainVPPInterface"},
+		"no NIC for VPP":         {true, "", nil, "!NIC: contiv.conf gives VPP no NIC, so this node cannot reach other nodes; set mainVPPInterface"},
 		"alone on purpose":       {true, "mainVPPInterface: {standAlone: true}", nil, ""},
 		"NIC by the route":       {true, "mainVPPInterface: {defaultRoute: true}", nil, ""},
-		"no NIC fits":            {true, "mainVPPInterface: {namePattern: ens*}", nil, "NIC: no NIC of this node fits mainVPPInterface {namePattern: ens*}; it has eth0"},
-		"no NIC fits on Linux":   {false, "mainVPPInterface: {namePattern: ens*}", nil, "NIC: no NIC of this node fits"},
-		"several fit":            {true, "mainVPPInterface: {namePattern: 'eth[01]'}", nil, "!NIC: several NICs of this node fit"},
+		"no NIC fits":            {true, "mainVPPInterface: {namePattern: ens*}", nil, "NIC: no NIC of this node matches mainVPPInterface {namePattern: ens*}; it has eth0"},
+		"no NIC fits on Linux":   {false, "mainVPPInterface: {namePattern: ens*}", nil, "NIC: no NIC of this node matches"},
+		"several fit":            {true, "mainVPPInterface: {namePattern: 'eth[01]'}", nil, "!NIC: several NICs of this node match"},
 		"NIC is down":            {true, "{mtuSize: 576, nodeToNodeTransport: nooverlay, mainVPPInterface: {namePattern: eth2}}", nil, "!NIC: eth2 is down"},
 		"MTU is too small":       {true, "mainVPPInterface: {namePattern: eth2}", nil, "MTU: eth2 has an MTU of 400, pods' packets of 576 and the overlay's 50 bytes need 626"},
 		"MTU does not fit":       {true, "{mtuSize: 1460, mainVPPInterface: {namePattern: eth1}}", nil, "MTU: eth1 has an MTU of 1500"},

@@ -56,7 +56,7 @@ func (b *Bundle) Clean(text string) string {
 func (b *Bundle) Add(name, text string) error {
 	clean := path.Clean(name)
 	if path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../") {
-		return fmt.Errorf("support bundle: the name %q leads out of it", name)
+		return fmt.Errorf("support bundle: the name %q is a path outside of the bundle", name)
 	}
 	text = b.Clean(text)
 	if err := b.tar.WriteHeader(&tar.Header{Name: clean, Mode: 0o600, Size: int64(len(text)), ModTime: b.at}); err != nil {

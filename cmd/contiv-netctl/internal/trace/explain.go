@@ -51,7 +51,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 		v.Delivered = false
 		v.Text = fmt.Sprintf("left %s by %s, and no reply came back", to.Node, orElse(to.There.Out, "an interface"))
 	case to.Back.Outcome == NotSeen:
-		v.Text = fmt.Sprintf("delivered to %s on %s, which has sent no reply: does anything listen there?", orElse(to.There.Out,
+		v.Text = fmt.Sprintf("delivered to %s on %s, which has sent no reply: check that a program listens on the port", orElse(to.There.Out,
 			"its receiver"),
 			to.Node)
 	case to.Back.Outcome == Dropped:
@@ -135,7 +135,7 @@ func lostOn(s Side, p Path, what string) (Verdict, bool) {
 		}
 		return Verdict{Lost: s.Node, Text: text}, true
 	case NotSeen:
-		text := fmt.Sprintf("%s never came to the dataplane of %s", what, s.Node)
+		text := fmt.Sprintf("%s did not reach the dataplane of %s", what, s.Node)
 		if problem := firstProblem(s.Facts); problem != "" {
 			text += ": " + problem
 		}

@@ -77,7 +77,7 @@ func (s *Service) withBackend(v Verdict, from Side) Verdict {
 	}
 	v.Text = fmt.Sprintf("%s chose the backend %s of %s: %s", from.Node, s.where(), s.Service, v.Text)
 	if !slices.ContainsFunc(s.Backends, func(b service.ResolutionBackend) bool { return b.Address == s.Chosen }) {
-		v.Text += "; that is no endpoint of the service (any more)"
+		v.Text += "; this address is not an endpoint of the service, or not any more"
 	}
 	return v
 }

@@ -76,7 +76,7 @@ func TestExplainService(t *testing.T) {
 			[]string{"delivered to pod default/c (10.1.2.2:8080 on b), reply received in 2.00 ms"}},
 		{"no endpoints", &Service{Resolution: none}, Path{Outcome: Dropped, Reason: "a rule"}, nil, refuses, false,
 			[]string{"default/web has no endpoint for the packet on a: it has no ready endpoint", "(a rule)", "connection refused"}},
-		{"never came", &Service{Resolution: one}, unseen, nil, silent, false, []string{"never came to the dataplane of a"}},
+		{"never came", &Service{Resolution: one}, unseen, nil, silent, false, []string{"did not reach the dataplane of a"}},
 		{"not translated", &Service{Resolution: one}, sent, nil, silent, false, []string{"a did not translate", "1 endpoints"}},
 		{"source ranges", &Service{Resolution: limited}, sent, nil, silent, false, []string{"loadBalancerSourceRanges"}},
 		{"node not recorded", chosen(one, "10.1.2.2:8080"), sent, nil, silent, false,
@@ -88,7 +88,7 @@ func TestExplainService(t *testing.T) {
 		{"no process listens", chosen(one, "10.1.2.2:8080"), sent, &Side{Node: "b", There: toPod, Back: sent}, refuses, false,
 			[]string{"nothing listens on that port"}},
 		{"old session", chosen(one, "10.1.2.9:8080"), sent, &Side{Node: "b", There: unseen}, silent, false,
-			[]string{"no endpoint of the service (any more)"}},
+			[]string{"not an endpoint of the service, or not any more"}},
 	} {
 		v := ExplainService(tc.s, Side{Node: "a", There: tc.from}, tc.to, tc.probe)
 		for _, text := range tc.texts {

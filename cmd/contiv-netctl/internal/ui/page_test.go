@@ -113,7 +113,7 @@ func lookAtDrops(c *cluster, p *browser.Page) {
 	p.Want("main", "Nothing was dropped", "No counter rose in the last minute")
 	c.set(func() {
 		c.nodes[1].drops = []diag.DropCounter{{Where: "contiv-ip4-input", Reason: "denied by network policy", Count: 120, Means: "network policy does not allow the connection"},
-			{Where: "ip4-input", Reason: "ip4 ttl <= 1", Count: 3, Means: "a packet went in circles, or a traceroute passed"}}
+			{Where: "ip4-input", Reason: "ip4 ttl <= 1", Count: 3, Means: "there is a routing loop, or a traceroute ran"}}
 		c.nodes[0].drops = []diag.DropCounter{{Where: "contiv-ip4-input", Reason: "spoofed source", Count: 7, Means: "a pod sent from an address that is not its own"}}
 	})
 	c.set(func() {

@@ -20,7 +20,7 @@ func (s *state) drift(n *node) {
 		}
 	}
 	for _, dst := range n.Check.TypedRoutes {
-		s.find(n.Node, "route", dst, "this route was typed in at VPP's command line, in the table of pods; it takes precedence over the "+
+		s.find(n.Node, "route", dst, "this route was added at VPP's command line, in the table of pods; it takes precedence over the "+
 			"agent's: remove it there (ip route del)")
 	}
 	of := map[string][]diag.Repair{}
@@ -49,7 +49,7 @@ func actionText(action string) string {
 	case "create":
 		return "is missing in the dataplane"
 	case "update":
-		return "is other than programmed"
+		return "differs from its desired state"
 	case "delete":
 		return "is in the dataplane and should not be"
 	}
@@ -80,7 +80,7 @@ func (s *state) podDrift(n *node, pod string, list []diag.Repair) {
 		f.Text = "its interface is down: "
 	}
 	slices.Sort(words)
-	f.Text += fmt.Sprintf("%d of its values are not in the dataplane as programmed (%s); %s", len(list), strings.Join(words, ", "),
+	f.Text += fmt.Sprintf("%d of its values differ from their desired state (%s); %s", len(list), strings.Join(words, ", "),
 		n.resync())
 	s.findings = append(s.findings, f)
 }

@@ -41,7 +41,7 @@ func (s *state) nodes() {
 		}
 		if n.Kernel != nil {
 			for _, family := range n.Kernel.NotForwarding {
-				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not pass %s packets on: the kernel's forwarding was set to 0; "+
+				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not forward %s packets: forwarding in the kernel was set to 0; "+
 					"set it to 1 again (sysctl), or restart the agent", family))
 			}
 		}

@@ -46,7 +46,7 @@ func (s *state) tunnelTo(n, p *node) (name string) {
 		}
 		name = i.Name
 		if !slices.Contains(n.ips, addr(i.Vxlan.Src)) {
-			s.find(n.Node, "tunnel", i.Name, fmt.Sprintf("begins at %s, which is no address of this node (%v)", i.Vxlan.Src, n.ips))
+			s.find(n.Node, "tunnel", i.Name, fmt.Sprintf("begins at %s, which is not an address of this node (%v)", i.Vxlan.Src, n.ips))
 		}
 		if p.Info.Dataplane != dataplaneLinux {
 			s.otherEnd(n, p, i)
@@ -89,7 +89,7 @@ func (s *state) unknownTunnels(n *node) {
 			known = known || r.State == "claimed" && slices.Contains(addrs(r.VPPIPs), addr(i.Vxlan.Dst))
 		}
 		if !known {
-			s.find(n.Node, "tunnel", i.Name, fmt.Sprintf("leads to %s, which is no node", i.Vxlan.Dst))
+			s.find(n.Node, "tunnel", i.Name, fmt.Sprintf("leads to %s, which is not a node", i.Vxlan.Dst))
 		}
 	}
 }

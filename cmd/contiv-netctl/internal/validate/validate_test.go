@@ -80,7 +80,7 @@ func driftFaults() []fault {
 	return []fault{
 		{"a pod's interface down", false, repairs("linux/interface/state/linux-tap-ID/UP",
 			"config/linux/l3/v2/arp/linux-tap-ID/10.1.1.1", "config/linux/l3/v2/route/0.0.0.0/0/linux-tap-ID"), "drift", "n1",
-			"its interface is down: 3 of its values are not in the dataplane as programmed (ARP entry, interface, route); " +
+			"its interface is down: 3 of its values differ from their desired state (ARP entry, interface, route); " +
 				"contiv-netctl resync n1 repairs it", 0},
 		{"some of a pod's values", false, repairs("config/linux/l3/v2/route/0.0.0.0/0/linux-tap-ID",
 			"config/linux/l3/v2/route/10.1.1.1/32/linux-tap-ID"), "drift", "n1", "2 of its values", 0},
@@ -88,11 +88,11 @@ func driftFaults() []fault {
 			"default/", 0},
 		{"VPP's side down", false, repairs("vpp/interface/vpp-tap-ID/link-state/UP"), "drift", "n1", "interface of pod default/", 0},
 		{"a route typed in", false, func(_ *testing.T, n1, _ *View) { n1.Check.TypedRoutes = []string{"10.1.2.2/32"} }, "route",
-			"n1", "this route was typed in", 0},
+			"n1", "this route was added", 0},
 		{"etcd away", false, func(_ *testing.T, n1, _ *View) { n1.Stale = "etcd does not respond" }, "etcd", "n1",
 			"etcd does not respond", 0},
 		{"not forwarding", true, func(_ *testing.T, n1, _ *View) { n1.Kernel.NotForwarding = []string{"IPv6"} }, "node", "n1",
-			"does not pass IPv6 packets on", 0},
+			"does not forward IPv6 packets", 0},
 	}
 }
 
@@ -132,10 +132,10 @@ func vppFaults() []fault {
 			replace(t, n1, tunnel, "192.168.16.1\"",
 				"192.168.16.9\"")
 		}, "tunnel", "n1",
-			"begins at 192.168.16.9, which is no address of this node", 2},
+			"begins at 192.168.16.9, which is not an address of this node", 2},
 		{"tunnel to an unknown address", false, func(t *testing.T, n1, _ *View) { replace(t, n1, tunnel, "192.168.16.2", "192.168.16.8") },
 			"tunnel", "n1",
-			"leads to 192.168.16.8, which is no node", 2},
+			"leads to 192.168.16.8, which is not a node", 2},
 		{"other VNI", false, func(t *testing.T, n1, _ *View) { replace(t, n1, tunnel, `"vni":10`, `"vni":11`) }, "tunnel", "n1",
 			"has the VNI 11", 1},
 		{"no ARP", false, func(_ *testing.T, n1, _ *View) { without(n1, arp) }, "arp", "n1",

@@ -17,7 +17,7 @@ func check(l table.Layer, r *table.Rule) error {
 	ports := len(m.SrcPorts)+len(m.DstPorts)+len(m.NotSrcPorts)+len(m.NotDstPorts) > 0
 	switch {
 	case m.OneIn > 0 || m.Client != nil:
-		return errors.New("a choice by chance or client, which services make by maps here")
+		return errors.New("matches by chance (OneIn) or by recorded client (Client) are supported by the iptables backend only")
 	case ports && !hasPorts(m.Protocol):
 		return fmt.Errorf("ports of protocol %d, which has none; name TCP, UDP or SCTP", m.Protocol)
 	case (m.ICMP != nil || m.NotICMP != nil) && m.Protocol != unix.IPPROTO_ICMP && m.Protocol != unix.IPPROTO_ICMPV6:

@@ -144,7 +144,7 @@ const maxChainName = 127
 func (n *node) impossible() error {
 	switch {
 	case n.base != nil && n.base.num == noHook && len(n.rules) > 0:
-		return fmt.Errorf("packets do not meet this layer at this hook")
+		return fmt.Errorf("this layer does not have this hook")
 	case n.name == "", len(n.mapName()) > maxChainName:
 		return fmt.Errorf("a name of %d characters", len(n.name))
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-var errLoop = errors.New("it leads back to itself; the kernel allows no loops")
+var errLoop = errors.New("it is part of a loop of jumps, which the kernel does not allow")
 
 // breakLoops looks for references that have closed a loop. A loop contains a new reference, so only chains that new references lead to are
 // searched.
@@ -93,7 +93,7 @@ func (r *resolver) checkHooks(affected map[*node]struct{}) {
 		}
 		for n := range wrong {
 			if from := n.wrongHook(wrong); from != nil {
-				err := fmt.Errorf("packets come here from %s, where the kernel does not allow what its rules do", from.Key())
+				err := fmt.Errorf("packets come here from %s, a hook at which the kernel does not allow the actions of these rules", from.Key())
 				r.fault(n, err)
 				affected[n] = struct{}{}
 			}

@@ -31,7 +31,7 @@ func Dial(ns *nsdo.Namespace) (c *Conn, err error) {
 	nl, err := netlink.Open(ns, unix.NETLINK_NETFILTER,
 		netlink.Options{Timeout: ioTimeout, Buffer: make([]byte, readBuffer), Queue: queue})
 	if err != nil {
-		return nil, fmt.Errorf("nf_tables: %w (does the kernel have nf_tables, and is this root?)", err)
+		return nil, fmt.Errorf("nf_tables: %w (check that the kernel has nf_tables, and run as root)", err)
 	}
 	return &Conn{nl: nl, seq: uint32(time.Now().UnixNano())}, nil
 }

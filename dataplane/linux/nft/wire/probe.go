@@ -55,7 +55,7 @@ func (c *Conn) probe(proto uint8, fill func(*Batch) error) error {
 	err = c.commit(b, b.close(), gen)
 	var refused *Refusal
 	if !errors.As(err, &refused) {
-		return FirstError(err, errors.New("a transaction that must fail did not"))
+		return FirstError(err, errors.New("nf_tables accepted a transaction that it must reject"))
 	}
 	if !errors.Is(refused.Objects[end], unix.ENOENT) {
 		return fmt.Errorf("the transaction ended with %w", FirstError(refused.Other, refused.Objects[end], errLost))

@@ -222,7 +222,7 @@ func tunnel(a, b *Node, inA, inB *nodeAnswer) Tunnel {
 			}
 		}
 		if len(t.Causes) == 0 {
-			t.Causes = []string{"no node has asked the other one yet"}
+			t.Causes = []string{"neither node has probed the other one yet"}
 		}
 	}
 	return t
