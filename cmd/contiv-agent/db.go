@@ -33,7 +33,7 @@ func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*cluster
 	cfg := a.opts.etcd
 	cfg.ProbeInterval = time.Duration(a.control.RemoteDBProbingInterval)
 	if cfg.UsesEmbedded() {
-		log.Info("etcd: embedded: the cluster has only this node", "data-dir", cfg.Embedded.DataDir)
+		log.Info("etcd: embedded: the cluster has only this node", "dataDir", cfg.Embedded.DataDir)
 	} else {
 		log.Info("etcd: external", "endpoints", cfg.Endpoints)
 	}

@@ -128,7 +128,7 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 			return err
 		}
 		if len(changed) > 0 {
-			o.log.Info("CNI plugins installed", "plugins", changed, "in", o.install.BinDir)
+			o.log.Info("CNI plugins installed", "plugins", changed, "dir", o.install.BinDir)
 		}
 		o.put = true
 	}
@@ -141,7 +141,7 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 	if changed, err := o.install.PutConflist(); err != nil {
 		return err
 	} else if changed {
-		o.log.Info("CNI configuration written", "file", o.install.Conflist, "in", o.install.ConfDir)
+		o.log.Info("CNI configuration written", "file", o.install.Conflist, "dir", o.install.ConfDir)
 	}
 	if client == nil || time.Since(o.conditionAt) < conditionInterval {
 		return nil
@@ -168,7 +168,7 @@ func (o *cniOptions) log1(err error) {
 		text = err.Error()
 	}
 	if text != "" && text != o.reported {
-		o.log.Info("waiting", "for", text)
+		o.log.Info("waiting", "reason", text)
 	}
 	o.reported = text
 }

@@ -239,7 +239,7 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 			return nil, err
 		}
 		if why != reported {
-			c.log.Info("waiting", "for", why)
+			c.log.Info("waiting", "reason", why)
 		}
 		reported = why
 		timer.Reset(queryAgain)

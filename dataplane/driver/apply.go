@@ -74,7 +74,7 @@ func (l *loop) apply(ctx context.Context) {
 		l.metrics.failures.Inc()
 		l.panicked = l.panicked || isPanic(result.Err)
 		l.d.log.Warn("dataplane: some objects could not be applied; retrying",
-			"in", l.d.cfg.RetryInterval, "took", took, "error", result.Err)
+			"retryIn", l.d.cfg.RetryInterval, "took", took, "error", result.Err)
 	} else {
 		l.retry.off()
 		l.succeeded()
@@ -111,7 +111,7 @@ func (l *loop) succeeded() {
 		return
 	}
 	l.applied = true
-	l.d.log.Info("dataplane is in sync", "after", l.d.clock.Now().Sub(l.begun))
+	l.d.log.Info("dataplane is in sync", "took", l.d.clock.Now().Sub(l.begun))
 	if l.d.cfg.PostInSync == nil {
 		return
 	}

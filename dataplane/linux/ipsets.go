@@ -126,7 +126,11 @@ func (m *ipsetsManager) follow(id string, s *ipset, before error, add, remove []
 	}
 	if (before == nil) != (after == nil) {
 		m.changed(id)
-		m.log.Info("IP set", "set", id, "family", int(m.family), "fault", after)
+		what := "an IP set can be programmed again"
+		if after != nil {
+			what = "an IP set cannot be programmed any more"
+		}
+		m.log.Info(what, "set", id, "family", int(m.family), "error", after)
 	}
 }
 

@@ -206,7 +206,7 @@ func (m *policyManager) noteProblems(l *policyList, problems []rules.Problem) {
 	if !slices.EqualFunc(problems, l.problems, same) {
 		for _, p := range problems {
 			m.log.Error("policy rule blocks more than its policy requires", "policy", l.Policy.Name, "tier", l.Policy.Tier,
-				"profile", l.Profile, "inbound", l.Inbound, "family", int(m.family), "problem", p.String())
+				"profile", l.Profile, "inbound", l.Inbound, "family", int(m.family), "reason", p.String())
 		}
 	}
 	l.problems = problems

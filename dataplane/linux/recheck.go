@@ -255,7 +255,7 @@ func (r *recheck) run(ctx context.Context) error {
 		removed, err := r.remove(ctx, conntrack.Which{Protocols: allProtocols(), Confirm: r.denied}, due.have)
 		next = time.Now().Add(min(time.Since(begin), recheckMost))
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn("connections that policy does not allow any more may still be open; trying again", "in", recheckRetry, "error", err)
+			r.log.Warn("connections that policy does not allow any more may still be open; retrying", "retryIn", recheckRetry, "error", err)
 			next = time.Now().Add(recheckRetry)
 			r.add(due)
 		}

@@ -72,7 +72,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		w.Log.Warn("links and addresses are not watched; retrying", "error", err, "after", w.Pause)
+		w.Log.Warn("links and addresses are not watched; retrying", "error", err, "retryIn", w.Pause)
 		if err := pause(ctx, w.Pause); err != nil {
 			return err
 		}

@@ -77,6 +77,6 @@ func (t *PacketTrace) begin(ctx context.Context) error {
 	if len(errs) == len(traceNodes()) {
 		return errors.Join(errs...)
 	}
-	t.log.Info("VPP traces packets; vppctl show trace has them", "of-each-kind", tracePackets)
+	t.log.Info("VPP traces packets; vppctl show trace has them", "packetsOfEachType", tracePackets)
 	return nil
 }

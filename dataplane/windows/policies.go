@@ -132,7 +132,7 @@ func (m *policyManager) list(key listKey) (*compiled, bool) {
 	c := &compiled{}
 	c.rules, c.problems = compileRules(list, key.Inbound, m.families, m.sets)
 	for _, p := range c.problems {
-		m.log.Error("policy rule blocks more than its policy requires", "list", key.String(), "inbound", key.Inbound, "problem", p)
+		m.log.Error("policy rule blocks more than its policy requires", "list", key.String(), "inbound", key.Inbound, "reason", p)
 	}
 	for _, id := range setsOf(list) {
 		if m.setUsers[id] == nil {

@@ -38,7 +38,7 @@ func (s *status) failed(resource string, err error) {
 	s.broken[resource] = err
 	if !known {
 		s.log.Warn("the API server cannot be watched; the last known state stays in force", "resource", resource, "server", s.host,
-			"error", err, "advice", advice(err, resource))
+			"error", err, "fix", advice(err, resource))
 	}
 }
 

@@ -37,7 +37,7 @@ func (ns *NodeSync) start(local bool) error {
 			s.remembered.set(name, s.sources.published(name))
 		}
 	}
-	ns.Logger().Info("this node has its ID", "node", s.identity.Name, "id", c.ID, "how", how)
+	ns.Logger().Info("this node has its ID", "node", s.identity.Name, "id", c.ID, "source", how)
 	ns.publish()
 	return nil
 }

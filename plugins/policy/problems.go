@@ -138,7 +138,7 @@ func (p *problems) warn(policy *source, list []problem.Problem) {
 	if !p.warned {
 		p.warned = true
 		p.log.Warn("network policies are not enforced. More of them are not logged; the metric contiv_object_problems counts them",
-			"kind", policy.object.Kind, "policy", policy.String(), "why", p.notEnforced)
+			"kind", policy.object.Kind, "policy", policy.String(), "reason", p.notEnforced)
 	}
 }
 

@@ -19,7 +19,7 @@ func (p *problems) Set(object *model.Service, list []problem.Problem) {
 	o.UID = object.GetUid()
 	for _, one := range list {
 		p.Logger().Warn("a service is not served as specified", "service", o.Namespace+"/"+o.Name, "reason", one.Reason,
-			"why", one.Message)
+			"detail", one.Message)
 	}
 	if p.Problems == nil {
 		return

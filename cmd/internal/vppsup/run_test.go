@@ -243,7 +243,7 @@ func TestSlowStart(t *testing.T) {
 	const first = 300 * time.Millisecond
 	r := script(t, "exec sleep 1000\n", func(c *Config) { c.Frozen = first })
 	r.await("the fourth start", func(s Status) bool { return s.Starts >= 4 })
-	lives := regexp.MustCompile(`lived=(\S+)`).FindAllStringSubmatch(r.log.String(), 3)
+	lives := regexp.MustCompile(`ran=(\S+)`).FindAllStringSubmatch(r.log.String(), 3)
 	if len(lives) < 3 {
 		t.Fatalf("%d lives", len(lives))
 	}

@@ -197,7 +197,7 @@ func (w *Wiring) checkRouterMAC(n *windows_hns.Network, made hcn.Network) {
 		return
 	}
 	w.Log.Error("HNS has given the overlay a MAC address that differs from the requested one: other nodes cannot send to the pods of this one; "+
-		"report it with the version of Windows", "network", n.GetName(), "wanted", dashed(n.GetRouterMac()), "has", list[0].Address)
+		"report it with the version of Windows", "network", n.GetName(), "desired", dashed(n.GetRouterMac()), "actual", list[0].Address)
 }
 
 // replaceNodeEndpoint replaces the node's endpoint in the network, if it differs or does not work.
