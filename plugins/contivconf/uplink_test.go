@@ -28,14 +28,14 @@ func TestUplink(t *testing.T) {
 func TestUplinkFaults(t *testing.T) {
 	for _, tc := range []struct{ conf, want string }{
 		{`{"namePattern":"eth["}`, `mainVPPInterface.namePattern: "eth[" is not a pattern of names; write the kernel's name`},
-		{`{"namePattern":"eth 0"}`, `mainVPPInterface.namePattern: "eth 0" is no pattern`},
-		{`{"namePattern":"eth0,,eth1"}`, `mainVPPInterface.namePattern: "" is no pattern`},
-		{`{"namePattern":"host-"}`, `mainVPPInterface.namePattern: "host-" is no pattern`},
+		{`{"namePattern":"eth 0"}`, `mainVPPInterface.namePattern: "eth 0" is not a pattern`},
+		{`{"namePattern":"eth0,,eth1"}`, `mainVPPInterface.namePattern: "" is not a pattern`},
+		{`{"namePattern":"host-"}`, `mainVPPInterface.namePattern: "host-" is not a pattern`},
 		{`{"namePattern":"` + strings.Repeat("e", 64) + `"}`, `is not a pattern of names`},
 		{`{"network":"10.20.0.5/16"}`, "mainVPPInterface.network: 10.20.0.5/16 is an address inside a network; write the network, 10.20.0.0/16"},
 		{`{"network":"lan"}`, `mainVPPInterface.network: "lan" is not address/length`},
 		{`{"network":"10.1.4.0/24"}`, "mainVPPInterface.network: 10.1.4.0/24 overlaps with ipamConfig.podSubnetCIDR 10.1.0.0/16"},
-		{`{"network":"0.0.0.0/0"}`, "mainVPPInterface.network: 0.0.0.0 is not an address of anything"},
+		{`{"network":"0.0.0.0/0"}`, "mainVPPInterface.network: 0.0.0.0 is the unspecified address"},
 		{`{"standAlone":true,"defaultRoute":true}`, "mainVPPInterface.standAlone: is true, so that there is no main interface, although defaultRoute is set"},
 	} {
 		_, err := New(parse(t, `{"mainVPPInterface":`+tc.conf+`}`), Env{})

@@ -44,7 +44,7 @@ func TestSelect(t *testing.T) {
 		"both must hold":          {Wanted{Uplink: contivconf.Uplink{NamePatterns: []string{"eth*"}, DefaultRoute: true}}, "eth0"},
 		"both do not hold":        {Wanted{Uplink: contivconf.Uplink{NamePatterns: []string{"bond*"}, DefaultRoute: true}}, "!no NIC of this node matches"},
 		"several": {Wanted{Uplink: name("eth*")}, "!several NICs of this node match mainVPPInterface {namePattern: eth*}: " +
-			"eth0 (192.0.2.9/24, 2001:db8::9/64, default route), eth1 (10.20.0.4/16, fd20::4/64), eth2; narrow it"},
+			"eth0 (192.0.2.9/24, 2001:db8::9/64, default route), eth1 (10.20.0.4/16, fd20::4/64), eth2; make the condition more specific"},
 		"one of several has another role": {Wanted{Uplink: name("eth[12]"), Others: []string{"eth1"}}, "eth2"},
 		"it was one of several before":    {Wanted{Uplink: name("eth*"), Before: "eth1"}, "eth1"},
 		"what it was has gone":            {Wanted{Uplink: name("bond*"), Before: "bond7"}, "bond0"},
