@@ -17,6 +17,7 @@ var inNames = []string{
 	"who", "whom", "whose", "whoever", "nobody", "nobodys", "somebody", "anybody", "everybody", "everyone", "anew", "afresh", "patience", "patient",
 	"hinder", "acquaint", "remedy", "remedies", "stranger", "strangers", "teller", "tellers", "toy", "toys", "trash", "mover", "vandal", "vandalise",
 	"told", "tell", "tells", "squatter", "liar", "newcomer", "newcomers", "foretold",
+	"forget", "remember", "nudge", "hurry", "duel", "servant", "retell",
 }
 
 // wordBoundary matches the boundaries between the words of a name: in camelCase, and at underscores.

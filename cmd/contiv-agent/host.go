@@ -74,12 +74,12 @@ func (h *hostLinks) watch(ctx context.Context) error {
 			callback()
 		}
 		first = false
-		logged = h.judge(ctx, logged)
+		logged = h.checkNetworks(ctx, logged)
 	})
 }
 
-// judge checks the host's networks and logs a new warning. logged is the last warning; judge returns the current one.
-func (h *hostLinks) judge(ctx context.Context, logged string) string {
+// checkNetworks checks the host's networks and logs a new warning. logged is the last warning; checkNetworks returns the current one.
+func (h *hostLinks) checkNetworks(ctx context.Context, logged string) string {
 	if h.onNetworks == nil {
 		return logged
 	}

@@ -142,8 +142,8 @@ func (m *vppPlane) wire(a *agent, d *ipnet.Deps) {
 	d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
 	d.VPPPlugin, d.PluginNAT, d.Policy, d.HostForwards = m.plugin, true, true, m.hostPorts != nil
 	d.HostByIPTables = m.hostPorts != nil && m.hostPorts.ByIPTables()
-	m.nics.Remember(a.db.local, a.log)
-	m.plugin.Remember(a.db.local)
+	m.nics.UseStore(a.db.local, a.log)
+	m.plugin.UseStore(a.db.local)
 }
 
 // withoutPlugin returns what network policy lacks while VPP does not have our plugin.

@@ -130,7 +130,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	a.newUplinks()
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
-	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.RememberedID(a.db.before, a.opts.nodeName) }),
+	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.StoredID(a.db.before, a.opts.nodeName) }),
 		nodesync.UseIdentity(a.db.local), nodesync.UseHTTP(a.http), nodesync.UseKubernetes(a.kube.current),
 		nodesync.UseVersion(version.Get().String()))
 	if err := a.nodesync.Init(); err != nil {

@@ -95,13 +95,13 @@ func (s *starter) endpoints(ctx context.Context) (string, error) {
 		urls = append(urls, etcdURL(e.Addr, etcdClientPort))
 	}
 	text := strings.Join(urls, ",")
-	if err := s.remember(text); err != nil {
+	if err := s.storeEndpoints(text); err != nil {
 		s.log.Warn("the addresses of etcd could not be stored; the next start needs the API server", "error", err)
 	}
 	return text, nil
 }
 
-func (s *starter) remember(text string) error {
+func (s *starter) storeEndpoints(text string) error {
 	tmp := s.cache + ".tmp"
 	return errors.Join(os.MkdirAll(filepath.Dir(s.cache), 0o700), os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, s.cache))
 }

@@ -63,7 +63,7 @@ func TestEtcdsAddresses(t *testing.T) {
 			s := newStarter(t, a)
 			s.maxWait = tc.maxWait
 			if tc.last != "" {
-				if err := s.remember(tc.last); err != nil {
+				if err := s.storeEndpoints(tc.last); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -34,7 +34,7 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 		func() error { return compare(ctx, a, v) },
 	} {
 		err := query()
-		if client.Away(err) {
+		if client.IsUnreachable(err) {
 			return v, err
 		}
 		errs = append(errs, err)
@@ -68,7 +68,7 @@ func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.V
 		}
 		v.Node = answer.Node
 		switch {
-		case client.Away(answer.Err):
+		case client.IsUnreachable(answer.Err):
 			v.Error = answer.Err.Error() + lookFor(ctx, c, answer.Node)
 		case answer.Err != nil && len(v.Info.Problems) > 0: // the error is a consequence of these problems
 			v.Error = "is not ready: " + strings.Join(v.Info.Problems, "; ")

@@ -57,7 +57,7 @@ func collect(ctx context.Context, a *client.Agent) (material, error) {
 	m := material{}
 	for file, path := range reportPaths() {
 		text, err := a.GetText(ctx, path)
-		if client.Away(err) {
+		if client.IsUnreachable(err) {
 			return nil, err
 		}
 		if notThere(err) {

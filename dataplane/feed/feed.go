@@ -32,8 +32,8 @@ type Driver interface {
 	Expedite() (release func())
 }
 
-// together is a driver that applies several messages as one change. Other drivers receive them one by one, and an apply may run between them.
-type together interface {
+// batchSender is a driver that applies several messages as one change. Other drivers receive them one by one, and an apply may run between them.
+type batchSender interface {
 	SendMessages(msgs ...any) error
 }
 
@@ -209,7 +209,7 @@ func (f *Feed) hand(ops []queued) (failed error, sent bool) {
 }
 
 func (f *Feed) sendAll(msgs []any) error {
-	if d, can := f.cfg.Driver.(together); can {
+	if d, can := f.cfg.Driver.(batchSender); can {
 		return d.SendMessages(msgs...)
 	}
 	for _, msg := range msgs {

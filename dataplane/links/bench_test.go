@@ -175,7 +175,7 @@ func BenchmarkSteps(b *testing.B) {
 		l.do("move", func() error { return w.b.place(pod, agent, li, "eth0", h, nil) })
 		li, _ = h.sock.link("eth0")
 		l.do("move-back", func() error { return w.b.moveBack(h, li.index, "", spareName(pod.Name)) })
-		w.b.forget(pod.Name)
+		w.b.removeDevice(pod.Name)
 		li, _ = agent.sock.link(spareName(pod.Name))
 		l.do("del-pair2", func() error { return agent.sock.exec(delLink(li.index)) })
 		l.do("leave", func() error { w.b.leaveAll(); return nil })

@@ -41,7 +41,7 @@ func (b *Backend) createDummy(v *iface) error {
 			err = b.finish(h, v, name, true)
 		}
 		if err != nil {
-			b.forget(v.GetName())
+			b.removeDevice(v.GetName())
 			err = errors.Join(err, h.sock.exec(delLink(l.index)))
 		}
 	}
@@ -65,7 +65,7 @@ func (b *Backend) createLoopback(v *iface) error {
 			return fmt.Errorf("set up lo in %s: %w", h, err)
 		}
 	}
-	b.remember(d)
+	b.addDevice(d)
 	return b.finish(h, v, loopbackDev, true)
 }
 
@@ -85,7 +85,7 @@ func (b *Backend) createExisting(v *iface) error {
 			return fmt.Errorf("set MAC and MTU of %s in %s: %w", name, h, err)
 		}
 	}
-	b.remember(newDevice(v, h, l.index, name))
+	b.addDevice(newDevice(v, h, l.index, name))
 	return b.finish(h, v, name, true)
 }
 
@@ -95,7 +95,7 @@ func (b *Backend) deleteOwned(v *iface) error {
 	if err := unlessGone(err); err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
-	b.forget(v.GetName())
+	b.removeDevice(v.GetName())
 	return nil
 }
 
@@ -122,6 +122,6 @@ func (b *Backend) deleteUnowned(v *iface) error {
 	if err := unlessGone(err); err != nil {
 		return err
 	}
-	b.forget(v.GetName())
+	b.removeDevice(v.GetName())
 	return nil
 }

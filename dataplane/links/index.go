@@ -85,7 +85,7 @@ func (b *Backend) device(logical string) *device {
 	return b.links[logical]
 }
 
-func (b *Backend) remember(d *device) {
+func (b *Backend) addDevice(d *device) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.links[d.logical] = d
@@ -94,7 +94,7 @@ func (b *Backend) remember(d *device) {
 	}
 }
 
-func (b *Backend) forget(logical string) {
+func (b *Backend) removeDevice(logical string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d := b.links[logical]; d != nil && d.vppTap != "" && b.taps[d.vppTap] == logical {

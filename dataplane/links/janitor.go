@@ -102,12 +102,12 @@ func (b *Backend) deferDeletion(host *nsHandle, doomed []*device) {
 			b.log.Debug("link is removed at once", "device", d.name, "error", err)
 			continue
 		}
-		b.forget(d.logical)
+		b.removeDevice(d.logical)
 		// The other end is removed together with this one. If its namespace is not reachable, its name is not needed either.
 		_ = b.onDevice(peer, func(h *nsHandle, p *device) error {
 			return rename(h, linkSpec{index: p.index, nsFD: -1, name: spareName(peer), alias: &none})
 		})
-		b.forget(peer)
+		b.removeDevice(peer)
 	}
 	b.janitor.call()
 }

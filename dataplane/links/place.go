@@ -38,7 +38,7 @@ func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *n
 		d.mac = l.mac
 	}
 	d.pooled = group != nil && *group == groupPooled
-	b.remember(d)
+	b.addDevice(d)
 	return nil
 }
 

@@ -162,7 +162,7 @@ func (b *Backend) deleteTap(v *iface) error {
 	if err := unlessGone(err); err != nil {
 		return fmt.Errorf("return the Linux end of TAP %s to the agent: %w", v.GetTap().GetVppTapIfName(), err)
 	}
-	b.forget(v.GetName())
+	b.removeDevice(v.GetName())
 	return nil
 }
 

@@ -85,8 +85,8 @@ func (b *Backend) createPair(end, peer *vethEnd) error {
 	}
 	for _, e := range []*vethEnd{end, other} {
 		if err := b.adoptNew(e); err != nil {
-			b.forget(end.name)
-			b.forget(end.peer)
+			b.removeDevice(end.name)
+			b.removeDevice(end.peer)
 			return errors.Join(fmt.Errorf("%s: %w", e.name, err), b.dropNew(end, other))
 		}
 	}
@@ -153,7 +153,7 @@ func (b *Backend) adoptNew(e *vethEnd) error {
 	if err != nil {
 		return fmt.Errorf("find %s in %s: %w", e.device(), e.h, err)
 	}
-	b.remember(newDevice(e.v, e.h, l.index, l.name))
+	b.addDevice(newDevice(e.v, e.h, l.index, l.name))
 	return b.finish(e.h, e.v, l.name, true)
 }
 
@@ -195,8 +195,8 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	if err == nil {
 		return true, nil
 	}
-	b.forget(pod.name)
-	b.forget(host.name)
+	b.removeDevice(pod.name)
+	b.removeDevice(host.name)
 	// The pool removes its pairs when VPP stops. If another object blocks the pod's pair, creating a new pair fails with the same error.
 	b.log.Warn("pooled VETH cannot be used; creating a new one", "interface", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
 	return false, unlessGone(agent.sock.exec(delLink(hostLink.index)))
@@ -281,7 +281,7 @@ func (b *Backend) deleteVeth(end, peer *vethEnd) error {
 	}
 	for _, e := range order {
 		if e != nil {
-			b.forget(e.name)
+			b.removeDevice(e.name)
 		}
 	}
 	return nil
@@ -295,6 +295,6 @@ func (b *Backend) releaseEnd(name string) error {
 	if err := unlessGone(err); err != nil {
 		return fmt.Errorf("move the unused end %s of a VETH pair to the agent's namespace: %w", name, err)
 	}
-	b.forget(name)
+	b.removeDevice(name)
 	return nil
 }

@@ -229,7 +229,7 @@ func (m *endpointManager) program(iface string) {
 		return
 	}
 	ep, refs := w.chains(m.config.Own)
-	if _, was := m.nodeJudged[iface]; was != m.config.JudgesNode(ep.From) {
+	if _, was := m.nodeJudged[iface]; was != m.config.AppliesToNode(ep.From) {
 		if m.namesNew = true; was {
 			delete(m.nodeJudged, iface)
 		} else {

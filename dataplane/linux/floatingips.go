@@ -32,13 +32,13 @@ func newFloatingIPManager(f table.Family, render rules.RuleRenderer, out chainSi
 func (m *floatingIPManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
-		m.learn(epstate.WorkloadIDOf(msg.GetId()), m.pairs(msg.GetEndpoint()))
+		m.setPairs(epstate.WorkloadIDOf(msg.GetId()), m.pairs(msg.GetEndpoint()))
 	case *proto.WorkloadEndpointRemove:
-		m.learn(epstate.WorkloadIDOf(msg.GetId()), nil)
+		m.setPairs(epstate.WorkloadIDOf(msg.GetId()), nil)
 	}
 }
 
-func (m *floatingIPManager) learn(id epstate.WorkloadID, pairs []rules.NATPair) {
+func (m *floatingIPManager) setPairs(id epstate.WorkloadID, pairs []rules.NATPair) {
 	if slices.Equal(m.wanted[id], pairs) {
 		return
 	}

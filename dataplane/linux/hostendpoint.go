@@ -11,9 +11,9 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// wants reports whether a host endpoint applies to an interface of the node with these addresses: by the interface's name or, if the
+// appliesTo reports whether a host endpoint applies to an interface of the node with these addresses: by the interface's name or, if the
 // endpoint has no name, by an address.
-func wants(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
+func appliesTo(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
 	if ep.GetName() != "" {
 		return ep.GetName() == iface
 	}
@@ -41,7 +41,7 @@ func resolveHosts(endpoints map[epstate.HostID]*proto.HostEndpoint, addrs map[st
 			continue
 		}
 		for iface, list := range addrs {
-			if _, taken := resolved[iface]; !taken && wants(ep, iface, list) {
+			if _, taken := resolved[iface]; !taken && appliesTo(ep, iface, list) {
 				resolved[iface] = id
 			}
 		}

@@ -106,32 +106,32 @@ func (m *policyManager) OnUpdate(msg any) {
 		}
 	case *proto.ActiveProfileUpdate:
 		key := policyKey{Name: msg.GetId().GetName()}
-		m.learn(true, key, msg.GetProfile().GetInboundRules(), msg.GetProfile().GetOutboundRules())
+		m.setRules(true, key, msg.GetProfile().GetInboundRules(), msg.GetProfile().GetOutboundRules())
 	case *proto.ActiveProfileRemove:
-		m.forget(true, policyKey{Name: msg.GetId().GetName()})
+		m.removeRules(true, policyKey{Name: msg.GetId().GetName()})
 	}
 }
 
 // named sets the policy that a tier and a name stand for. It is nil if several policies have them: endpoints that refer to it then block.
 func (m *policyManager) named(key policyKey, policy *proto.Policy) {
 	if policy == nil {
-		m.forget(false, key)
+		m.removeRules(false, key)
 		return
 	}
-	m.learn(false, key, policy.GetInboundRules(), policy.GetOutboundRules())
+	m.setRules(false, key, policy.GetInboundRules(), policy.GetOutboundRules())
 }
 
-func (m *policyManager) learn(profile bool, key policyKey, inbound, outbound []*proto.Rule) {
-	m.know(ruleList{profile, key, true}, true, inbound)
-	m.know(ruleList{profile, key, false}, true, outbound)
+func (m *policyManager) setRules(profile bool, key policyKey, inbound, outbound []*proto.Rule) {
+	m.setList(ruleList{profile, key, true}, true, inbound)
+	m.setList(ruleList{profile, key, false}, true, outbound)
 }
 
-func (m *policyManager) forget(profile bool, key policyKey) {
-	m.know(ruleList{profile, key, true}, false, nil)
-	m.know(ruleList{profile, key, false}, false, nil)
+func (m *policyManager) removeRules(profile bool, key policyKey) {
+	m.setList(ruleList{profile, key, true}, false, nil)
+	m.setList(ruleList{profile, key, false}, false, nil)
 }
 
-func (m *policyManager) know(key ruleList, known bool, rules []*proto.Rule) {
+func (m *policyManager) setList(key ruleList, known bool, rules []*proto.Rule) {
 	l := m.list(key)
 	l.known, l.rules = known, rules
 	m.touch(l)

@@ -35,7 +35,7 @@ func newMasqManager(f table.Family, render rules.RuleRenderer, sets setSink, cha
 func (m *masqManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.IPAMPoolUpdate:
-		if err := m.learn(msg); err != nil {
+		if err := m.setPool(msg); err != nil {
 			m.log.Error("IP pool is ignored", "pool", msg.GetId(), "error", err)
 		}
 	case *proto.IPAMPoolRemove:
@@ -46,7 +46,7 @@ func (m *masqManager) OnUpdate(msg any) {
 	}
 }
 
-func (m *masqManager) learn(msg *proto.IPAMPoolUpdate) error {
+func (m *masqManager) setPool(msg *proto.IPAMPoolUpdate) error {
 	if _, known := m.pools[msg.GetId()]; known {
 		delete(m.pools, msg.GetId()) // also if its family has changed
 		m.dirty = true

@@ -211,7 +211,7 @@ func (r *recheck) set(id string) {
 // sweep judges the connections that wait for it and makes the job check what was noted; the changes are in the kernel by now.
 func (r *recheck) sweep() {
 	r.swept, r.settled = true, true
-	r.judge()
+	r.answerWaiting()
 	if len(r.noted) == 0 {
 		return
 	}
@@ -271,7 +271,7 @@ func (r *recheck) denied(ctx context.Context, flows []conntrack.Flow) ([]bool, e
 	r.mu.Lock()
 	r.waiting = append(r.waiting, q)
 	r.mu.Unlock()
-	if err := r.inspect(r.judge); err != nil {
+	if err := r.inspect(r.answerWaiting); err != nil {
 		return nil, err
 	}
 	select {
@@ -282,8 +282,8 @@ func (r *recheck) denied(ctx context.Context, flows []conntrack.Flow) ([]bool, e
 	}
 }
 
-// judge answers the questions that wait, unless the kernel does not have everything yet; then the next sweep answers them.
-func (r *recheck) judge() {
+// answerWaiting answers the questions that wait, unless the kernel does not have everything yet; then the next sweep answers them.
+func (r *recheck) answerWaiting() {
 	if !r.settled {
 		return
 	}

@@ -193,7 +193,7 @@ func (f *flowSweeper) run(ctx context.Context) error {
 		f.running, f.due = f.due, noOutdated()
 		running := f.running
 		f.mu.Unlock()
-		if f.forgetAll(ctx, running) {
+		if f.deleteStale(ctx, running) {
 			continue
 		}
 		select {
@@ -217,11 +217,11 @@ func (f *flowSweeper) again() {
 	f.add(noOutdated()) // wakes the job
 }
 
-// forgetAll removes the connections that are checked; false: not all of them could be removed.
-func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool) {
+// deleteStale removes the connections that are checked; false: not all of them could be removed.
+func (f *flowSweeper) deleteStale(ctx context.Context, running outdated) (ok bool) {
 	ok = true
 	if len(running.attempts) > 0 {
-		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoTCP}, Unanswered: true}, running.tooEarly,
+		ok = f.deleteEntries(ctx, conntrack.Which{Protocols: []uint8{protoTCP}, Unanswered: true}, running.tooEarly,
 			"removed conntrack entries of connections that began before the service was served")
 	}
 	f.mu.Lock()
@@ -233,12 +233,12 @@ func (f *flowSweeper) forgetAll(ctx context.Context, running outdated) (ok bool)
 			defer f.mu.Unlock()
 			return running.gone(flow)
 		}
-		ok = f.forget(ctx, conntrack.Which{Protocols: []uint8{protoUDP, protoSCTP}}, gone, "removed conntrack entries of connections to removed backends") && ok
+		ok = f.deleteEntries(ctx, conntrack.Which{Protocols: []uint8{protoUDP, protoSCTP}}, gone, "removed conntrack entries of connections to removed backends") && ok
 	}
 	return ok
 }
 
-func (f *flowSweeper) forget(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool, what string) (ok bool) {
+func (f *flowSweeper) deleteEntries(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool, what string) (ok bool) {
 	removed, err := f.remove(ctx, which, stale)
 	if err != nil && ctx.Err() == nil {
 		f.log.Warn("stale connections of services may still be open; retrying", "retryIn", recheckRetry, "protocols", which.Protocols, "error", err)

@@ -43,7 +43,7 @@ func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 	s.graph.begin()
 	s.plan.run++
 	s.pin()
-	s.meet()
+	s.recordPeers()
 	return &batch{s: s, t: t, rec: &txn.Record{
 		EventSeqNum: t.SeqNum, Kind: t.Kind, Description: t.Description, Start: time.Now(),
 	}}
@@ -90,7 +90,7 @@ func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.restore()
-	g.forgetDumps()
+	g.restoreApplied()
 	g.dry = false
 	for i, k := range s.reg.kinds {
 		k.stale = stale[i]
@@ -124,9 +124,9 @@ func (b *batch) load() bool {
 		}
 		b.save(n)
 		if v := b.t.Values[i].Value; v != nil {
-			g.want(n, v)
+			g.setDesired(n, v)
 		} else {
-			g.want(n, nil)
+			g.setDesired(n, nil)
 		}
 	}
 	if b.t.Kind != txn.Update {
@@ -217,7 +217,7 @@ func (b *batch) dropOthers() {
 		for _, n := range k.nodes {
 			if n.marks.txn != g.batch && (n.desired != nil || n.flags&flagInvalid != 0) {
 				b.save(n)
-				g.want(n, nil)
+				g.setDesired(n, nil)
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func (b *batch) restore() {
 	}
 	for i := len(b.saved) - 1; i >= 0; i-- {
 		sv := &b.saved[i]
-		b.s.graph.want(sv.n, sv.desired)
+		b.s.graph.setDesired(sv.n, sv.desired)
 		if sv.invalid {
 			sv.n.flags |= flagInvalid
 			sv.n.err, sv.n.state = sv.err, sv.state
@@ -250,7 +250,7 @@ func (b *batch) refresh(ctx context.Context) {
 		return
 	}
 	s := b.s
-	s.forget()
+	s.invalidateKinds()
 	s.mu.Lock()
 	clear(s.graph.problems)
 	s.graph.problems = s.graph.problems[:0]
@@ -260,7 +260,7 @@ func (b *batch) refresh(ctx context.Context) {
 	}
 	b.failed = append(b.failed, s.graph.problems...)
 	s.graph.touchAll()
-	s.forgetReplaced()
+	s.clearReplaced()
 }
 
 // makePlan makes the plan. Before that, it dumps the values whose state is unknown and on which the plan depends.

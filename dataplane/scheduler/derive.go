@@ -55,7 +55,7 @@ func (g *graph) putItem(kindName, key string, item any) {
 	}
 	g.adopt(n)
 	n.marks.item = g.items
-	g.want(n, item)
+	g.setDesired(n, item)
 }
 
 func (g *graph) problem(key string, err error) {
@@ -85,7 +85,7 @@ func (g *graph) adopt(n *node) {
 
 func (g *graph) dropItem(key string) {
 	if n := g.nodes[key]; n != nil && n.kind != nil && n.parent() == g.parent {
-		g.want(n, nil)
+		g.setDesired(n, nil)
 	}
 }
 

@@ -181,13 +181,13 @@ func (x *execution) finish(po *planOp, o *Op) {
 		return
 	}
 	if n.p.implied > 0 {
-		x.forgetItems(n)
+		x.markItemsAbsent(n)
 	}
 	g.setAbsent(n)
 }
 
-// forgetItems marks the implied items of n as absent: the dataplane removed them together with n.
-func (x *execution) forgetItems(n *node) {
+// markItemsAbsent marks the implied items of n as absent: the dataplane removed them together with n.
+func (x *execution) markItemsAbsent(n *node) {
 	for i := len(n.rdeps) - 1; i >= 0; i-- {
 		if i < len(n.rdeps) && x.s.plan.impliedBy(n.rdeps[i]) {
 			x.s.graph.setAbsent(n.rdeps[i].n)

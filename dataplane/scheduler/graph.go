@@ -201,8 +201,8 @@ func (g *graph) collectName(n *node) {
 	}
 }
 
-// want sets the desired value of n, its dependencies and its items. v must be valid; nil means not desired.
-func (g *graph) want(n *node, v any) {
+// setDesired sets the desired value of n, its dependencies and its items. v must be valid; nil means not desired.
+func (g *graph) setDesired(n *node, v any) {
 	from := n.desired
 	n.flags &^= flagInvalid
 	if !g.dry {
@@ -250,7 +250,7 @@ func (g *graph) unwant(n *node) {
 				continue
 			}
 			if r := n.rdeps[i]; r.edge().bits&(edgeParent|edgeWant) == edgeParent|edgeWant {
-				g.want(r.n, nil)
+				g.setDesired(r.n, nil)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ type mock struct {
 	fault   func(action, key string) *fault
 	dumpErr func(kind string) error
 	async   bool
-	forget  map[string]bool // kinds without a dump
+	noDump  map[string]bool // kinds without a dump
 	flushes int
 	dumps   []string
 	last    bool  // values of p and items are removed last
@@ -100,7 +100,7 @@ func (m *mock) gone() error {
 }
 
 func newMock(t testing.TB) *mock {
-	return &mock{t: t, things: map[string]thing{}, forget: map[string]bool{}, rnd: rand.New(rand.NewPCG(1, 2))}
+	return &mock{t: t, things: map[string]thing{}, noDump: map[string]bool{}, rnd: rand.New(rand.NewPCG(1, 2))}
 }
 
 func (m *mock) Flush(context.Context) {
@@ -259,7 +259,7 @@ func (m *mock) nbDescriptor(name, prefix string, rank int) Descriptor[*obj] {
 			}
 		},
 	}
-	if !m.forget[name] {
+	if !m.noDump[name] {
 		k.Dump = func(op *DumpOp, emit func(string, *obj)) {
 			m.dump(op, name, func(key string, t thing) { emit(key, &obj{Rev: t.rev, Hard: t.hard, Deps: t.deps, Refs: t.refs}) })
 		}
@@ -327,7 +327,7 @@ func (m *mock) derivedDescriptor(name string, rank int, implied bool) Descriptor
 	if implied { // the other kind has no update
 		k.Update = func(op *Op, key string, _, v ownedItem) { m.update(op, key, itemThing(name, v)) }
 	}
-	if !m.forget[name] {
+	if !m.noDump[name] {
 		k.Dump = func(op *DumpOp, emit func(string, ownedItem)) {
 			m.dump(op, name, func(key string, t thing) {
 				emit(key, ownedItem{item{Rev: t.rev, Deps: t.deps, Implied: implied}, t.parent})

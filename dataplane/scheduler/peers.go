@@ -46,23 +46,23 @@ func (s *Scheduler) eachPeer(visit func(i int, name string, alive bool)) {
 	}
 }
 
-// meet records the processes to which the backends are pinned. Kinds that are not stale were dumped from, or applied to, the processes in
+// recordPeers records the processes to which the backends are pinned. Kinds that are not stale were dumped from, or applied to, the processes in
 // peers.
-func (s *Scheduler) meet() {
+func (s *Scheduler) recordPeers() {
 	s.eachPeer(func(i int, name string, alive bool) {
 		if !alive || name == s.peers[i] {
 			return
 		}
 		if s.peers[i] != "" {
 			s.replacedPeer = fmt.Errorf("process %s has replaced process %s", name, s.peers[i])
-			s.forget()
+			s.invalidateKinds()
 		}
 		s.peers[i] = name
 	})
 }
 
-// forget marks every kind that has a dump as stale: it is dumped before the next operation on its values.
-func (s *Scheduler) forget() {
+// invalidateKinds marks every kind that has a dump as stale: it is dumped before the next operation on its values.
+func (s *Scheduler) invalidateKinds() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.reg.kinds {
@@ -70,8 +70,8 @@ func (s *Scheduler) forget() {
 	}
 }
 
-// forgetReplaced clears replacedPeer after everything has been dumped, unless a peer is lost.
-func (s *Scheduler) forgetReplaced() {
+// clearReplaced clears replacedPeer after everything has been dumped, unless a peer is lost.
+func (s *Scheduler) clearReplaced() {
 	if s.lost() == nil {
 		s.replacedPeer = nil
 	}

@@ -168,7 +168,7 @@ func (p *planner) enter(n *node) {
 	switch {
 	case n.unknown():
 		n.p.flags = planFrozen
-		p.meet(n)
+		p.requestDump(n)
 	case n.applied == nil:
 		if n.desired != nil {
 			n.p.flags = planMake
@@ -226,8 +226,8 @@ func (n *node) depChange() (fresh, stale bool) {
 	return fresh, stale
 }
 
-// meet requests a dump of the kind of n, on which the plan depends and whose state is unknown.
-func (p *planner) meet(n *node) {
+// requestDump requests a dump of the kind of n, on which the plan depends and whose state is unknown.
+func (p *planner) requestDump(n *node) {
 	k := n.kind
 	if k.tried == p.run || k.calls.dump == nil {
 		return

@@ -47,7 +47,7 @@ func (p *planner) count(n *node) {
 				continue
 			}
 			if d.kind != nil && d.unknown() {
-				p.meet(d)
+				p.requestDump(d)
 				n.p.flags |= planHeld
 			}
 			n.p.missing++

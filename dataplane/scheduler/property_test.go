@@ -230,7 +230,7 @@ type randomRun struct {
 	steps  int
 	faults faultPlan
 	cycles bool
-	forget []string // kinds without a dump
+	noDump []string // kinds without a dump
 	// replaced: the dataplane's process is sometimes replaced, between two transactions or during one
 	replaced bool
 	last     bool // deletes of some kinds come last
@@ -240,8 +240,8 @@ func (c randomRun) run(t *testing.T) {
 	m := newMock(t)
 	m.rnd = rand.New(rand.NewPCG(c.seed, 1))
 	m.async, m.last = c.seed%3 != 0, c.last
-	for _, k := range c.forget {
-		m.forget[k] = true
+	for _, k := range c.noDump {
+		m.noDump[k] = true
 	}
 	w := &world{rnd: rand.New(rand.NewPCG(c.seed, 2)), desired: map[string]*obj{}, cycles: c.cycles}
 	if c.replaced {
@@ -375,7 +375,7 @@ func (c randomRun) finish(t *testing.T, r *rig, w *world) {
 		t.Errorf("full resync without a change:\n%s", ops)
 	}
 	r.stop()
-	if len(c.forget) == 0 {
+	if len(c.noDump) == 0 {
 		again := newRig(t, r.m, nil)
 		if ops := again.ops(full); ops != "" {
 			t.Errorf("restart without a change:\n%s", ops)
@@ -407,7 +407,7 @@ func TestRandom(t *testing.T) {
 		{"replaced with all faults", randomRun{steps: 30, faults: faultPlan{ops: 0.2, dumps: 0.2, fatal: true}, replaced: true}},
 		{"deletes last", randomRun{steps: 40, last: true}},
 		{"deletes last with all faults and cycles", randomRun{steps: 30, faults: faultPlan{ops: 0.2, dumps: 0.2, fatal: true}, cycles: true, last: true}},
-		{"retriable faults without dumps", randomRun{steps: 30, faults: faultPlan{ops: 0.2}, forget: []string{"item", "c"}}},
+		{"retriable faults without dumps", randomRun{steps: 30, faults: faultPlan{ops: 0.2}, noDump: []string{"item", "c"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

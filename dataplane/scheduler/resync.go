@@ -144,7 +144,7 @@ func (g *graph) correct(d *dumped) {
 
 // found records that v is present.
 func (g *graph) found(n *node, v any) {
-	g.remember(n)
+	g.recordUndo(n)
 	g.touch(n)
 	n.flags &^= flagUnknown | flagRemake
 	if n.desired != nil && n.kind.calls.equal(n.key, n.desired, v) {
@@ -182,7 +182,7 @@ func (g *graph) setFound(n *node, v any) {
 // lost records that the dump did not find n. Values that use n and cannot be dumped are lost, too. Unless everything is being dumped (all), the
 // state of the other values that use n becomes unknown.
 func (g *graph) lost(n *node, all bool) {
-	g.remember(n)
+	g.recordUndo(n)
 	g.touch(n)
 	g.setAbsent(n)
 	if n.desired != nil {
@@ -197,14 +197,14 @@ func (g *graph) lost(n *node, all bool) {
 		case m.kind.calls.dump == nil:
 			g.lost(m, all)
 		case !all && !m.unknown():
-			g.remember(m)
+			g.recordUndo(m)
 			g.touch(m)
 			m.flags |= flagUnknown
 		}
 	}
 }
 
-func (g *graph) remember(n *node) {
+func (g *graph) recordUndo(n *node) {
 	if !g.dry {
 		return
 	}
@@ -217,8 +217,8 @@ func (g *graph) remember(n *node) {
 	g.undo = append(g.undo, u)
 }
 
-// forgetDumps restores the applied values from before a dry run. The desired values must have been restored already.
-func (g *graph) forgetDumps() {
+// restoreApplied restores the applied values from before a dry run. The desired values must have been restored already.
+func (g *graph) restoreApplied() {
 	for i := len(g.undo) - 1; i >= 0; i-- {
 		u := &g.undo[i]
 		g.setAbsent(u.n)

@@ -89,7 +89,7 @@ func TestFailedDumpTouchesNothing(t *testing.T) {
 // When a value is lost, values that use it and cannot be dumped are lost, too, and the state of the others that use it becomes unknown.
 func TestLostDependency(t *testing.T) {
 	m := newMock(t)
-	m.forget["item"] = true
+	m.noDump["item"] = true
 	r := newRig(t, m, nil)
 	r.must(update(kv("b/1", &obj{Items: []item{{Name: "x"}}}), kv("a/1", deps("b/1")), kv("c/1", deps("item:b/1:x"))))
 	m.fault = func(action, key string) *fault {

@@ -68,9 +68,9 @@ func NewNICs(c *conn.Conn) *NICs {
 	return n
 }
 
-// Remember stores the result, so that an agent that starts while VPP is disconnected reports what the previous agent found. Call it before
+// UseStore stores the result, so that an agent that starts while VPP is disconnected reports what the previous agent found. Call it before
 // Names and Run.
-func (n *NICs) Remember(store NICStore, log *slog.Logger) {
+func (n *NICs) UseStore(store NICStore, log *slog.Logger) {
 	n.store, n.log = store, log.With("component", "vpp-nics")
 	data, err := store.LoadOwn(nicsKey)
 	if err == nil && data != nil {

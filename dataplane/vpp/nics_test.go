@@ -130,7 +130,7 @@ func TestNICsAreRemembered(t *testing.T) {
 		}
 		a := newAgent(t, g, Deps{})
 		n := NewNICs(a.conn)
-		n.Remember(store, slog.New(slog.DiscardHandler))
+		n.UseStore(store, slog.New(slog.DiscardHandler))
 		return n, a
 	}
 	names := func(n *NICs, want ...string) {
@@ -143,7 +143,7 @@ func TestNICsAreRemembered(t *testing.T) {
 	names(first, "Gig0", "Gig1")
 
 	away := NewNICs(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)))
-	away.Remember(store, slog.New(slog.DiscardHandler))
+	away.UseStore(store, slog.New(slog.DiscardHandler))
 	names(away, "Gig0", "Gig1")
 
 	second, a := agentOf("Gig2")
@@ -160,8 +160,8 @@ func TestNICsAreRemembered(t *testing.T) {
 		t.Errorf("told %d times of other NICs", reported)
 	}
 	a.stop()
-	away.Remember(store, slog.New(slog.DiscardHandler))
+	away.UseStore(store, slog.New(slog.DiscardHandler))
 	names(away, "Gig2")
 	store[nicsKey] = []byte("{")
-	names(func() *NICs { n := NewNICs(away.conn); n.Remember(store, slog.New(slog.DiscardHandler)); return n }())
+	names(func() *NICs { n := NewNICs(away.conn); n.UseStore(store, slog.New(slog.DiscardHandler)); return n }())
 }

@@ -25,8 +25,8 @@ func (b box) and(c box) (box, bool) {
 	case c.protocol != 0 && c.protocol != b.protocol:
 		return box{}, false
 	}
-	if !meet(&b.local, c.local, netList.intersect) || !meet(&b.remote, c.remote, netList.intersect) ||
-		!meet(&b.localPorts, c.localPorts, portList.intersect) || !meet(&b.remotePorts, c.remotePorts, portList.intersect) {
+	if !intersectList(&b.local, c.local, netList.intersect) || !intersectList(&b.remote, c.remote, netList.intersect) ||
+		!intersectList(&b.localPorts, c.localPorts, portList.intersect) || !intersectList(&b.remotePorts, c.remotePorts, portList.intersect) {
 		return box{}, false
 	}
 	if b.local != nil && b.remote != nil && familyOf(b.local[0]) != familyOf(b.remote[0]) {
@@ -35,8 +35,8 @@ func (b box) and(c box) (box, bool) {
 	return b, true
 }
 
-// meet replaces a list by its intersection with another one, where nil means everything. It returns false if the result is empty.
-func meet[L ~[]E, E any](into *L, with L, intersect func(a, b L) L) bool {
+// intersectList replaces a list by its intersection with another one, where nil means everything. It returns false if the result is empty.
+func intersectList[L ~[]E, E any](into *L, with L, intersect func(a, b L) L) bool {
 	switch {
 	case with == nil:
 	case *into == nil:

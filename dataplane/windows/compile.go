@@ -191,7 +191,7 @@ func (m *matcher) protocol(in *proto.Rule) (uint16, bool) {
 func (m *matcher) addresses(nets, notNets, sets, notSets []string) (netList, bool) {
 	var list netList
 	possible := true
-	restrict := func(to netList) { possible = possible && len(to) > 0 && meet(&list, to, netList.intersect) }
+	restrict := func(to netList) { possible = possible && len(to) > 0 && intersectList(&list, to, netList.intersect) }
 	if parsed, ok := m.nets(nets); ok && len(nets) > 0 {
 		restrict(netsOf(parsed))
 	}

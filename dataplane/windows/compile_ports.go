@@ -146,7 +146,7 @@ func alternatives(s side) []ended {
 	var out []ended
 	for _, e := range s.ports {
 		nets := s.nets
-		if e.nets != nil && !meet(&nets, e.nets, netList.intersect) {
+		if e.nets != nil && !intersectList(&nets, e.nets, netList.intersect) {
 			continue
 		}
 		out = append(out, ended{protocol: e.protocol, nets: nets, ports: e.ports})

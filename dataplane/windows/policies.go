@@ -59,10 +59,10 @@ func (m *policyManager) OnUpdate(msg any) {
 			m.log.Warn("removal of a policy that is not known is ignored", "policy", msg.GetId().GetName())
 		}
 	case *proto.ActiveProfileUpdate:
-		m.learn(listKey{Profile: true, Name: msg.GetId().GetName()}, msg.GetProfile().GetInboundRules(),
+		m.setRules(listKey{Profile: true, Name: msg.GetId().GetName()}, msg.GetProfile().GetInboundRules(),
 			msg.GetProfile().GetOutboundRules())
 	case *proto.ActiveProfileRemove:
-		m.forget(listKey{Profile: true, Name: msg.GetId().GetName()})
+		m.removeRules(listKey{Profile: true, Name: msg.GetId().GetName()})
 	}
 }
 
@@ -70,10 +70,10 @@ func (m *policyManager) OnUpdate(msg any) {
 func (m *policyManager) named(name policyname.Key, policy *proto.Policy) {
 	key := listKey{Tier: name.Tier, Name: name.Name}
 	if policy == nil {
-		m.forget(key)
+		m.removeRules(key)
 		return
 	}
-	m.learn(key, policy.GetInboundRules(), policy.GetOutboundRules())
+	m.setRules(key, policy.GetInboundRules(), policy.GetOutboundRules())
 }
 
 // missing describes why a list is not known.
@@ -87,7 +87,7 @@ func (m *policyManager) missing(key listKey) string {
 // CompleteDeferredWork does nothing: lists are compiled when an endpoint needs them.
 func (m *policyManager) CompleteDeferredWork() error { return nil }
 
-func (m *policyManager) learn(key listKey, inbound, outbound []*proto.Rule) {
+func (m *policyManager) setRules(key listKey, inbound, outbound []*proto.Rule) {
 	for dir, list := range map[bool][]*proto.Rule{true: inbound, false: outbound} {
 		key.Inbound = dir
 		m.stale(key)
@@ -95,7 +95,7 @@ func (m *policyManager) learn(key listKey, inbound, outbound []*proto.Rule) {
 	}
 }
 
-func (m *policyManager) forget(key listKey) {
+func (m *policyManager) removeRules(key listKey) {
 	for _, key.Inbound = range []bool{true, false} {
 		m.stale(key)
 		delete(m.known, key)

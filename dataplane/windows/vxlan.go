@@ -55,9 +55,9 @@ func (m *vxlanManager) OnUpdate(msg any) {
 			m.dirty = true
 			return
 		}
-		m.forget(msg.GetDst())
+		m.removeRoute(msg.GetDst())
 	case *proto.RouteRemove:
-		m.forget(msg.GetDst())
+		m.removeRoute(msg.GetDst())
 	case *proto.VXLANTunnelEndpointUpdate:
 		m.vteps[msg.GetNode()] = msg
 		m.dirty = true
@@ -67,7 +67,7 @@ func (m *vxlanManager) OnUpdate(msg any) {
 	}
 }
 
-func (m *vxlanManager) forget(dst string) {
+func (m *vxlanManager) removeRoute(dst string) {
 	if m.routes[dst] != nil {
 		delete(m.routes, dst)
 		m.dirty = true

@@ -221,7 +221,7 @@ func TestAnswersThatBeginLate(t *testing.T) {
 // TestConnectionLimitDropsTheIdlest checks that, of too many connections, the one that has been inactive longest is closed, idle ones before
 // others, and none with a request that changes something.
 func TestConnectionLimitDropsTheIdlest(t *testing.T) {
-	c := newCrowd(3)
+	c := newConnLimiter(3)
 	open := func() (net.Conn, *member) {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { _ = ours.Close() })

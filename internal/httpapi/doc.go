@@ -6,7 +6,7 @@
 // without one only on the kubelet's probes, with the status and without details; a server on a loopback address that has no token answers
 // probes, metrics and the node's IPAM.
 //
-// The resources that callers can occupy are bounded (limits.go, crowd.go): connections, requests at once, and the time to send a request
+// The resources that callers can occupy are bounded (limits.go, connlimiter.go): connections, requests at once, and the time to send a request
 // and to receive an answer. Long lists are streamed (internal/rest).
 //
 // The certificate, its key and the token are files, which may be replaced at any time (reload.go): the next handshake, or the next request,

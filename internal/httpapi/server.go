@@ -235,7 +235,7 @@ func listenUnix(path string) (net.Listener, error) {
 
 // serve answers requests on a listener. admit determines the permissions of a caller.
 func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, admit func(http.Handler) http.Handler) {
-	all := newCrowd(s.limits.connections)
+	all := newConnLimiter(s.limits.connections)
 	srv := &http.Server{
 		Handler:           s.awaitBody(s.limits.pace(admit(s.limits.bound(s.guard(s.mux))))),
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

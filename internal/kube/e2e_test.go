@@ -201,7 +201,7 @@ func TestFromServerToRenderer(t *testing.T) {
 			case 0:
 				f.BreakWatches()
 			case 1:
-				f.Forget()
+				f.Compact()
 				f.BreakWatches()
 			}
 		}

@@ -108,7 +108,7 @@ func FuzzForeignKeys(f *testing.F) {
 		etcd.commit([]cas.Write{{Key: change.Key, Value: change.Value}})
 		tab.observe([]cas.Value{change})
 		etcd.settle(t, tab)
-		tab.forget()
+		tab.invalidate()
 		tab.load(etcd.list())
 		etcd.settle(t, tab)
 		if !etcd.is(want) {

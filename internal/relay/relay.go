@@ -220,7 +220,7 @@ func (r *Relay) term(ctx context.Context) error {
 
 // lead keeps etcd in the wanted state until the leadership ends.
 func (r *Relay) lead(ctx context.Context, fence cas.Cond) error {
-	defer r.table.forget()
+	defer r.table.invalidate()
 	for retry := minRetry; ; {
 		progress, err := r.follow(ctx, fence)
 		switch {

@@ -109,8 +109,8 @@ func (t *table) load(values []cas.Value) (suspicious bool) {
 	return len(values) > 0 && !t.marker
 }
 
-// forget discards the state in etcd, which is no longer known.
-func (t *table) forget() {
+// invalidate discards the state in etcd, which is no longer known.
+func (t *table) invalidate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.have, t.marker = nil, false

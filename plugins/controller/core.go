@@ -111,8 +111,8 @@ func (c *core) deadline() time.Time {
 	return earliest(c.startup.deadline, c.healer.deadline())
 }
 
-// turn is the handling of one event.
-type turn struct {
+// eventHandling is the handling of one event.
+type eventHandling struct {
 	ev       api.Event
 	update   api.UpdateEvent // ev, if it is an update
 	record   *EventRecord
@@ -131,9 +131,9 @@ type turn struct {
 }
 
 // begin handles ev up to the point where its transaction has to be committed.
-func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *turn {
+func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *eventHandling {
 	c.seqNum++
-	t := &turn{ev: ev, record: newRecord(c.seqNum, followUpTo, ev, now)}
+	t := &eventHandling{ev: ev, record: newRecord(c.seqNum, followUpTo, ev, now)}
 	if followUpTo == 0 {
 		_, c.verifying = ev.(*VerificationResync)
 	}
@@ -161,7 +161,7 @@ func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *turn {
 }
 
 // refuse rejects every event that needs consistent plugins after a fatal error, and the shutdown of a controller that has never run.
-func (c *core) refuse(t *turn) bool {
+func (c *core) refuse(t *eventHandling) bool {
 	_, shutdown := t.ev.(*Shutdown)
 	repairs := t.ev.Method() == api.FullResync || t.ev.Method() == api.DownstreamResync
 	switch {

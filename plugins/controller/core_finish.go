@@ -31,7 +31,7 @@ const (
 )
 
 // finish takes the outcome of the commit (nil, nil if there was none) and completes the event.
-func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time.Time) outcome {
+func (c *core) finish(t *eventHandling, rec *txn.Record, commitErr error, now func() time.Time) outcome {
 	t.record.Txn = rec
 	res := classify(commitErr, func(key string) bool { return c.externalOnly(t, key) })
 	if commitErr != nil {
@@ -72,7 +72,7 @@ func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time
 }
 
 // outcome returns the result and the error for Done.
-func (t *turn) outcome(commitErr error, out outcome) (string, error) {
+func (t *eventHandling) outcome(commitErr error, out outcome) (string, error) {
 	errs := slices.Clip(t.handlerErrs)
 	if out.verificationErr != nil {
 		errs = []error{out.verificationErr} // includes the handlers' errors
@@ -99,7 +99,7 @@ func (t *turn) outcome(commitErr error, out outcome) (string, error) {
 }
 
 // finishUpdate completes a best-effort update. It returns the error to heal, or nil.
-func (c *core) finishUpdate(t *turn, res commitResult) error {
+func (c *core) finishUpdate(t *eventHandling, res commitResult) error {
 	handlerErr := errors.Join(t.handlerErrs...)
 	if handlerErr != nil {
 		c.dirty = true
@@ -125,7 +125,7 @@ func (c *core) finishUpdate(t *turn, res commitResult) error {
 }
 
 // finishRevertible completes a RevertOnFailure update: all or nothing.
-func (c *core) finishRevertible(t *turn, res commitResult) (heal error, reverted bool) {
+func (c *core) finishRevertible(t *eventHandling, res commitResult) (heal error, reverted bool) {
 	if t.firstErr == nil {
 		c.store.apply(t.tx)
 		return nil, false
@@ -141,7 +141,7 @@ func (c *core) finishRevertible(t *turn, res commitResult) (heal error, reverted
 }
 
 // finishResync completes a resync. It returns the error to heal, or nil.
-func (c *core) finishResync(t *turn, res commitResult) error {
+func (c *core) finishResync(t *eventHandling, res commitResult) error {
 	heal := errors.Join(t.handlerErrs...)
 	if heal == nil && (res.refused || res.escalate) {
 		heal = res.err
@@ -171,7 +171,7 @@ func (c *core) finishResync(t *turn, res commitResult) error {
 }
 
 // finishRepair completes a repair. A repair that fails is repeated with back-off; its failure has no other consequence.
-func (c *core) finishRepair(t *turn, res commitResult) {
+func (c *core) finishRepair(t *eventHandling, res commitResult) {
 	if !res.refused && !res.escalate {
 		c.healer.repair.over()
 		return
@@ -181,7 +181,7 @@ func (c *core) finishRepair(t *turn, res commitResult) {
 }
 
 // conclude schedules healing, repair and verification after an event.
-func (c *core) conclude(t *turn, heal error, now time.Time) {
+func (c *core) conclude(t *eventHandling, heal error, now time.Time) {
 	if t.fatal != nil {
 		c.fatal = t.fatal
 		c.log.Error("fatal error: only a full resync can recover", "event", t.record.SeqNum, "error", c.fatal)
@@ -198,7 +198,7 @@ func (c *core) conclude(t *turn, heal error, now time.Time) {
 		c.healer.repair.need(now, t.repair, c.healer.cfg)
 	}
 	if _, reconnect := t.ev.(*DataplaneReconnect); reconnect && heal == nil {
-		c.healer.hurry(now) // a value that failed while the dataplane was disconnected must not wait for the backoff
+		c.healer.expedite(now) // a value that failed while the dataplane was disconnected must not wait for the backoff
 	}
 	if c.startup.phase == running && c.healer.nextPeriodic.IsZero() {
 		c.healer.schedulePeriodic(now)
@@ -210,7 +210,7 @@ func (c *core) conclude(t *turn, heal error, now time.Time) {
 }
 
 // externalOnly reports whether key has external configuration only: no plugin has put or deleted it.
-func (c *core) externalOnly(t *turn, key string) bool {
+func (c *core) externalOnly(t *eventHandling, key string) bool {
 	if c.store.has(key) || (t.tx != nil && t.tx.touched(key)) {
 		return false
 	}
@@ -223,7 +223,7 @@ func (c *core) externalOnly(t *turn, key string) bool {
 	return touched
 }
 
-func (t *turn) fail(err error) {
+func (t *eventHandling) fail(err error) {
 	t.handlerErrs = append(t.handlerErrs, err)
 	if t.firstErr == nil {
 		t.firstErr = err

@@ -16,7 +16,7 @@ import (
 const maxDifferences = 20
 
 // runResync calls Resync of the handlers and prepares the transaction.
-func (c *core) runResync(t *turn) {
+func (c *core) runResync(t *eventHandling) {
 	if c.startup.phase == running || c.resyncCount == 0 {
 		// A start-up resync that is repeated because it failed still counts as the first one: handlers that were not called before must
 		// receive resyncCount 1.
@@ -52,7 +52,7 @@ func (c *core) runResync(t *turn) {
 }
 
 // runUpdate calls Update of the handlers and prepares the transaction, if they have changed anything.
-func (c *core) runUpdate(t *turn) {
+func (c *core) runUpdate(t *eventHandling) {
 	order := make([]int, len(c.handlers))
 	for i := range order {
 		order[i] = i
@@ -84,7 +84,7 @@ func (c *core) runUpdate(t *turn) {
 	c.recordExternalErr(t)
 }
 
-func (c *core) recordExternalErr(t *turn) {
+func (c *core) recordExternalErr(t *eventHandling) {
 	if t.externalErr != nil {
 		t.externalErr = fmt.Errorf("external configuration: %w", t.externalErr)
 		t.record.addHandler("external configuration", false, "", t.externalErr)
@@ -92,7 +92,7 @@ func (c *core) recordExternalErr(t *turn) {
 }
 
 // call passes the event to the i-th handler if it handles it, and records the result and errors. Errors that stop the event set t.stopped.
-func (c *core) call(t *turn, i int, revert bool, f func() (string, error)) (called bool, err error) {
+func (c *core) call(t *eventHandling, i int, revert bool, f func() (string, error)) (called bool, err error) {
 	h := c.handlers[i]
 	wants := revert
 	change := ""
@@ -136,7 +136,7 @@ func (c *core) guard(h api.EventHandler, f func() error) (err error) {
 }
 
 // revert calls Revert of the handlers that were executed, the last one first.
-func (c *core) revert(t *turn) error {
+func (c *core) revert(t *eventHandling) error {
 	var errs []error
 	for _, i := range slices.Backward(t.executed) {
 		_, err := c.call(t, i, true, func() (string, error) { return "", c.handlers[i].Revert(t.ev) })
@@ -164,7 +164,7 @@ func (c *core) describe() map[int]string {
 }
 
 // compare ends a verification: the handlers must put the same values as before, and their internal data must be the same.
-func (c *core) compare(t *turn) error {
+func (c *core) compare(t *eventHandling) error {
 	if len(t.handlerErrs) > 0 {
 		c.dirty = true
 		return fmt.Errorf("verification: resync failed: %w", errors.Join(t.handlerErrs...))

@@ -81,8 +81,8 @@ func (r *repair) deadline() time.Time {
 	return r.due
 }
 
-// hurry makes a pending healing run now: the condition that it waits for may be met.
-func (h *healer) hurry(now time.Time) {
+// expedite makes a pending healing run now: the condition that it waits for may be met.
+func (h *healer) expedite(now time.Time) {
 	if h.cause != nil {
 		h.due = now
 	}

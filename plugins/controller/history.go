@@ -134,11 +134,11 @@ func (h *history) add(r *EventRecord) {
 		return
 	}
 	h.recent = append(h.recent, r)
-	h.forgetLocked(r.ProcessingEnd)
+	h.removeOldLocked(r.ProcessingEnd)
 }
 
-// forgetLocked drops records that are too old or too many.
-func (h *history) forgetLocked(now time.Time) {
+// removeOldLocked drops records that are too old or too many.
+func (h *history) removeOldLocked(now time.Time) {
 	horizon := now.Add(-time.Duration(h.cfg.EventHistoryAgeLimit))
 	n := max(0, len(h.initial)+len(h.recent)-h.cfg.EventHistoryLimit)
 	for n < len(h.recent) && h.recent[n].ProcessingEnd.Before(horizon) {
@@ -152,6 +152,6 @@ func (h *history) forgetLocked(now time.Time) {
 func (h *history) snapshot(now time.Time) []*EventRecord {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.forgetLocked(now)
+	h.removeOldLocked(now)
 	return slices.Concat(h.initial, h.recent)
 }

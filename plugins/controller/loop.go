@@ -331,7 +331,7 @@ func (c *Controller) commit(ctx context.Context, t *txn.Txn) (rec *txn.Record, e
 }
 
 // publish reports a handled event to the history, the metrics and the callbacks, and logs it.
-func (c *Controller) publish(t *turn, out outcome) {
+func (c *Controller) publish(t *eventHandling, out outcome) {
 	r := t.record
 	c.history.add(r)
 	c.status.set(c.core.health())

@@ -105,7 +105,7 @@ func (p *IDAlloc) GetOrAllocateID(pool, label string) (uint32, error) {
 		return a.ID, nil
 	}
 	if !pending || release {
-		p.worker.want(&request{pool: in, label: label})
+		p.worker.enqueue(&request{pool: in, label: label})
 	}
 	if err := p.fails[id]; err != nil {
 		return 0, err
@@ -124,7 +124,7 @@ func (p *IDAlloc) ReleaseID(pool, label string) error {
 	if a, ok := p.known[id]; ok && a.Owner != p.Node {
 		return fmt.Errorf("idalloc: pool %s: label %s: %w: %s", pool, label, ErrNotOwner, a.Owner)
 	}
-	p.worker.want(&request{pool: in, label: label, release: true})
+	p.worker.enqueue(&request{pool: in, label: label, release: true})
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (p *IDAlloc) Resync(_ controller.Event, state controller.KubeStateData, _ i
 	p.known = make(map[labelID]Allocation, len(state[Keyword]))
 	for key, value := range state[Keyword] {
 		if e, ok := value.(*idallocation.Entry); ok {
-			p.learn(key, e)
+			p.setAllocation(key, e)
 		}
 	}
 	for id, was := range p.used {
@@ -162,8 +162,8 @@ func (p *IDAlloc) Resync(_ controller.Event, state controller.KubeStateData, _ i
 	return nil
 }
 
-// learn stores an allocation from the database; keys of another kind are ignored.
-func (p *IDAlloc) learn(key string, e *idallocation.Entry) (id labelID, ok bool) {
+// setAllocation stores an allocation from the database; keys of another kind are ignored.
+func (p *IDAlloc) setAllocation(key string, e *idallocation.Entry) (id labelID, ok bool) {
 	pool, label, ok := splitLabelKey(key)
 	if !ok {
 		return labelID{}, false
@@ -180,7 +180,7 @@ func (p *IDAlloc) learn(key string, e *idallocation.Entry) (id labelID, ok bool)
 // putBack requests that the allocation of a label that this node uses is restored.
 func (p *IDAlloc) putBack(id labelID, was uint32) {
 	if in := p.pools[id.pool]; in != nil && p.worker != nil {
-		p.worker.want(&request{pool: in, label: id.label, had: was})
+		p.worker.enqueue(&request{pool: in, label: id.label, had: was})
 	}
 }
 
@@ -223,7 +223,7 @@ func (p *IDAlloc) allocated(ev *Allocated) string {
 // changed handles a change in the database.
 func (p *IDAlloc) changed(ev *controller.KubeStateChange) (string, error) {
 	if e, ok := ev.NewValue.(*idallocation.Entry); ok && e != nil {
-		id, ok := p.learn(ev.Key, e)
+		id, ok := p.setAllocation(ev.Key, e)
 		was, used := p.used[id]
 		if !ok || !used || was == e.GetId() {
 			return "", nil

@@ -50,8 +50,8 @@ func newWorker(s *store, push func(controller.Event) error, log *slog.Logger) *w
 	return &worker{store: s, push: push, log: log, wake: make(chan struct{}, 1), requests: map[labelID]*request{}}
 }
 
-// want queues a request; it replaces an earlier one for the same label. It does not wait.
-func (w *worker) want(r *request) {
+// enqueue queues a request; it replaces an earlier one for the same label. It does not wait.
+func (w *worker) enqueue(r *request) {
 	w.mu.Lock()
 	id := labelID{r.pool.name, r.label}
 	old := w.requests[id]

@@ -63,9 +63,9 @@ func ofFamily(addrs []netip.Addr, p *pool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// learn records the addresses that the attachment had before a restart. Addresses that this node would no longer allocate stay with the
+// recordAddresses records the addresses that the attachment had before a restart. Addresses that this node would no longer allocate stay with the
 // attachment, since its pod uses them, and are reported.
-func (a *allocations) learn(id podmanager.AttachmentID, addrs []netip.Prefix) error {
+func (a *allocations) recordAddresses(id podmanager.AttachmentID, addrs []netip.Prefix) error {
 	var errs []error
 	for _, prefix := range addrs {
 		addr := prefix.Addr().Unmap()

@@ -115,7 +115,7 @@ func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ a
 		if len(a.Addresses) == 0 {
 			continue
 		}
-		if err := next.learn(a.ID, a.Addresses); err != nil {
+		if err := next.recordAddresses(a.ID, a.Addresses); err != nil {
 			p.Logger().Error("the pod has an unexpected address: delete it, so that it is created again", "pod", a.Pod.String(), "error", err)
 		}
 		pods[a.ID] = a.Pod

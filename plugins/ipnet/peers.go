@@ -79,12 +79,12 @@ func (ps *peers) set(name string, now *peer) map[string]proto.Message {
 	before := ps.byName[name]
 	changes := map[string]proto.Message{}
 	if before != nil {
-		ps.want(before, -1, changes)
+		ps.changeReferences(before, -1, changes)
 		ps.claim(name, before.node.ID, false)
 		delete(ps.byName, name)
 	}
 	if now != nil {
-		ps.want(now, +1, changes)
+		ps.changeReferences(now, +1, changes)
 		ps.byName[name] = now
 		ps.claim(name, now.node.ID, true)
 	}
@@ -94,7 +94,7 @@ func (ps *peers) set(name string, now *peer) map[string]proto.Message {
 	return changes
 }
 
-func (ps *peers) want(p *peer, n int, changes map[string]proto.Message) {
+func (ps *peers) changeReferences(p *peer, n int, changes map[string]proto.Message) {
 	for _, v := range p.values {
 		if ps.wanted[v.key] += n; ps.wanted[v.key] == 0 {
 			delete(ps.wanted, v.key)

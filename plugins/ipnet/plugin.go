@@ -322,7 +322,7 @@ func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string,
 	for _, v := range p.values {
 		txn.Put(v.key, v.msg)
 	}
-	n.remember(p)
+	n.addPodLink(p)
 	if a.MTU != 0 {
 		n.noteMTU(n.settings)
 	}
@@ -338,14 +338,14 @@ func (n *IPNet) deletePod(ev *podmanager.DeletePod, txn api.UpdateOperations) st
 	for _, v := range p.values {
 		txn.Delete(v.key)
 	}
-	n.forget(p)
+	n.removePodLink(p)
 	if p.attachment.MTU != 0 {
 		n.noteMTU(n.settings)
 	}
 	return "disconnect pod " + ev.Attachment.Pod.String()
 }
 
-func (n *IPNet) remember(p *podLink) {
+func (n *IPNet) addPodLink(p *podLink) {
 	n.pods[p.attachment.ID] = p
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -355,7 +355,7 @@ func (n *IPNet) remember(p *podLink) {
 	n.keys[p.attachment.ID] = p.keys()
 }
 
-func (n *IPNet) forget(p *podLink) {
+func (n *IPNet) removePodLink(p *podLink) {
 	delete(n.pods, p.attachment.ID)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -372,7 +372,7 @@ func (n *IPNet) Revert(event api.Event) error {
 		return nil
 	}
 	if p := n.pods[ev.Attachment.ID]; p != nil {
-		n.forget(p)
+		n.removePodLink(p)
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ const (
 	maxWindow    = 3 * time.Second
 )
 
-// errDuel is an error that only an operator can resolve.
-var errDuel = errors.New("two machines have one node name")
+// errNameConflict is an error that only an operator can resolve.
+var errNameConflict = errors.New("two machines have one node name")
 
 // allocator finds an ID for a node that has no record.
 type allocator struct {
@@ -52,7 +52,7 @@ func (a *allocator) run(ctx context.Context) (claim, error) {
 			return c, err
 		}
 		if there.GetName() == a.me.name && !isReleased(there) {
-			return claim{}, a.duel(c.ID, there.GetUuid())
+			return claim{}, a.nameConflict(c.ID, there.GetUuid())
 		}
 		a.log.Warn("the ID that this node claimed was taken back by its earlier owner, probably because the cluster database had lost the "+
 			"owner's record; this node claims another ID", "id", c.ID, "owner", there.GetName())
@@ -60,10 +60,10 @@ func (a *allocator) run(ctx context.Context) (claim, error) {
 	}
 }
 
-// duel returns the error for an ID that is claimed in this node's name by another machine.
-func (a *allocator) duel(id uint32, other string) error {
+// nameConflict returns the error for an ID that is claimed in this node's name by another machine.
+func (a *allocator) nameConflict(id uint32, other string) error {
 	return fmt.Errorf("%w: the machine %s has the ID %d, and this one, %s, is called %s as well; give one of them another name, "+
-		"or switch the wrong one off", errDuel, other, id, a.me.uuid, a.me.name)
+		"or switch the wrong one off", errNameConflict, other, id, a.me.uuid, a.me.name)
 }
 
 // claim writes a record of this node into the database. If other nodes are faster, it queues.
@@ -82,7 +82,7 @@ func (a *allocator) claim(ctx context.Context) (claim, error) {
 		if ok {
 			place = nil // freed by the claim
 		}
-		if ok || errors.Is(err, errDuel) {
+		if ok || errors.Is(err, errNameConflict) {
 			return c, err
 		}
 		if pauseErr := pause(ctx, rand.N(window)); pauseErr != nil {
@@ -139,7 +139,7 @@ func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool
 	}
 	if i == cas.None { // all of them have changed
 		for _, id := range ids {
-			v.forget(id)
+			v.markTaken(id)
 		}
 		return claim{}, false, nil
 	}
@@ -152,7 +152,7 @@ func (a *allocator) candidates(v *view, n int) ([]uint32, error) {
 	var out []uint32
 	if id, ok := v.idOf(a.me.name); ok {
 		if other := v.records[id].GetUuid(); other != "" && other == a.rival {
-			return nil, a.duel(id, other)
+			return nil, a.nameConflict(id, other)
 		}
 		return []uint32{id}, nil
 	}
@@ -184,7 +184,7 @@ func (a *allocator) confirm(ctx context.Context, c claim) (stands bool, there *v
 			return false, nil, nil // lost by the database: the allocation starts again
 		}
 		there, err := decode(v.Value)
-		if err != nil || judge(a.me, c, there) != mine {
+		if err != nil || compareClaim(a.me, c, there) != mine {
 			return false, there, nil
 		}
 	}
@@ -203,9 +203,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RememberedID returns the node's ID from an earlier copy of the shared state, by key below the common prefix. It is intended for
+// StoredID returns the node's ID from an earlier copy of the shared state, by key below the common prefix. It is intended for
 // UsePreferredID, and must be called before the copy is replaced.
-func RememberedID(values map[string][]byte, nodeName string) (id uint32, ok bool) {
+func StoredID(values map[string][]byte, nodeName string) (id uint32, ok bool) {
 	s := newSources(0)
 	for key, value := range values {
 		if len(key) <= len(allocatedIDs) || key[:len(allocatedIDs)+1] != allocatedIDs+"/" {

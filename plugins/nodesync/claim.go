@@ -58,9 +58,9 @@ const (
 	lost
 )
 
-// judge compares a claim with the record under its ID. Both sides of a conflict reach the same result, in any order, from the two claims
+// compareClaim compares a claim with the record under its ID. Both sides of a conflict reach the same result, in any order, from the two claims
 // alone.
-func judge(me self, c claim, there *vppnode.VppNode) verdict {
+func compareClaim(me self, c claim, there *vppnode.VppNode) verdict {
 	own := me.owns(there)
 	switch {
 	case there == nil:

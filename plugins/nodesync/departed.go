@@ -50,7 +50,7 @@ func (d *departures) load(data controller.KubeStateData, nodes Nodes) {
 	for _, node := range model.Values[*model.Node](data, model.NodeKeyword) {
 		d.kube[node.GetName()] = true
 	}
-	d.judgeAll(nodes)
+	d.updateAll(nodes)
 }
 
 // update applies a change of a Node object.
@@ -64,13 +64,13 @@ func (d *departures) update(ev *controller.KubeStateChange, nodes Nodes) {
 		delete(d.kube, name)
 	}
 	if name == d.own {
-		d.judgeAll(nodes)
+		d.updateAll(nodes)
 		return
 	}
-	d.judge(name, nodes[name] != nil)
+	d.updateDue(name, nodes[name] != nil)
 }
 
-func (d *departures) judgeAll(nodes Nodes) {
+func (d *departures) updateAll(nodes Nodes) {
 	d.mu.Lock()
 	for name := range d.due {
 		if nodes[name] == nil {
@@ -79,12 +79,12 @@ func (d *departures) judgeAll(nodes Nodes) {
 	}
 	d.mu.Unlock()
 	for name := range nodes {
-		d.judge(name, true)
+		d.updateDue(name, true)
 	}
 }
 
-// judge updates the due time of one node; claimed reports whether it has an ID.
-func (d *departures) judge(name string, claimed bool) {
+// updateDue updates the due time of one node; claimed reports whether it has an ID.
+func (d *departures) updateDue(name string, claimed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.known() || !claimed || d.kube[name] || name == d.own {
@@ -93,7 +93,7 @@ func (d *departures) judge(name string, claimed bool) {
 	}
 	if _, waits := d.due[name]; !waits {
 		d.due[name] = d.later()
-		d.nudge()
+		d.signal()
 	}
 }
 
@@ -109,7 +109,7 @@ func (d *departures) postpone() {
 	}
 }
 
-func (d *departures) nudge() {
+func (d *departures) signal() {
 	select {
 	case d.wake <- struct{}{}:
 	default:

@@ -85,7 +85,7 @@ func TestDepartures(t *testing.T) {
 		"released by another agent": {happen: func(d *departures) {
 			d.load(kubeNodes("me", "a"), claimed)
 			time.Sleep(time.Minute)
-			d.judge("b", false)
+			d.updateDue("b", false)
 		}},
 		"the other database was restored": {happen: func(d *departures) {
 			d.load(kubeNodes("me", "a"), claimed)

@@ -82,8 +82,8 @@ func (i *identity) save() error {
 	return nil
 }
 
-// remember stores the claim.
-func (i *identity) remember(c claim) error {
+// storeClaim stores the claim.
+func (i *identity) storeClaim(c claim) error {
 	if i.Claim != nil && *i.Claim == c {
 		return nil
 	}
@@ -91,8 +91,8 @@ func (i *identity) remember(c claim) error {
 	return i.save()
 }
 
-// forget deletes the claim. rival is the UUID of the machine that now has the ID under the same name, or empty.
-func (i *identity) forget(rival string) error {
+// deleteClaim deletes the claim. rival is the UUID of the machine that now has the ID under the same name, or empty.
+func (i *identity) deleteClaim(rival string) error {
 	i.Claim, i.Rival = nil, rival
 	return i.save()
 }

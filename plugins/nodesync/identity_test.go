@@ -26,8 +26,8 @@ func TestOneClaimHolds(t *testing.T) {
 			}
 			claims[i] = claim{ID: 1, Generation: uint32(1 + random.IntN(3)), Claimed: int64(random.IntN(3))}
 		}
-		a := judge(nodes[0], claims[0], claims[1].record(nodes[1]))
-		b := judge(nodes[1], claims[1], claims[0].record(nodes[0]))
+		a := compareClaim(nodes[0], claims[0], claims[1].record(nodes[1]))
+		b := compareClaim(nodes[1], claims[1], claims[0].record(nodes[0]))
 		if (a == weaker) == (b == weaker) || (a == lost) == (b == lost) {
 			t.Fatalf("%+v %+v: the first node says %d, the second %d", nodes, claims, a, b)
 		}
@@ -60,7 +60,7 @@ func TestClaimOrder(t *testing.T) {
 		"same name, in use":          {&vppnode.VppNode{Name: "a", Uuid: "B", Generation: 4, IpAddresses: used}, lost},
 		"same name, earlier, in use": {&vppnode.VppNode{Name: "a", Uuid: "B", Generation: 2, IpAddresses: used}, weaker},
 	} {
-		if got := judge(me, c, tc.there); got != tc.want {
+		if got := compareClaim(me, c, tc.there); got != tc.want {
 			t.Errorf("%s: %d, want %d", what, got, tc.want)
 		}
 	}
@@ -241,7 +241,7 @@ func TestTwoMachinesOneName(t *testing.T) {
 				t.Errorf("the machine that was there first: %v", err)
 			}
 		})
-		if err := second.resync(); !errors.Is(err, errDuel) || second.GetNodeID() != 0 {
+		if err := second.resync(); !errors.Is(err, errNameConflict) || second.GetNodeID() != 0 {
 			t.Errorf("second machine: error %v, ID %d", err, second.GetNodeID())
 		}
 		first.mustResync()
@@ -280,7 +280,7 @@ func TestReplacedWhileAway(t *testing.T) {
 		restarted := newMachine(t, "a", db, first.disk)
 		defer restarted.start()()
 		for range 3 { // it does not claim the ID again
-			if err := restarted.resync(); !errors.Is(err, errDuel) {
+			if err := restarted.resync(); !errors.Is(err, errNameConflict) {
 				t.Errorf("first machine after a restart: %v", err)
 			}
 		}

@@ -45,8 +45,8 @@ type keeper struct {
 	stale  []uint32         // guarded by mu; IDs of records of earlier installations, which must be released
 }
 
-// want sets the record that the database must have, and the stale IDs of this node, whose records must be released. It does not wait.
-func (k *keeper) want(record *vppnode.VppNode, stale []uint32) {
+// setDesired sets the record that the database must have, and the stale IDs of this node, whose records must be released. It does not wait.
+func (k *keeper) setDesired(record *vppnode.VppNode, stale []uint32) {
 	k.mu.Lock()
 	k.record, k.stale = record, stale
 	k.mu.Unlock()
@@ -133,7 +133,7 @@ func (k *keeper) write(ctx context.Context, record *vppnode.VppNode) error {
 		}
 	}
 	c := k.me.claimOf(record.GetId(), record)
-	switch judge(k.me, c, there) {
+	switch compareClaim(k.me, c, there) {
 	case released, lost:
 		return &lossError{me: k.me, claim: c, there: there}
 	case newer:

@@ -72,9 +72,9 @@ func (ns *NodeSync) lose(loss *lossError) error {
 	s := ns.state
 	if s.loss == nil {
 		s.loss = loss
-		s.keeper.want(nil, nil)
+		s.keeper.setDesired(nil, nil)
 		ns.Logger().Error("this node has lost its ID", "id", loss.claim.ID, "error", loss)
-		if err := s.identity.forget(loss.rival()); err != nil {
+		if err := s.identity.deleteClaim(loss.rival()); err != nil {
 			return controller.NewFatalError(fmt.Errorf("%w; and the loss could not be stored: %w", loss, err))
 		}
 	}

@@ -480,7 +480,7 @@ func TestRememberedID(t *testing.T) {
 		"allocatedIDs/9": []byte("garbage"), "allocatedIDs/x": []byte(`{"name":"a"}`), "other/1": []byte(`{"name":"a"}`),
 	}
 	for name, want := range map[string]uint32{"a": 7, "b": 8, "c": 0} {
-		if id, ok := RememberedID(values, name); id != want || ok != (want != 0) {
+		if id, ok := StoredID(values, name); id != want || ok != (want != 0) {
 			t.Errorf("%s: %d, %v, want %d", name, id, ok, want)
 		}
 	}

@@ -80,6 +80,6 @@ func (ns *NodeSync) ownRecord() *vppnode.VppNode {
 func (ns *NodeSync) publish() {
 	s := ns.state
 	if s.loss == nil {
-		s.keeper.want(ns.ownRecord(), s.sources.staleIDs(s.identity.self(), s.claim.ID))
+		s.keeper.setDesired(ns.ownRecord(), s.sources.staleIDs(s.identity.self(), s.claim.ID))
 	}
 }

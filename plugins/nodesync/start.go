@@ -17,7 +17,7 @@ func (ns *NodeSync) start(local bool) error {
 	if err != nil {
 		return controller.NewAbortEventError(err)
 	}
-	if err := s.identity.remember(c); err != nil {
+	if err := s.identity.storeClaim(c); err != nil {
 		return controller.NewAbortEventError(err)
 	}
 	s.claim = c
@@ -47,7 +47,7 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 	s, me := ns.state, ns.state.identity.self()
 	if remembered := s.identity.Claim; remembered != nil {
 		there := s.sources.records[remembered.ID]
-		switch judge(me, *remembered, there) {
+		switch compareClaim(me, *remembered, there) {
 		case newer:
 			return me.claimOf(remembered.ID, there), "remembered", nil
 		case vacant, mine, weaker, contested: // the keeper makes sure that the database has it, too
@@ -55,7 +55,7 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 		case released, lost:
 			loss := &lossError{me: me, claim: *remembered, there: there}
 			ns.Logger().Error("this node has lost its ID and gets another one", "id", remembered.ID, "error", loss)
-			if err := s.identity.forget(loss.rival()); err != nil {
+			if err := s.identity.deleteClaim(loss.rival()); err != nil {
 				return claim{}, "", err
 			}
 		}
@@ -95,12 +95,12 @@ func (ns *NodeSync) allocate() (claim, error) {
 func (ns *NodeSync) checkOwnRecord() error {
 	s, me := ns.state, ns.state.identity.self()
 	there := s.sources.records[s.claim.ID]
-	switch judge(me, s.claim, there) {
+	switch compareClaim(me, s.claim, there) {
 	case released, lost:
 		return ns.lose(&lossError{me: me, claim: s.claim, there: there})
 	case newer:
 		s.claim = me.claimOf(s.claim.ID, there)
-		if err := s.identity.remember(s.claim); err != nil {
+		if err := s.identity.storeClaim(s.claim); err != nil {
 			return err
 		}
 	}

@@ -97,7 +97,7 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 		}
 		s.remembered.set(name, s.sources.published(name))
 		if s.departed != nil {
-			s.departed.judge(name, next != nil)
+			s.departed.updateDue(name, next != nil)
 		}
 		if sameNode(prev, next) || (name == ns.ServiceLabel.GetAgentLabel() && (prev == nil || sameMgmtIPs(prev, next))) {
 			continue

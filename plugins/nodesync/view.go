@@ -57,15 +57,15 @@ func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	}
 	for _, key := range keys {
 		if id := idInKey(key.Key); v.revs[id] == 0 || v.revs[id] != key.Rev {
-			v.forget(id)
+			v.markTaken(id)
 			v.revs[id] = max(key.Rev, 1)
 		}
 	}
 	return nil
 }
 
-// forget marks an ID as taken by an unknown node.
-func (v *view) forget(id uint32) {
+// markTaken marks an ID as taken by an unknown node.
+func (v *view) markTaken(id uint32) {
 	_, _ = v.set(recordKey(id), nil)
 	v.revs[id] = max(v.revs[id], 1)
 }

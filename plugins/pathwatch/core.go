@@ -80,8 +80,8 @@ func (c *core) Query() []queriedPeer {
 
 // Pause clears all causes: the dataplane is not running or is being programmed, and other parts of the agent report this.
 func (c *core) Pause() {
-	c.uplink.forget()
-	c.host.forget()
+	c.uplink.reset()
+	c.host.reset()
 	c.peers.pause()
 	c.gateway, c.causes = 0, nil
 }
@@ -227,8 +227,8 @@ func (c *core) merge(r Round, now []Cause) {
 
 // Recreated clears the state of the links after a link has been created again.
 func (c *core) Recreated() {
-	c.uplink.forget()
-	c.host.forget()
+	c.uplink.reset()
+	c.host.reset()
 	c.peers.pause()
 	c.gateway = 0
 }

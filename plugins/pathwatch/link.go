@@ -37,8 +37,8 @@ type link struct {
 	down    int // rounds in a row without device or carrier
 }
 
-// forget resets the state: the link has been created again, or the observations do not count.
-func (l *link) forget() { *l = link{} }
+// reset resets the state: the link has been created again, or the observations do not count.
+func (l *link) reset() { *l = link{} }
 
 // pause keeps the counters as the base of the next round, and records no evidence.
 func (l *link) pause(now *Link) { *l = link{before: now, down: l.down} }
@@ -48,7 +48,7 @@ func (l *link) step(at time.Time, now *Link) {
 	before := l.before
 	l.before = now
 	if now == nil {
-		l.forget()
+		l.reset()
 		return
 	}
 	if now.Present && now.Carrier {

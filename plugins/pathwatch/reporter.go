@@ -95,7 +95,7 @@ func (t *reportQueue) see(at time.Time, s State) {
 	}
 	if want.about != t.want.about || want.ok != t.want.ok || !t.want.known {
 		t.want = want
-		t.nudge()
+		t.signal()
 	}
 }
 
@@ -119,10 +119,10 @@ func (t *reportQueue) add(ev event) {
 	if len(t.events) > keptEvents {
 		t.events = t.events[1:]
 	}
-	t.nudge()
+	t.signal()
 }
 
-func (t *reportQueue) nudge() {
+func (t *reportQueue) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -152,7 +152,7 @@ func (p *Plugin) Report(ctx context.Context) error {
 		if err := p.report(ctx); err != nil {
 			p.log.Debug("the state of the data path is not in Kubernetes yet", "error", err)
 			pause = min(2*pause, reportMax)
-			p.reports.nudge()
+			p.reports.signal()
 		} else {
 			pause = reportFirst
 		}

@@ -62,10 +62,10 @@ func (p *PodManager) updateDelete(ev *DeletePod) (string, error) {
 	if known := p.lookup(a.ID); known == nil || known.Seq != a.Seq {
 		return "", nil
 	}
-	return fmt.Sprintf("remove the record of attachment %s of pod %s", a.ID, a.Pod), p.forget(a)
+	return fmt.Sprintf("remove the record of attachment %s of pod %s", a.ID, a.Pod), p.removeAttachment(a)
 }
 
-func (p *PodManager) forget(a *Attachment) error {
+func (p *PodManager) removeAttachment(a *Attachment) error {
 	p.mu.Lock()
 	delete(p.attachments, a.ID)
 	p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *PodManager) Revert(event api.Event) error {
 		return nil
 	}
 	if ev.prev == nil {
-		return p.forget(ev.Attachment)
+		return p.removeAttachment(ev.Attachment)
 	}
 	p.set(ev.prev)
 	if err := p.store.write(ev.prev); err != nil {

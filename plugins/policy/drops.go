@@ -75,7 +75,7 @@ func (p *Plugin) explain(f denied.Flow) (v drops.Verdict, label string) {
 	if f.Ingress {
 		pod = to
 	}
-	d := p.judge(pod, false, f.Ingress, verdict.Packet{Source: src, Dest: dst, Protocol: model.Protocol(f.Protocol), Port: f.Dest.Port()})
+	d := p.decide(pod, false, f.Ingress, verdict.Packet{Source: src, Dest: dst, Protocol: model.Protocol(f.Protocol), Port: f.Dest.Port()})
 	switch {
 	case d == nil:
 		v.Because = "the pod has left this node"

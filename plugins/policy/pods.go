@@ -126,5 +126,5 @@ func (p *Plugin) knows(pod podmanager.PodID, uid string) (known bool, changed <-
 	if p.changed == nil {
 		p.changed = make(chan struct{})
 	}
-	return p.compiler.Knows(model.EndpointID(pod), uid), p.changed
+	return p.compiler.HasPod(model.EndpointID(pod), uid), p.changed
 }

@@ -297,8 +297,8 @@ func (p *Plugin) why(from, to string, packet verdict.Packet) ([]whyRow, error) {
 				continue
 			}
 			packet.Source, packet.Dest = src, dst
-			rows = append(rows, whyRow{src, dst, p.judge(sender, sender == receiver, false, packet),
-				p.judge(receiver, sender == receiver, true, packet)})
+			rows = append(rows, whyRow{src, dst, p.decide(sender, sender == receiver, false, packet),
+				p.decide(receiver, sender == receiver, true, packet)})
 		}
 	}
 	return rows, nil
@@ -317,7 +317,7 @@ func (p *Plugin) place(text string) (id model.EndpointID, addrs []netip.Addr, er
 	return id, addrs, nil
 }
 
-func (p *Plugin) judge(pod model.EndpointID, itself, ingress bool, packet verdict.Packet) *decision {
+func (p *Plugin) decide(pod model.EndpointID, itself, ingress bool, packet verdict.Packet) *decision {
 	e, local := p.endpoints[pod]
 	if !local {
 		return nil
@@ -338,7 +338,7 @@ func (p *Plugin) judge(pod model.EndpointID, itself, ingress bool, packet verdic
 	case slices.Contains(p.nodeAddrs, far.String()):
 		packet.OwnNode = true
 	}
-	v := verdict.Judge(compiled{p}, direction, ingress, packet)
+	v := verdict.Evaluate(compiled{p}, direction, ingress, packet)
 	d.Action = v.Action.String()
 	switch {
 	case v.Rule != "":

@@ -103,7 +103,7 @@ func directionOf(e model.Endpoint, ingress bool) model.Direction {
 }
 
 func (s *stage) allows(pod model.EndpointID, ingress bool, packet verdict.Packet) bool {
-	return verdict.Judge(s, directionOf(s.endpoints[pod], ingress), ingress, packet).Action == model.Allow
+	return verdict.Evaluate(s, directionOf(s.endpoints[pod], ingress), ingress, packet).Action == model.Allow
 }
 
 // rules returns the rules that are evaluated for a pod's packets of one direction.

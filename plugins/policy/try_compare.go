@@ -26,8 +26,8 @@ type span struct {
 	first, last int
 }
 
-// far is an address of a peer.
-type far struct {
+// remotePeer is an address of a peer.
+type remotePeer struct {
 	name    string
 	addr    netip.Addr
 	ownNode bool
@@ -45,8 +45,8 @@ func (t *trial) direction(pod model.EndpointID, ingress bool) {
 	rules := slices.Concat(t.before.rules(pod, ingress), t.after.rules(pod, ingress))
 	spans := t.spans(rules)
 	known := map[string][]difference{}
-	found := map[difference][]far{}
-	for _, f := range t.fars(pod, rules, own) {
+	found := map[difference][]remotePeer{}
+	for _, f := range t.remotePeers(pod, rules, own) {
 		i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is4() == f.addr.Is4() })
 		if i < 0 {
 			continue
@@ -70,7 +70,7 @@ func (t *trial) direction(pod model.EndpointID, ingress bool) {
 }
 
 // class returns a key that is equal for peers that no rule distinguishes.
-func (t *trial) class(rules []model.Rule, spans []span, ingress bool, f far) string {
+func (t *trial) class(rules []model.Rule, spans []span, ingress bool, f remotePeer) string {
 	class := []byte{'4', '-'}
 	if f.addr.Is6() {
 		class[0] = '6'
@@ -147,7 +147,7 @@ func (t *trial) spans(rules []model.Rule) (list []span) {
 }
 
 // differences compares all ports for one peer. own is the pod's address.
-func (t *trial) differences(pod model.EndpointID, ingress bool, spans []span, own netip.Addr, f far) []difference {
+func (t *trial) differences(pod model.EndpointID, ingress bool, spans []span, own netip.Addr, f remotePeer) []difference {
 	var opened, closed []span
 	for _, s := range spans {
 		packet := verdict.Packet{Source: own, Dest: f.addr, Protocol: s.protocol, Port: uint16(s.first), OwnNode: f.ownNode}
@@ -202,12 +202,12 @@ func portsText(spans []span) string {
 	return strings.Join(texts, ", ")
 }
 
-// fars returns all peers: pods, nodes, one address of each network in rules, and one that no rule names.
-func (t *trial) fars(pod model.EndpointID, rules []model.Rule, own []netip.Addr) (list []far) {
+// remotePeers returns all peers: pods, nodes, one address of each network in rules, and one that no rule names.
+func (t *trial) remotePeers(pod model.EndpointID, rules []model.Rule, own []netip.Addr) (list []remotePeer) {
 	for _, p := range t.peers {
 		for _, a := range p.Addresses {
 			if p.Pod != pod && !slices.Contains(own, a) {
-				list = append(list, far{p.Name, a, t.ownNode(a)})
+				list = append(list, remotePeer{p.Name, a, t.ownNode(a)})
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (t *trial) fars(pod model.EndpointID, rules []model.Rule, own []netip.Addr)
 	slices.SortFunc(named, netip.Prefix.Compare)
 	for _, n := range slices.Compact(named) {
 		if a, free := t.inside(n); free {
-			list = append(list, far{n.String(), a, false})
+			list = append(list, remotePeer{n.String(), a, false})
 		}
 	}
 	return append(list, elsewhere(named)...)
@@ -250,14 +250,14 @@ func (t *trial) isNode(a netip.Addr) bool {
 
 // elsewhere returns addresses that no network contains, of each family. It prefers those of RFC 5737 and 3849, which are reserved for
 // examples, so that no host has them.
-func elsewhere(named []netip.Prefix) (list []far) {
+func elsewhere(named []netip.Prefix) (list []remotePeer) {
 	for _, candidates := range [][]string{
 		{"192.0.2.1", "198.51.100.1", "203.0.113.1", "8.8.8.8", "1.1.1.1"}, {"2001:db8::1", "3fff::1", "2606:4700::1111"},
 	} {
 		for _, text := range candidates {
 			a := netip.MustParseAddr(text)
 			if !slices.ContainsFunc(named, func(n netip.Prefix) bool { return n.Contains(a) }) {
-				list = append(list, far{"any other address", a, false})
+				list = append(list, remotePeer{"any other address", a, false})
 				break
 			}
 		}
@@ -266,7 +266,7 @@ func elsewhere(named []netip.Prefix) (list []far) {
 }
 
 // report adds the differences to the result, with peers by name, and with an address if only some of a peer's addresses are affected.
-func (t *trial) report(pod model.EndpointID, ingress bool, found map[difference][]far) {
+func (t *trial) report(pod model.EndpointID, ingress bool, found map[difference][]remotePeer) {
 	total := map[string]int{}
 	for _, p := range t.peers {
 		total[p.Name] = len(p.Addresses)
@@ -294,7 +294,7 @@ func (t *trial) report(pod model.EndpointID, ingress bool, found map[difference]
 	}
 }
 
-func peerNames(list []far, total map[string]int) (names []string) {
+func peerNames(list []remotePeer, total map[string]int) (names []string) {
 	count := map[string]int{}
 	for _, f := range list {
 		count[f.name]++

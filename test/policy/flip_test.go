@@ -146,8 +146,8 @@ func at(list []period, when time.Time) *period {
 	return &list[i]
 }
 
-// judge finds packets that passed or were dropped wrongly.
-func (f *flips) judge() {
+// evaluate finds packets that passed or were dropped wrongly.
+func (f *flips) evaluate() {
 	f.t.Helper()
 	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
 	passed, denied, late := 0, 0, 0
@@ -281,6 +281,6 @@ func TestFlips(t *testing.T) {
 			}
 		}
 		stop()
-		f.judge()
+		f.evaluate()
 	}, onVPP)
 }

@@ -203,13 +203,13 @@ func TestSameEffect(t *testing.T) {
 		work.Wait()
 		w.goOn(streams)
 		for _, s := range senders {
-			s.judge(w, changes)
+			s.check(w, changes)
 		}
 	}, onVPP)
 }
 
-// judge checks that all packets of a sender arrived, or none if it is the denied one.
-func (s *sender) judge(w *world, changes []time.Time) {
+// check checks that all packets of a sender arrived, or none if it is the denied one.
+func (s *sender) check(w *world, changes []time.Time) {
 	w.t.Helper()
 	denied := s.from == "oth1"
 	w.within(fmt.Sprintf("packets of %s to %s", s.from, s.to), 2*time.Second, func() error {

@@ -190,7 +190,7 @@ func (a *fakeAgent) makePlugins() (err error) {
 		d.IPAM, d.NodeSync, d.PodManager = a.ipam, a.nodesync, a.pods
 		d.LinuxNsPlugin, d.MgmtIPs, d.ServesServices = a.node, a.nodesync, true
 		plugin := contiv.NewPlugin(a.vpp, a.log)
-		plugin.Remember(a.locals[0])
+		plugin.UseStore(a.locals[0])
 		d.VPPPlugin, d.PluginNAT, d.Policy = plugin, true, a.node.plugin
 	}))
 	if a.node.plugin {

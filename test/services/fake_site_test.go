@@ -140,17 +140,17 @@ func (s *fakeSite) connect(port uint16, network string, to netip.AddrPort) (talk
 		return c, nil
 	}
 	if _, err := c.exchange(vppfake.FlagSYN, vppfake.FlagSYN|vppfake.FlagACK); err != nil {
-		c.forget()
+		c.reset()
 		return nil, err
 	}
 	if _, err := c.exchange(vppfake.FlagACK, 0); err != nil {
-		c.forget()
+		c.reset()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *fakeTalk) forget() {
+func (c *fakeTalk) reset() {
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	delete(c.site.clients, fakeFlow{c.flow.proto, c.flow.to, c.flow.from})
@@ -198,6 +198,6 @@ func (c *fakeTalk) Close() error {
 	if c.flow.proto == vppfake.ProtoTCP {
 		_, err = c.exchange(vppfake.FlagRST, 0)
 	}
-	c.forget()
+	c.reset()
 	return err
 }

@@ -135,9 +135,9 @@ func (inv inventory) diff(other inventory) string {
 // cleanLimit bounds the time until all objects of pods and services are removed.
 const cleanLimit = time.Minute
 
-// judgeLeftovers removes services and pods, and compares the inventory with that of the start. Then the agents compute everything from
+// checkLeftovers removes services and pods, and compares the inventory with that of the start. Then the agents compute everything from
 // scratch, which must change nothing.
-func (s *soak) judgeLeftovers(ctx context.Context) {
+func (s *soak) checkLeftovers(ctx context.Context) {
 	if err := s.removeServices(); err != nil {
 		s.fault("service", "%v", err)
 	}

@@ -91,8 +91,8 @@ func memoryOf(pid int, fields ...string) (bytes float64) {
 	return bytes
 }
 
-// judgeMemory records series that grow as faults. The first agent's series are too short, because it is killed all the time.
-func (s *soak) judgeMemory() {
+// checkMemory records series that grow as faults. The first agent's series are too short, because it is killed all the time.
+func (s *soak) checkMemory() {
 	if s.opts.duration < judgedFrom {
 		return
 	}
@@ -105,14 +105,14 @@ func (s *soak) judgeMemory() {
 			most = flatEntries
 		}
 		values := s.memory.series[name]
-		if first, last, flat := judge(values[len(values)/3:], most); !flat {
+		if first, last, flat := evaluate(values[len(values)/3:], most); !flat {
 			s.fault("memory", "%s grows: %.0f, then %.0f", name, first, last)
 		}
 	}
 }
 
-// judge compares the medians of the first and the last third.
-func judge(values []float64, most float64) (first, last float64, flat bool) {
+// evaluate compares the medians of the first and the last third.
+func evaluate(values []float64, most float64) (first, last float64, flat bool) {
 	third := len(values) / 3
 	if third == 0 {
 		return 0, 0, true

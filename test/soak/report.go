@@ -38,7 +38,7 @@ func (s *soak) summary() {
 	}
 	for _, name := range s.memory.names {
 		values := s.memory.series[name]
-		first, last, _ := judge(values[len(values)/3:], 0)
+		first, last, _ := evaluate(values[len(values)/3:], 0)
 		unit, by := " MB", 1e6
 		if strings.HasPrefix(name, "NAT") {
 			unit, by = "", 1

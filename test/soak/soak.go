@@ -142,8 +142,8 @@ func (s *soak) run(ctx context.Context) error {
 		return err
 	}
 	s.stopStreams()
-	s.judgeMemory()
-	s.judgeLeftovers(ctx)
+	s.checkMemory()
+	s.checkLeftovers(ctx)
 	s.summary()
 	return s.faults.err()
 }

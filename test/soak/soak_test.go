@@ -66,11 +66,11 @@ func TestGrowingSeries(t *testing.T) {
 		growth, noise float64
 		flat          bool
 	}{{0, 0, true}, {0, 5e6, true}, {5e6, 1e6, true}, {40e6, 1e6, false}, {-50e6, 0, true}} {
-		if first, last, flat := judge(series(c.growth, c.noise), flatBytes); flat != c.flat {
+		if first, last, flat := evaluate(series(c.growth, c.noise), flatBytes); flat != c.flat {
 			t.Errorf("%+v: %.0f, then %.0f: %v", c, first, last, flat)
 		}
 	}
-	if _, _, flat := judge([]float64{1, 1e9}, flatBytes); !flat {
+	if _, _, flat := evaluate([]float64{1, 1e9}, flatBytes); !flat {
 		t.Error("two values are no series")
 	}
 }

@@ -43,11 +43,11 @@ func (v *view) linkChanged(l netlink.Link) (out []any) {
 		state = StateUp
 	}
 	if owner, taken := v.names[l.Name]; taken && owner != l.Index {
-		out = v.forget(owner) // the notification of its removal or renaming was lost, or follows later in this listing
+		out = v.removeLink(owner) // the notification of its removal or renaming was lost, or follows later in this listing
 	}
 	known := v.links[l.Index]
 	if known != nil && known.name != l.Name {
-		out = append(out, v.forget(l.Index)...)
+		out = append(out, v.removeLink(l.Index)...)
 		known = nil
 	}
 	if known == nil {
@@ -68,11 +68,11 @@ func (v *view) linkChanged(l netlink.Link) (out []any) {
 // linkGone processes the removal of a link.
 func (v *view) linkGone(index int) []any {
 	delete(v.addrs, index)
-	return v.forget(index)
+	return v.removeLink(index)
 }
 
-// forget returns the updates that report a link as removed.
-func (v *view) forget(index int) []any {
+// removeLink returns the updates that report a link as removed.
+func (v *view) removeLink(index int) []any {
 	l := v.links[index]
 	if l == nil {
 		return nil
@@ -129,7 +129,7 @@ func (v *view) listed(links []netlink.Link, addrs []netlink.Address, lost bool) 
 	}
 	for _, index := range slices.Sorted(maps.Keys(v.links)) {
 		if !there[index] {
-			out = append(out, v.forget(index)...)
+			out = append(out, v.removeLink(index)...)
 		}
 	}
 	v.addrs = map[int]map[address]bool{}

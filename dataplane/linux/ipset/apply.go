@@ -56,12 +56,12 @@ func (s *Sets) update() (r Result, stale bool) {
 	maps.Copy(s.dirty, s.broken)
 	clear(s.broken)
 	if err := s.sync(); err != nil {
-		s.forget()
+		s.invalidate()
 		return Result{Err: err}, false
 	}
 	j := s.plan(&r)
 	if err := j.run(&r); err != nil {
-		s.forget()
+		s.invalidate()
 		r.Err = fmt.Errorf("program sets: %w", err)
 	}
 	return r, j.stale
@@ -114,7 +114,7 @@ func (s *Sets) list() error {
 		return err
 	}
 	for _, m := range s.sets {
-		m.forget()
+		m.invalidate()
 		s.name(m)
 		s.dirty[m] = struct{}{}
 	}
@@ -124,7 +124,7 @@ func (s *Sets) list() error {
 
 // compare reads the set's members. A second read, for the members that the kernel lacks, is done only if there are any.
 func (s *Sets) compare(m *set) error {
-	m.forget()
+	m.invalidate()
 	seen, surplus := 0, map[member]struct{}{}
 	err := s.members(m, func(x member) {
 		if _, ok := m.members[x]; ok {
@@ -199,7 +199,7 @@ func (s *Sets) ApplyDestroys() Result {
 		began := s.now()
 		n := min(batch, len(names))
 		if err := s.destroy(names[:n], &r); err != nil {
-			s.forget()
+			s.invalidate()
 			r.Err = fmt.Errorf("destroy sets: %w", err)
 			return r
 		}

@@ -210,7 +210,7 @@ func (j *job) settle(w *work, r *Result) {
 	switch {
 	case w.err != nil:
 		r.broken(m, w.err)
-		m.forget()
+		m.invalidate()
 		j.broken[m] = struct{}{}
 	case w.broken != nil:
 		if w.create {

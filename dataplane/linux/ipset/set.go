@@ -30,7 +30,7 @@ func newSet(f table.Family, d table.Set) *set {
 
 func (m *set) describe(d table.Set) {
 	if d.Type != m.typ {
-		m.forget()
+		m.invalidate()
 	}
 	m.typ, m.max = d.Type, d.Max
 	if m.max <= 0 {
@@ -41,8 +41,8 @@ func (m *set) describe(d table.Set) {
 // object returns the name of the set in results.
 func (m *set) object() string { return fmt.Sprintf("set v%d %s", m.family, m.id) }
 
-// forget marks the kernel's members as unknown.
-func (m *set) forget() { m.known, m.lacks, m.surplus = false, nil, nil }
+// invalidate marks the kernel's members as unknown.
+func (m *set) invalidate() { m.known, m.lacks, m.surplus = false, nil, nil }
 
 // empty records that the kernel's set is empty (or does not exist yet).
 func (m *set) empty() {
@@ -121,8 +121,8 @@ func (m *set) convert(x table.Member, use func(member, why)) {
 	}
 }
 
-// want adds a member.
-func (m *set) want(x table.Member) {
+// addMember adds a member.
+func (m *set) addMember(x table.Member) {
 	m.convert(x, func(c member, w why) {
 		before := m.members[c]
 		m.members[c] = before | w

@@ -101,7 +101,7 @@ func (s *Sets) Change(f table.Family, id string, add, remove []table.Member) {
 		return
 	}
 	for _, a := range add {
-		m.want(a)
+		m.addMember(a)
 	}
 	for _, r := range remove {
 		m.unwant(r)
@@ -170,16 +170,16 @@ func (s *Sets) name(m *set) {
 		}
 		s.names++
 		m.name = choice
-		m.forget()
+		m.invalidate()
 	}
 	delete(s.doomed, m.name)
 }
 
-// forget marks everything as unknown after an exchange with unknown results.
-func (s *Sets) forget() {
+// invalidate marks everything as unknown after an exchange with unknown results.
+func (s *Sets) invalidate() {
 	s.listed = false
 	for _, m := range s.sets {
-		m.forget()
+		m.invalidate()
 		s.dirty[m] = struct{}{}
 	}
 }

@@ -237,7 +237,7 @@ func readAhead(ctx context.Context, family []*layer) {
 		switch p := t.parser(); {
 		case t.have != nil:
 		case known && !tables[t.name]:
-			t.ahead = t.learn(p) == nil
+			t.ahead = t.setKernelState(p) == nil
 		default:
 			parsers["*"+string(t.name)] = p
 		}
@@ -267,7 +267,7 @@ func readAhead(ctx context.Context, family []*layer) {
 	}
 	for _, t := range family {
 		// A table that is not in the output does not exist yet. Where this matters, the table is read by its name.
-		if p := parsers["*"+string(t.name)]; p != nil && (p.begun || !odd && t.untouched()) && t.learn(p) == nil {
+		if p := parsers["*"+string(t.name)]; p != nil && (p.begun || !odd && t.untouched()) && t.setKernelState(p) == nil {
 			t.ahead = true
 		}
 	}

@@ -73,7 +73,7 @@ func (t *layer) attempt(ctx context.Context, read bool) (int, error) {
 	if err := t.write(ctx, r); err != nil {
 		return 0, err
 	}
-	t.forgetOldRefusals()
+	t.removeOldRefusals()
 	return r.count(), nil
 }
 

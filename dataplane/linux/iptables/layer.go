@@ -206,8 +206,8 @@ func (t *layer) makePlan(good func(chain string) bool) *plan {
 	return p.run(t.hooks)
 }
 
-// forgetOldRefusals removes the records of chains that have changed or were removed.
-func (t *layer) forgetOldRefusals() {
+// removeOldRefusals removes the records of chains that have changed or were removed.
+func (t *layer) removeOldRefusals() {
 	maps.DeleteFunc(t.refused, func(name string, r refused) bool {
 		src := t.chains[name]
 		return src == nil || !src.lowered || src.fingerprint() != r.fingerprint || t.plan.pieces[name] == nil
@@ -242,7 +242,7 @@ func (t *layer) read(ctx context.Context) error {
 	p := t.parser()
 	err := t.save(ctx, t.family, p.line, "-t", string(t.name))
 	if err == nil {
-		err = t.learn(p)
+		err = t.setKernelState(p)
 	}
 	if err != nil {
 		t.metrics.saveErrors.Inc()
@@ -250,8 +250,8 @@ func (t *layer) read(ctx context.Context) error {
 	return err
 }
 
-// learn stores the parsed state.
-func (t *layer) learn(p *saveParser) (err error) {
+// setKernelState stores the parsed state.
+func (t *layer) setKernelState(p *saveParser) (err error) {
 	if t.have, err = p.state(); err != nil {
 		return err
 	}

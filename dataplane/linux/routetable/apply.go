@@ -158,12 +158,12 @@ func (t *Table) deleted(w *work, o *op, e *entry, err error) {
 	}
 	if e == nil { // a stray, for a destination that may be wanted: see planStray
 		if claimed := t.entries[o.route.dst]; o.route.host() && (claimed == nil || len(claimed.claims) == 0) {
-			t.forget(&w.flush, o.route.dst.Addr())
+			t.scheduleFlush(&w.flush, o.route.dst.Addr())
 		}
 		return
 	}
 	if o.route.host() || e.served {
-		t.forget(&w.flush, o.route.dst.Addr())
+		t.scheduleFlush(&w.flush, o.route.dst.Addr())
 	}
 	e.there, e.served = false, false
 	if e.wanted {
@@ -178,7 +178,7 @@ func (t *Table) put(w *work, o *op, e *entry, err error) {
 		e.actual, e.there = o.route, true
 		if e.served && !e.goal.host() {
 			e.served = false
-			t.forget(&w.flush, e.dst.Addr())
+			t.scheduleFlush(&w.flush, e.dst.Addr())
 		}
 	case isLinkGone(err):
 		t.log.Debug("a route waits for its link", "route", t.describe(o.route), "error", err)

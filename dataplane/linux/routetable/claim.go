@@ -91,18 +91,18 @@ type entry struct {
 
 	// servedBy is the link whose owner has had the address, if served: another owner must not continue its connections.
 	served   bool
-	servedBy servant
+	servedBy servingLink
 
 	changed, todo, resting bool // the entry is in the table's list of this name
 }
 
-type servant struct {
+type servingLink struct {
 	iface string
 	index int
 }
 
-// servant returns the link that the goal is for.
-func (e *entry) servant() servant { return servant{e.goalVia, e.goal.index} }
+// servingLink returns the link that the goal is for.
+func (e *entry) servingLink() servingLink { return servingLink{e.goalVia, e.goal.index} }
 
 // differs reports whether the kernel must be changed, or connections removed.
 func (e *entry) differs() bool {
@@ -138,8 +138,8 @@ func (e *entry) dropClaim(c claim) (dropped bool) {
 	return at >= 0
 }
 
-// wants reports whether any class claims the destination over a link.
-func (e *entry) wants(iface string) bool {
+// claimsLink reports whether any class claims the destination over a link.
+func (e *entry) claimsLink(iface string) bool {
 	return slices.ContainsFunc(e.claims, func(c claim) bool { return c.iface == iface })
 }
 

@@ -19,12 +19,12 @@ const (
 
 // flusher removes the connections of addresses in a background job, in the order in which the addresses were queued.
 type flusher struct {
-	name    string
-	forget  func(ctx context.Context, addrs []netip.Addr) error
-	log     *slog.Logger
-	group   *lifecycle.Group
-	started bool
-	wake    chan struct{} // capacity 1
+	name        string
+	deleteFlows func(ctx context.Context, addrs []netip.Addr) error
+	log         *slog.Logger
+	group       *lifecycle.Group
+	started     bool
+	wake        chan struct{} // capacity 1
 
 	mu      sync.Mutex
 	queued  []netip.Addr
@@ -32,12 +32,12 @@ type flusher struct {
 	next    *pass
 }
 
-// pass is one call of forget; done is closed after it.
+// pass is one call of deleteFlows; done is closed after it.
 type pass struct{ done chan struct{} }
 
-func newFlusher(name string, forget func(context.Context, []netip.Addr) error, log *slog.Logger) *flusher {
+func newFlusher(name string, deleteFlows func(context.Context, []netip.Addr) error, log *slog.Logger) *flusher {
 	return &flusher{
-		name: name, forget: forget, log: log, group: lifecycle.NewGroup(context.Background(), log),
+		name: name, deleteFlows: deleteFlows, log: log, group: lifecycle.NewGroup(context.Background(), log),
 		wake: make(chan struct{}, 1), waiting: map[netip.Addr]*pass{},
 	}
 }
@@ -110,7 +110,7 @@ func (f *flusher) run(ctx context.Context) error {
 func (f *flusher) work(ctx context.Context, addrs []netip.Addr) {
 	var err error
 	for try := 1; try <= flushTries; try++ {
-		if err = f.forget(ctx, addrs); err == nil {
+		if err = f.deleteFlows(ctx, addrs); err == nil {
 			return
 		}
 		t := time.NewTimer(flushPause)

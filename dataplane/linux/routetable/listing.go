@@ -103,7 +103,7 @@ func (t *Table) takeRoute(r route) {
 		t.strays = append(t.strays, r)
 	}
 	if e.wanted && e.actual == e.goal && e.goal.host() {
-		e.served, e.servedBy = true, e.servant()
+		e.served, e.servedBy = true, e.servingLink()
 	}
 	if e.differs() {
 		t.markTodo(e)

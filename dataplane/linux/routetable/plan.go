@@ -57,7 +57,7 @@ func (p *plan) put(e *entry) {
 		o.verb = replaceRoute
 	}
 	if e.goal.host() {
-		e.served, e.servedBy = true, e.servant()
+		e.served, e.servedBy = true, e.servingLink()
 	}
 	p.write(o, ref{e: e})
 }
@@ -82,7 +82,7 @@ func (t *Table) planStray(p *plan, r route) {
 		return
 	}
 	if wanted && r.host() && !e.served { // the pod behind the stray's link has had the address
-		e.served, e.servedBy = true, servant{t.names[r.index], r.index}
+		e.served, e.servedBy = true, servingLink{t.names[r.index], r.index}
 	}
 	p.write(op{verb: delRoute, route: r}, ref{})
 }
@@ -98,11 +98,11 @@ func (t *Table) planEntry(p *plan, e *entry) {
 		}
 	case !e.wanted: // the kernel has removed the route with its link
 		e.served = false
-		t.forget(&p.flush, e.dst.Addr())
+		t.scheduleFlush(&p.flush, e.dst.Addr())
 	case t.changesHands(e) && e.there:
 		p.write(op{verb: delRoute, route: e.actual}, ref{e: e}) // afterwards it is held, see deleted
 	case t.changesHands(e):
-		t.forget(&p.flush, e.dst.Addr())
+		t.scheduleFlush(&p.flush, e.dst.Addr())
 		e.served = false
 		p.held = append(p.held, e)
 	case t.isBeingForgotten(e):
@@ -127,7 +127,7 @@ func (t *Table) changesHands(e *entry) bool {
 	if t.flush == nil || !e.goal.host() {
 		return false
 	}
-	return e.there && e.actual.host() && e.actual.index != e.goal.index || e.served && e.servedBy != e.servant()
+	return e.there && e.actual.host() && e.actual.index != e.goal.index || e.served && e.servedBy != e.servingLink()
 }
 
 // isBeingForgotten reports whether connections of the address's last owner are still being removed.
@@ -138,8 +138,8 @@ func (t *Table) isBeingForgotten(e *entry) bool {
 	return t.flush.pending(e.dst.Addr()) != nil
 }
 
-// forget adds an address to those whose connections are removed after the plan's writes.
-func (t *Table) forget(list *[]netip.Addr, a netip.Addr) {
+// scheduleFlush adds an address to those whose connections are removed after the plan's writes.
+func (t *Table) scheduleFlush(list *[]netip.Addr, a netip.Addr) {
 	if t.flush != nil {
 		*list = append(*list, a)
 	}

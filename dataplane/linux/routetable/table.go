@@ -147,7 +147,7 @@ func (t *Table) removeClaim(c claim) {
 	if !e.dropClaim(c) {
 		return
 	}
-	if c.iface != "" && !e.wants(c.iface) {
+	if c.iface != "" && !e.claimsLink(c.iface) {
 		l := t.linkOf(c.iface)
 		delete(l.wants, e)
 		t.tidyLink(l)
@@ -194,10 +194,10 @@ func (t *Table) tidyLink(l *link) {
 		return
 	}
 	delete(t.links, l.name)
-	t.forgetIndex(l)
+	t.removeIndex(l)
 }
 
-func (t *Table) forgetIndex(l *link) {
+func (t *Table) removeIndex(l *link) {
 	if t.names[l.index] == l.name {
 		delete(t.names, l.index)
 		delete(t.seen, l.index)
@@ -210,7 +210,7 @@ func (t *Table) forgetIndex(l *link) {
 func (t *Table) OnIfaceStateChanged(name string, index int, up bool) {
 	l := t.linkOf(name)
 	if index > 0 && index != l.index {
-		t.forgetIndex(l)
+		t.removeIndex(l)
 		if other := t.links[t.names[index]]; other != nil && other.index == index {
 			other.up = false // renamed: the index now belongs to this link
 			t.linkChanged(other)

@@ -330,7 +330,7 @@ func TestHeldUntilForgotten(t *testing.T) {
 	f := newFake(t)
 	tab := fakeTable(f, Config{})
 	started, release := make(chan struct{}), make(chan struct{})
-	tab.flush.forget = func(ctx context.Context, addrs []netip.Addr) error {
+	tab.flush.deleteFlows = func(ctx context.Context, addrs []netip.Addr) error {
 		close(started)
 		<-release
 		return f.conntrack(ctx, addrs)
@@ -366,7 +366,7 @@ func TestFlushFails(t *testing.T) {
 	f := newFake(t)
 	tab := fakeTable(f, Config{})
 	tries := 0
-	tab.flush.forget = func(context.Context, []netip.Addr) error {
+	tab.flush.deleteFlows = func(context.Context, []netip.Addr) error {
 		tries++
 		return errFault
 	}

@@ -140,7 +140,7 @@ func (c *endpointChain) kubernetes(ep Workload, d Direction, toNode *table.Match
 	switch {
 	case !d.governed():
 		return
-	case toNode != nil && c.JudgesNode(d):
+	case toNode != nil && c.AppliesToNode(d):
 		c.toNode = toNode
 	case toNode != nil:
 		exempted = append(exempted, *toNode)
@@ -148,8 +148,8 @@ func (c *endpointChain) kubernetes(ep Workload, d Direction, toNode *table.Match
 	c.exempted = exempted
 }
 
-// JudgesNode reports whether policies decide what a workload may send to its node: the first tier that has policies is one of TiersForNode.
-func (c Config) JudgesNode(from Direction) bool {
+// AppliesToNode reports whether policies decide what a workload may send to its node: the first tier that has policies is one of TiersForNode.
+func (c Config) AppliesToNode(from Direction) bool {
 	for _, tier := range from.Tiers {
 		if len(tier.Policies) > 0 {
 			return slices.Contains(c.TiersForNode, tier.Name)

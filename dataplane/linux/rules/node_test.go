@@ -167,7 +167,7 @@ func (n *node) workload(iface string, addr map[table.Family]netip.Addr, to, from
 		}
 	}
 	n.workloads = append(n.workloads, iface)
-	if n.config.JudgesNode(from) {
+	if n.config.AppliesToNode(from) {
 		n.nodeJudged = append(n.nodeJudged, iface)
 	}
 	n.dispatch()

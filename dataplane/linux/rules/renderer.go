@@ -21,7 +21,7 @@ type RuleRenderer interface {
 	// sources that the given workloads may spoof.
 	ReversePath(f table.Family, workloads []Workload) table.Chain
 	// WorkloadDispatch returns the dispatch to the chains of WorkloadChains, for the given interfaces. nodeJudged are the interfaces of
-	// workloads for which Config.JudgesNode returns true.
+	// workloads for which Config.AppliesToNode returns true.
 	WorkloadDispatch(ifaces, nodeJudged []string) []table.Dispatch
 	// SharedChains returns the filter chains of a workload's policies, with Config.SharePolicies. A chain's name identifies its contents:
 	// for chains for which known returns true, only the name is returned.

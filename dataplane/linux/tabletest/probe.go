@@ -144,7 +144,7 @@ func (n *Net) Expect(t testing.TB, cases ...Case) {
 	for i, c := range cases {
 		if errs[i] != nil {
 			t.Errorf("%s %v: %v", c.Why, c.Probe, errs[i])
-		} else if problem := c.judge(outcomes[i]); problem != "" {
+		} else if problem := c.fault(outcomes[i]); problem != "" {
 			t.Errorf("%s %v: %s; it was %v", c.Why, c.Probe, problem, outcomes[i])
 		}
 	}
@@ -165,8 +165,8 @@ func (n *Net) try(c Case) (Outcome, error) {
 	}
 }
 
-// judge returns what is wrong with an outcome, "" if nothing.
-func (c Case) judge(o Outcome) string {
+// fault returns what is wrong with an outcome, "" if nothing.
+func (c Case) fault(o Outcome) string {
 	switch {
 	case c.Want == Pass && !(o.Delivered && (o.Answered || !c.answers())), c.Want == Arrive && !o.Delivered:
 		return "should " + c.Want.String()

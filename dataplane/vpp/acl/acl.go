@@ -146,7 +146,7 @@ func (k *descriptors) needRest(done func(error)) {
 }
 
 func (k *descriptors) addACL(o kit.Object, req *acl.ACLAddReplace, done func(id uint32, err error)) {
-	k.Forget()
+	k.Invalidate()
 	conn.Call(k.Lane, req, func(r *acl.ACLAddReplaceReply, err error) {
 		if err != nil {
 			done(kit.None, o.Wrap(err))

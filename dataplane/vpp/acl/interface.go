@@ -96,7 +96,7 @@ func (k *descriptors) writeACLs(index uint32, b aclBinding, done func(error)) {
 				return
 			}
 			in, out := k.aclsOf(b.If, now)
-			k.Forget()
+			k.Invalidate()
 			conn.Call(k.Lane, &acl.ACLInterfaceSetACLList{SwIfIndex: ifx, NInput: uint8(len(in)), Acls: slices.Concat(in, out)},
 				func(_ *acl.ACLInterfaceSetACLListReply, err error) { done(err) })
 		})

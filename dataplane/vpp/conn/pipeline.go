@@ -28,7 +28,7 @@ type lane struct {
 	backlog []pending // requests of callbacks that wait for room
 	depth   int       // number of callbacks now running
 	unread  int       // bytes written since all requests had been answered: VPP may not have read them yet
-	held    bool      // do not write: see Together
+	held    bool      // do not write: see WriteAtOnce
 	giveUp  error     // reject all requests: Flush was cancelled
 	timer   *time.Timer
 }

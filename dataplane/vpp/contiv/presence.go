@@ -65,9 +65,9 @@ func NewPlugin(c *conn.Conn, log *slog.Logger) *Plugin {
 	return p
 }
 
-// Remember stores the result, so that an agent that starts while VPP is disconnected reports what the previous agent found. Call it
+// UseStore stores the result, so that an agent that starts while VPP is disconnected reports what the previous agent found. Call it
 // before Present and Run.
-func (p *Plugin) Remember(store Store) {
+func (p *Plugin) UseStore(store Store) {
 	p.store = store
 	data, err := store.LoadOwn(pluginKey)
 	if err != nil {

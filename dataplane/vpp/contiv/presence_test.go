@@ -18,7 +18,7 @@ func TestPluginIsRemembered(t *testing.T) {
 	store, log := memory{}, slog.New(slog.DiscardHandler)
 	away := func() *Plugin {
 		p := NewPlugin(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, log), log)
-		p.Remember(store)
+		p.UseStore(store)
 		return p
 	}
 	if !away().Present() {
@@ -32,7 +32,7 @@ func TestPluginIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := NewPlugin(connect(t, socket, log), log)
-		p.Remember(store)
+		p.UseStore(store)
 		connected := p.conn
 		p.conn = conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, log)
 		before := p.Present()

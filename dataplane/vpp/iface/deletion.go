@@ -80,11 +80,11 @@ func (i deletion) request() api.Message {
 // queue count as requests.
 func NewDeletionQueue(c *conn.Conn, idle func() time.Duration, log *slog.Logger) *DeletionQueue {
 	t := &DeletionQueue{conn: c, lane: c.Lane(), log: log.With("component", "vpp-deletions"), wake: make(chan struct{}, 1), idle: idle}
-	c.OnChange(func(conn.State) { t.nudge() })
+	c.OnChange(func(conn.State) { t.signal() })
 	return t
 }
 
-func (t *DeletionQueue) nudge() {
+func (t *DeletionQueue) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -104,7 +104,7 @@ func (t *DeletionQueue) add(i deletion) {
 	t.items = append(t.items, i)
 	t.added = i.since
 	t.mu.Unlock()
-	t.nudge()
+	t.signal()
 }
 
 // remove takes out of the queue the interfaces that hold the name or the device of a new interface. If one is being deleted, remove waits

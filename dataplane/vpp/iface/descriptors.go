@@ -31,7 +31,7 @@ func New(lane *conn.Lane, log *slog.Logger, idx *Index, deps Deps) *Descriptors 
 		deps.AfPacket = DefaultAfPacketRings()
 	}
 	kinds := &Descriptors{Kit: k, deps: deps, idx: idx, types: ifTypes(), sockets: map[string]socketWait{}, uncertain: map[string]suspect{}}
-	k.OnWrite(kinds.snap.forget)
+	k.OnWrite(kinds.snap.invalidate)
 	k.OnBoot(idx.clear)
 	return kinds
 }

@@ -104,7 +104,7 @@ func Named(what, name string) kit.Object { return kit.Named(what, "interface "+n
 
 func (k *Descriptors) createInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	o := Named("create", v.Name)
-	k.Forget()
+	k.Invalidate()
 	t := k.types[v.Type]
 	t.create(k, v, func(m made, err error) {
 		if err != nil {
@@ -190,7 +190,7 @@ func (k *Descriptors) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interf
 		kit.Gone(op)
 		return
 	}
-	k.Forget()
+	k.Invalidate()
 	k.idx.remove(v.Name) // from here on VPP may reuse the number
 	removed := func(err error) {
 		if err != nil && !kit.IsFine(err, kit.IfGone) {

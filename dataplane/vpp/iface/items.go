@@ -232,7 +232,7 @@ func (k *Descriptors) addAddress(op *scheduler.Op, v ifAddress) {
 		k.Missing(op, o, v.If)
 		return
 	}
-	k.Forget()
+	k.Invalidate()
 	k.Lane.Request(addressRequest(index, v.Prefix, true), func(_ api.Message, err error) {
 		if !conn.IsRetval(err, api.ADDRESS_IN_USE, api.DUPLICATE_IF_ADDRESS) {
 			op.Done(o.Wrap(err))

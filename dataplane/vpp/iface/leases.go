@@ -67,7 +67,7 @@ func (l *Leases) WatchDHCPLeases(ifName string, callback func(ip net.IP, network
 	}
 	w.callbacks = append(w.callbacks, callback)
 	l.mu.Unlock()
-	l.nudge()
+	l.signal()
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (l *Leases) Lease(ifName string) (Lease, bool) {
 	return w.present, true
 }
 
-func (l *Leases) nudge() {
+func (l *Leases) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:

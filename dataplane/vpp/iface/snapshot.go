@@ -83,8 +83,8 @@ type snapshots struct {
 	waiting []func(*Snapshot, error)
 }
 
-// forget drops the snapshot. It is called before anything is written.
-func (s *snapshots) forget() { s.ctx, s.current = nil, nil }
+// invalidate drops the snapshot. It is called before anything is written.
+func (s *snapshots) invalidate() { s.ctx, s.current = nil, nil }
 
 // Snapshot takes a snapshot, or shares the one that was taken in the same resync.
 func (k *Descriptors) Snapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
@@ -101,7 +101,7 @@ func (k *Descriptors) Snapshot(op *scheduler.DumpOp, done func(*Snapshot, error)
 	if len(k.snap.waiting) > 1 {
 		return
 	}
-	k.snap.forget()
+	k.snap.invalidate()
 	s := newIfSnapshot()
 	k.collect(s, func(err error) {
 		waiting := k.snap.waiting

@@ -56,8 +56,8 @@ func (o Object) Wrap(err error) error {
 	return fmt.Errorf("vpp: %s %s: %w%s", o.what, o.name, err, hint(err))
 }
 
-// Forget is called before anything is written: the dumped data is invalid from then on.
-func (k *Kit) Forget() { call(k.onWrite) }
+// Invalidate is called before anything is written: the dumped data is invalid from then on.
+func (k *Kit) Invalidate() { call(k.onWrite) }
 
 // Do starts a request that ends op. VPP's refusals listed in fine mean that the object is already in the desired state.
 func (k *Kit) Do(op *scheduler.Op, o Object, req api.Message, fine ...api.VPPApiError) {
@@ -66,7 +66,7 @@ func (k *Kit) Do(op *scheduler.Op, o Object, req api.Message, fine ...api.VPPApi
 
 // Send starts a request and passes its error, wrapped, to done.
 func (k *Kit) Send(o Object, req api.Message, done func(error), fine ...api.VPPApiError) {
-	k.Forget()
+	k.Invalidate()
 	k.Lane.Request(req, func(_ api.Message, err error) {
 		if err != nil && IsFine(err, fine) {
 			err = nil

@@ -170,7 +170,7 @@ func (k *descriptors) putRoute(op *scheduler.Op, what string, v *vpp_l3.Route, a
 			p.SwIfIndex = index
 		}
 	}
-	k.Forget()
+	k.Invalidate()
 	k.Lane.Request(&req.IPRouteAddDelV2, func(_ api.Message, err error) {
 		if err == nil || (!add && conn.IsRetval(err, api.NO_SUCH_FIB)) {
 			op.Done(nil)

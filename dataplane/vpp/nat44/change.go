@@ -47,7 +47,7 @@ func (k *descriptors) remake(applied, desired *natMapping, after []natBackend, d
 		}
 		end := kit.Join(2, done)
 		end(err)
-		k.forgetBalanced(bridge, end)
+		k.deleteKeepingSessions(bridge, end)
 	})
 	k.addBalanced(bridge, after, func(err error) {
 		there = err == nil
@@ -58,19 +58,19 @@ func (k *descriptors) remake(applied, desired *natMapping, after []natBackend, d
 
 func (k *descriptors) replace(applied, desired *natMapping, after []natBackend, done func(error)) {
 	both := kit.Join(2, done)
-	k.Lane.Together(requestsSize(applied, after), func() {
+	k.Lane.WriteAtOnce(requestsSize(applied, after), func() {
 		if applied.External.Proto == kit.ProtoUDP && k.nat.handoff {
 			k.deleteBalanced(applied, both) // sessions cannot be found individually
 		} else {
-			k.forgetBalanced(applied, both)
+			k.deleteKeepingSessions(applied, both)
 		}
 		k.addBalanced(desired, after, both)
 	})
 }
 
-// requestsSize returns the minimum number of bytes of the requests that forget a mapping and add another one.
-func requestsSize(forget *natMapping, add []natBackend) int {
-	return 128*(len(forget.tables())+1) + 11*len(add)
+// requestsSize returns the minimum number of bytes of the requests that delete a mapping and add another one.
+func requestsSize(old *natMapping, add []natBackend) int {
+	return 128*(len(old.tables())+1) + 11*len(add)
 }
 
 // bridges reports whether a mapping needs a bridge, and can have one. Addresses other than cluster IPs cannot: they have ports which are

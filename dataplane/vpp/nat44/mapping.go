@@ -64,7 +64,7 @@ func (k *descriptors) natMappingDescriptor() scheduler.Descriptor[*natMapping] {
 		Delete: func(op *scheduler.Op, key string, v *natMapping) {
 			switch {
 			case v.Bridge:
-				k.forgetBalanced(v, op.Done)
+				k.deleteKeepingSessions(v, op.Done)
 				return
 			case !v.balanced():
 				k.putPlain(op, v, false)
@@ -257,7 +257,7 @@ func (k *descriptors) removeBalanced(v *natMapping, done func(error)) {
 	case v.Affinity != 0, udp && k.nat.handoff:
 		k.deleteBalanced(v, done)
 	case udp:
-		k.forgetBalanced(v, func(err error) {
+		k.deleteKeepingSessions(v, func(err error) {
 			if err != nil {
 				done(err)
 				return
@@ -265,7 +265,7 @@ func (k *descriptors) removeBalanced(v *natMapping, done func(error)) {
 			k.endSessions(v, v.Backends, done)
 		})
 	default:
-		k.forgetBalanced(v, done)
+		k.deleteKeepingSessions(v, done)
 	}
 }
 
@@ -276,12 +276,12 @@ func (k *descriptors) deleteBalanced(v *natMapping, done func(error)) {
 	}, done, api.NO_SUCH_ENTRY)
 }
 
-// forgetBalanced deletes a mapping but not its sessions. VPP 25.10 has no request for that. But the request that deletes an
+// deleteKeepingSessions deletes a mapping but not its sessions. VPP 25.10 has no request for that. But the request that deletes an
 // identity mapping accepts any mapping with the address and port, removes the entries of a table from it, which are the
 // backends of a balanced mapping, and removes the mapping with the last of them (scenario nat_backends of vppfake's contract).
 // One side effect remains: VPP adds a reference to a table for each backend and releases only one, so a table other than 0
 // that has had such a mapping remains, empty, until VPP is restarted.
-func (k *descriptors) forgetBalanced(v *natMapping, done func(error)) {
+func (k *descriptors) deleteKeepingSessions(v *natMapping, done func(error)) {
 	tables := v.tables()
 	part := kit.Join(len(tables), done)
 	for _, vrf := range tables {

@@ -171,7 +171,7 @@ func (m *model) nodes(f modelFlow) string {
 	return "denied"
 }
 
-func (m *model) judge(f modelFlow) string {
+func (m *model) evaluate(f modelFlow) string {
 	to, local := modelPods[f.dst]
 	restricts := func(p modelPolice) bool {
 		return len(p.items[0])+len(p.items[1]) > 0 || p.otherwise != [2]uint8{ruleAllow, ruleAllow}
@@ -294,7 +294,7 @@ func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 			}
 		}
 		fmt.Fprintf(&script, "flow %d %s %s %d %d %d %d\n", f.iface, f.src, f.dst, f.proto, f.port, f.icmp, f.code)
-		want = append(want, m.judge(f))
+		want = append(want, m.evaluate(f))
 	}
 	return script, want
 }

@@ -97,11 +97,11 @@ func New(c *conn.Conn, cfg Config) *Pool {
 		cfg: cfg, conn: c, lane: c.Lane(), wake: make(chan struct{}, 1), taken: map[string]takenItem{},
 		log: cfg.Log.With("component", "vpp-pool"),
 	}
-	c.OnChange(func(conn.State) { p.nudge() })
+	c.OnChange(func(conn.State) { p.signal() })
 	return p
 }
 
-func (p *Pool) nudge() {
+func (p *Pool) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -162,7 +162,7 @@ func (p *Pool) take() (item, bool) {
 	if i.pod != "" {
 		p.taken[i.dev] = takenItem{i, p.claimed}
 	}
-	p.nudge()
+	p.signal()
 	return i, true
 }
 

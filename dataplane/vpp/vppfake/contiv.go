@@ -205,7 +205,7 @@ func (c *contivState) dropEndpoint(ifx uint32) {
 		e.hold(-1)
 	}
 	delete(c.endpoints, ifx)
-	c.policy.forget(ifx)
+	c.policy.removeEndpoint(ifx)
 	for _, conn := range c.conns.sorted() {
 		if conn.ifx == ifx {
 			c.end(conn)

@@ -91,8 +91,8 @@ func (p *contivPolicies) restrict() bool {
 	return false
 }
 
-// forget removes the policy configuration of a deleted endpoint.
-func (p *contivPolicies) forget(ifx uint32) {
+// removeEndpoint removes the policy configuration of a deleted endpoint.
+func (p *contivPolicies) removeEndpoint(ifx uint32) {
 	delete(p.police, ifx)
 	p.clean()
 	p.epoch++
@@ -333,7 +333,7 @@ func contivEndpointPolicyDel(c *call, q *contiv.ContivEndpointPolicyDel) *contiv
 	case c.contiv.policy.police[uint32(q.SwIfIndex)] == nil:
 		return &contiv.ContivEndpointPolicyDelReply{Retval: rvNoSuchEntry}
 	}
-	c.contiv.policy.forget(uint32(q.SwIfIndex))
+	c.contiv.policy.removeEndpoint(uint32(q.SwIfIndex))
 	return &contiv.ContivEndpointPolicyDelReply{}
 }
 

@@ -215,7 +215,7 @@ func (f *Fake) drop(s *session) {
 	delete(f.server.sessions, s)
 	f.turnLocked(s, false)
 	if f.st != nil {
-		f.st.forget(s)
+		f.st.removeSession(s)
 	}
 	f.mu.Unlock()
 	if !s.isFinishing() {

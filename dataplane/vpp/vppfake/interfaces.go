@@ -106,7 +106,7 @@ func (st *state) delete(i *iface) {
 		}
 	}
 	st.setAdmin(i, false)
-	st.forgetNAT(i)
+	st.removeNATInterface(i)
 	st.dropL2(i)
 	st.dropAddresses(i)
 	for family := range i.ip {

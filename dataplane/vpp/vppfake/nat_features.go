@@ -185,8 +185,8 @@ func (st *state) delNATOutput(ifx uint32) int32 {
 	return 0
 }
 
-// forgetNAT handles the deletion of an interface for NAT.
-func (st *state) forgetNAT(i *iface) {
+// removeNATInterface handles the deletion of an interface for NAT.
+func (st *state) removeNATInterface(i *iface) {
 	if p := findPort(st.nat.ports, i.index); p != nil {
 		in, out := p.in, p.out
 		if in {

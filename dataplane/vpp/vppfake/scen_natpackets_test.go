@@ -278,8 +278,8 @@ func natTwinPackets(ps *packetScript) {
 func natBridgePackets(ps *packetScript) {
 	natNode(ps)
 	a, b := backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.4", 8080, 3, 1)
-	bridge, forget := balanced(true, "10.96.0.10", 0, selfTwice, 0, a, b), identity(false, "10.96.0.10", 0, 1)
-	bridge.ExternalPort, forget.Flags = 0, 0
+	bridge, end := balanced(true, "10.96.0.10", 0, selfTwice, 0, a, b), identity(false, "10.96.0.10", 0, 1)
+	bridge.ExternalPort, end.Flags = 0, 0
 	exact := identity(false, "10.96.0.10", 80, 1)
 	exact.Protocol = tcpProto
 	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, a, a))
@@ -303,8 +303,8 @@ func natBridgePackets(ps *packetScript) {
 	ps.sessions("10.1.1.3", "10.1.1.4")
 	ps.note("the bridge goes, its connections stay")
 	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, a, b))
-	ps.do(forget)
-	ps.do(forget)
+	ps.do(end)
+	ps.do(end)
 	ps.dump(&nat44_ed.Nat44LbStaticMappingDump{})
 	for n := range uint16(4) {
 		ps.tcp(1, "10.1.1.2", 1010+n, "10.96.0.10", 80, vppfake.FlagACK)

@@ -161,8 +161,8 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 
 func (st *state) now() time.Time { return st.cfg.Now() }
 
-// forget removes the subscriptions of a client whose connection is closed.
-func (st *state) forget(s *session) { delete(st.ifs.watchers, s) }
+// removeSession removes the subscriptions of a client whose connection is closed.
+func (st *state) removeSession(s *session) { delete(st.ifs.watchers, s) }
 
 // randomMAC returns a MAC of 02:fe and four random bytes, as VPP does.
 func (st *state) randomMAC() mac {

@@ -38,7 +38,7 @@ func TestTurn(t *testing.T) {
 		defer close(done)
 		lane := c.Lane()
 		for range moments {
-			lane.Together(256, func() {
+			lane.WriteAtOnce(256, func() {
 				for _, add := range []bool{false, true} {
 					req := s.routeMsg(add, false, 0, "10.50.0.0/16", []fibPath{via("10.2.0.2", 2)})
 					conn.Call(lane, req, func(_ *ip.IPRouteAddDelV2Reply, err error) {

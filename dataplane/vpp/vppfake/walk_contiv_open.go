@@ -186,7 +186,7 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 		if f.dst = end.Addr(); !n.p.isICMP() {
 			f.dport = end.Port()
 		}
-		if n.judged = c.judge(n.i.index, f, n.now); n.judged == contivDenied {
+		if n.judged = c.evaluate(n.i.index, f, n.now); n.judged == contivDenied {
 			return n.w.contivDrop(&stats.Denied, "denied by network policy")
 		}
 	}

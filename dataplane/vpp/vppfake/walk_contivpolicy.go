@@ -215,8 +215,8 @@ func (c *contivState) nodeFlow(from uint32, f contivFlow, now time.Time) contivJ
 	return c.bySide(from, contiv.CONTIV_SIDE_API_EGRESS, f, true, now)
 }
 
-// judge evaluates a flow whose client is behind the interface from; none: behind another node.
-func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudgement {
+// evaluate evaluates a flow whose client is behind the interface from; none: behind another node.
+func (c *contivState) evaluate(from uint32, f contivFlow, now time.Time) contivJudgement {
 	if !c.policy.restrict() {
 		return contivFree
 	}
@@ -253,7 +253,7 @@ func (c *contivState) allowed(conn *contivConn, now time.Time) bool {
 		if conn.ofBackend {
 			from = c.contivPod(conn.keys[0].src.Addr())
 		}
-		conn.judged, conn.epoch = c.judge(from, conn.flow(), now), c.policy.epoch
+		conn.judged, conn.epoch = c.evaluate(from, conn.flow(), now), c.policy.epoch
 	}
 	return conn.judged != contivDenied
 }
@@ -285,12 +285,12 @@ func (c *contivState) mayPass(conn *contivConn, dir int, p *Packet, now time.Tim
 	default:
 		return true
 	}
-	return c.judge(c.contivPod(f.src), f, now) != contivDenied
+	return c.evaluate(c.contivPod(f.src), f, now) != contivDenied
 }
 
 // contivStateless evaluates a packet of a protocol without connections.
 func (w *walk) contivStateless(i *iface, p *Packet) bool {
-	if w.contiv.judge(i.index, contivFlowOf(p), w.now()) == contivDenied {
+	if w.contiv.evaluate(i.index, contivFlowOf(p), w.now()) == contivDenied {
 		return w.contivDrop(&w.contiv.conns.stats.Denied, "denied by network policy")
 	}
 	return true
@@ -302,21 +302,21 @@ func (c *contivState) errorAllowed(i *iface, p *Packet, conn *contivConn, to net
 	if conn != nil && to == p.Dst {
 		return c.allowed(conn, now)
 	}
-	return c.judge(i.index, contivFlowOf(p), now) != contivDenied
+	return c.evaluate(i.index, contivFlowOf(p), now) != contivDenied
 }
 
-// judgeOpen evaluates a packet of a TCP connection that was opened before its ends had policy. If exactly one end has a port above 32 767, that
+// evaluateOpen evaluates a packet of a TCP connection that was opened before its ends had policy. If exactly one end has a port above 32 767, that
 // end is the client; otherwise both directions must be allowed.
-func (n *contivOpening) judgeOpen() {
+func (n *contivOpening) evaluateOpen() {
 	c, forth := &n.w.contiv, contivFlowOf(n.p)
 	fromHigh, toHigh, receiver := forth.sport >= 32768, forth.dport >= 32768, c.contivPod(forth.dst)
 	byReceiver := toHigh && !fromHigh
 	n.judged = contivFree
 	if !byReceiver {
-		n.judged = c.judge(n.i.index, forth, n.now)
+		n.judged = c.evaluate(n.i.index, forth, n.now)
 	}
 	if (byReceiver || fromHigh == toHigh) && n.judged != contivDenied {
-		n.judged = max(n.judged, c.judge(receiver, forth.reverse(), n.now))
+		n.judged = max(n.judged, c.evaluate(receiver, forth.reverse(), n.now))
 	}
 	if !byReceiver || n.judged != contivAllowed {
 		return
@@ -339,9 +339,9 @@ func (n *contivOpening) plain() bool {
 	local := role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST
 	toBackend := !n.p.isICMP() && local && c.isBackend(n.t.dst)
 	if n.p.Proto == ProtoTCP && c.policy.restrict() && n.p.tcpFlags()&(FlagSYN|FlagACK) != FlagSYN {
-		n.judgeOpen()
+		n.evaluateOpen()
 	} else {
-		n.judged = c.judge(n.i.index, contivFlowOf(n.p), n.now)
+		n.judged = c.evaluate(n.i.index, contivFlowOf(n.p), n.now)
 	}
 	switch {
 	case n.judged == contivDenied:

@@ -102,8 +102,8 @@ func Do[T any](c *Caller, key string, call func() (T, error)) (T, error) {
 	return none, fmt.Errorf("%s: %w within %s", key, ErrNoAnswer, c.cfg.Timeout)
 }
 
-// Beside makes a call that does not count as one of the pass, until ctx ends. It may be called from any goroutine.
-func Beside[T any](ctx context.Context, c *Caller, name string, call func() (T, error)) (T, error) {
+// CallOutsidePass makes a call that does not count as one of the pass, until ctx ends. It may be called from any goroutine.
+func CallOutsidePass[T any](ctx context.Context, c *Caller, name string, call func() (T, error)) (T, error) {
 	done := make(chan result[T], 1)
 	c.cfg.Jobs.Go(name, func(context.Context) error {
 		value, err := call()

@@ -95,7 +95,7 @@ type Snapshot struct {
 func (w *Wiring) Snapshot(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Calls.Timeout)
 	defer cancel()
-	return hnscall.Beside(ctx, w.calls, "HNS snapshot", func() (s Snapshot, err error) {
+	return hnscall.CallOutsidePass(ctx, w.calls, "HNS snapshot", func() (s Snapshot, err error) {
 		var errs [3]error
 		s.Networks, errs[0] = w.HCN.ListNetworks()
 		s.Endpoints, errs[1] = w.HCN.ListEndpoints()

@@ -39,8 +39,8 @@ func (w *Wiring) recall() error {
 	return nil
 }
 
-// remember records our load balancers, if they differ from the recorded ones.
-func (w *Wiring) remember() error {
+// storeRecord records our load balancers, if they differ from the recorded ones.
+func (w *Wiring) storeRecord() error {
 	if w.Record == nil || maps.Equal(w.balancers, w.recorded) {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (w *Wiring) intend(specs map[string]wantedLB) error {
 	for _, want := range specs {
 		w.balancers[intent(want.spec)] = false
 	}
-	err := w.remember()
+	err := w.storeRecord()
 	if err != nil {
 		for _, want := range specs {
 			delete(w.balancers, intent(want.spec))

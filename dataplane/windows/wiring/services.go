@@ -364,7 +364,7 @@ func (w *Wiring) makeBalancers(specs map[string]wantedLB, failed *failures) {
 		}
 		failed.blame(err, want.key)
 	}
-	blame(w.remember())
+	blame(w.storeRecord())
 }
 
 // removeRemotes removes endpoints of backends that no service has any more.

@@ -150,8 +150,8 @@ func isOf(obj *kube.Pod, uid string) bool {
 	return uid == "" || obj.GetUid() == "" || uid == obj.GetUid() || uid == obj.GetStaticUid()
 }
 
-// Knows reports whether the object of a pod exists.
-func (c *Compiler) Knows(id model.EndpointID, uid string) bool {
+// HasPod reports whether the object of a pod exists.
+func (c *Compiler) HasPod(id model.EndpointID, uid string) bool {
 	p := c.pods[id]
 	return p != nil && isOf(p.obj, uid)
 }
@@ -290,7 +290,7 @@ func (c *Compiler) Flush() model.Change {
 		c.rebuild(p)
 	}
 	for s := range c.dirtySets {
-		c.judgeSize(s)
+		c.checkSize(s)
 	}
 	for p := range c.dirtyPolicies {
 		c.flushPolicy(p, &out)

@@ -101,7 +101,7 @@ func (s *selection) release(c *choice) {
 	delete(s.scopes, sc.text)
 	for ns := range sc.namespaces {
 		ns.scopes = without(ns.scopes, sc)
-		s.forget(ns)
+		s.removeNamespace(ns)
 	}
 }
 
@@ -167,8 +167,8 @@ func (s *selection) namespace(name string) *namespace {
 	return ns
 }
 
-// forget deletes a namespace that is no longer needed.
-func (s *selection) forget(ns *namespace) {
+// removeNamespace deletes a namespace that is no longer needed.
+func (s *selection) removeNamespace(ns *namespace) {
 	if ns.known || ns.pods.len() > 0 {
 		return
 	}
@@ -211,7 +211,7 @@ func (s *selection) setNamespace(name string, labels map[string]string, known bo
 			}
 		}
 	}
-	s.forget(ns)
+	s.removeNamespace(ns)
 }
 
 // candidates calls yield for the pods of the namespace that a selector may select.
@@ -251,7 +251,7 @@ func (s *selection) remove(p *pod, labels map[string]string) {
 		ns.unindex(pair{k, v}, p)
 	}
 	ns.pods.remove(p)
-	s.forget(ns)
+	s.removeNamespace(ns)
 }
 
 // relabel updates the selection after a change of a pod's labels.

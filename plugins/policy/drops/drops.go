@@ -134,12 +134,12 @@ func (s *Store) makeRoom(n key, now time.Time) {
 	case len(s.places[n.place]) >= perPod:
 		s.remove(podKey)
 	case len(s.flows) >= allFlows:
-		s.forget(now)
+		s.removeOld(now)
 	}
 }
 
-// forget removes old flows, or the oldest flow if none is old.
-func (s *Store) forget(now time.Time) {
+// removeOld removes old flows, or the oldest flow if none is old.
+func (s *Store) removeOld(now time.Time) {
 	var oldest key
 	var at *Flow
 	for k, f := range s.flows {

@@ -141,10 +141,10 @@ func (s *State) Allowed(from, to model.EndpointID, p Packet) bool {
 	if from == to && p.Source.IsValid() && p.Source == p.Dest {
 		return true
 	}
-	if e, local := s.Endpoints[from]; local && Judge(s, e.Egress, false, p).Action != model.Allow {
+	if e, local := s.Endpoints[from]; local && Evaluate(s, e.Egress, false, p).Action != model.Allow {
 		return false
 	}
-	if e, local := s.Endpoints[to]; local && Judge(s, e.Ingress, true, p).Action != model.Allow {
+	if e, local := s.Endpoints[to]; local && Evaluate(s, e.Ingress, true, p).Action != model.Allow {
 		return false
 	}
 	return true

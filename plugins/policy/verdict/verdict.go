@@ -34,8 +34,8 @@ type Verdict struct {
 	Rule   string
 }
 
-// Judge decides on a packet in one direction of an endpoint.
-func Judge(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
+// Evaluate decides on a packet in one direction of an endpoint.
+func Evaluate(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
 	if p.OwnNode && ingress {
 		return Verdict{Action: model.Allow}
 	}
@@ -43,7 +43,7 @@ func Judge(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
 		if p.OwnNode && t.AllowsNode {
 			return Verdict{Action: model.Allow, Tier: t.Name}
 		}
-		v := judgeTier(c, t, ingress, p)
+		v := evaluateTier(c, t, ingress, p)
 		if v.Action != model.Pass {
 			return v
 		}
@@ -54,7 +54,7 @@ func Judge(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
 	return Verdict{Action: d.Default}
 }
 
-func judgeTier(c Compiled, t model.Tier, ingress bool, p Packet) Verdict {
+func evaluateTier(c Compiled, t model.Tier, ingress bool, p Packet) Verdict {
 	for _, id := range t.Policies {
 		policy, known := c.Policy(id)
 		if !known {

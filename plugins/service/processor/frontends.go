@@ -48,8 +48,8 @@ func (p *Processor) noteNames(s *service, base *renderer.ContivService) (affecte
 	return p.owners.Put(owners.ServiceOf(base, s.object.GetUid(), s.object.GetCreated()))
 }
 
-// yield makes services give up the frontends that they have lost. They get new frontends only in settle.
-func (p *Processor) yield(ids []svcmodel.ID) error {
+// releaseLost makes services give up the frontends that they have lost. They get new frontends only in settle.
+func (p *Processor) releaseLost(ids []svcmodel.ID) error {
 	var errs []error
 	for _, id := range ids {
 		s := p.services[id]
@@ -58,7 +58,7 @@ func (p *Processor) yield(ids []svcmodel.ID) error {
 		}
 		both := slices.Concat(s.owned.lost, owners.FrontendsOf(p.owners.Lost(id)))
 		slices.SortFunc(both, renderer.Frontend.Compare)
-		errs = append(errs, p.retell(s, slices.Compact(both)))
+		errs = append(errs, p.resendLosses(s, slices.Compact(both)))
 	}
 	return errors.Join(errs...)
 }
@@ -71,14 +71,14 @@ func (p *Processor) settle(ids []svcmodel.ID) error {
 		if s == nil || s.value == nil {
 			continue
 		}
-		errs = append(errs, p.retell(s, owners.FrontendsOf(p.owners.Lost(id))))
+		errs = append(errs, p.resendLosses(s, owners.FrontendsOf(p.owners.Lost(id))))
 		p.reportProblems(s)
 	}
 	return errors.Join(errs...)
 }
 
-// retell sends a service to renderers after a change of its losses only.
-func (p *Processor) retell(s *service, lost []renderer.Frontend) error {
+// resendLosses sends a service to renderers after a change of its losses only.
+func (p *Processor) resendLosses(s *service, lost []renderer.Frontend) error {
 	if slices.Equal(s.owned.lost, lost) {
 		return nil
 	}

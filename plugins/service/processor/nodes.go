@@ -95,7 +95,7 @@ func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err
 	moved := slices.Collect(maps.Keys(p.nodes.set(name, addrs)))
 	affected := p.movedFrontends(moved, oldLocal)
 	var changes []string
-	errs := []error{p.yield(affected)}
+	errs := []error{p.releaseLost(affected)}
 	allChanged, localChanged := !oldAll.Equal(p.nodes.all), !oldLocal.Equal(p.nodes.local)
 	if allChanged || localChanged {
 		changes = append(changes, fmt.Sprintf("addresses of node %s", name))

@@ -215,7 +215,7 @@ func (p *Processor) refresh(s *service) (change string, err error) {
 	if len(moved) > 0 {
 		affected = append(affected, p.owners.AtAddresses(moved)...)
 	}
-	err = p.yield(affected)
+	err = p.releaseLost(affected)
 	change, own := p.report(s, base, local, localReady)
 	p.reportProblems(s)
 	err = errors.Join(err, own, p.settle(affected))

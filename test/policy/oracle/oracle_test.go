@@ -201,8 +201,8 @@ func (w *world) compare(what string, probe *generator.ProbeConfig) (verdicts int
 				want := truth.IsTrafficAllowed(&matcher.Traffic{Source: w.peer(from), Destination: w.peer(to), ResolvedPort: port.number,
 					ResolvedPortName: port.name, Protocol: port.protocol})
 				p := verdict.Packet{Source: from.ip, Dest: to.ip, Protocol: protocols[port.protocol], Port: uint16(port.number)}
-				egress := verdict.Judge(w.state, w.state.Endpoints[from.id].Egress, false, p).Action == model.Allow
-				ingress := verdict.Judge(w.state, w.state.Endpoints[to.id].Ingress, true, p).Action == model.Allow
+				egress := verdict.Evaluate(w.state, w.state.Endpoints[from.id].Egress, false, p).Action == model.Allow
+				ingress := verdict.Evaluate(w.state, w.state.Endpoints[to.id].Ingress, true, p).Action == model.Allow
 				if egress != want.Egress.IsAllowed() || ingress != want.Ingress.IsAllowed() {
 					w.t.Errorf("%s: %s to %s %v: egress %t, ingress %t; cyclonus has %t, %t", what, from.id, to.id, port, egress, ingress,
 						want.Egress.IsAllowed(), want.Ingress.IsAllowed())

@@ -83,7 +83,7 @@ func (s *Server) keep(c io.Closer) {
 	}
 }
 
-func (s *Server) forget(c io.Closer) {
+func (s *Server) remove(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.closers, c)
@@ -112,7 +112,7 @@ func (s *Server) accept(l net.Listener) {
 		}
 		s.keep(conn)
 		s.work.Go(func() {
-			defer s.forget(conn)
+			defer s.remove(conn)
 			serve(conn)
 		})
 	}

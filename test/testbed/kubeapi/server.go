@@ -99,8 +99,8 @@ func (s *Server) BreakWatches() {
 	s.breaker = make(chan struct{})
 }
 
-// Forget compacts the history: watches from an earlier revision receive 410 Gone.
-func (s *Server) Forget() {
+// Compact compacts the history: watches from an earlier revision receive 410 Gone.
+func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tables {
@@ -136,8 +136,8 @@ func (s *Server) Queried(resource string) (lists, watches int, query string) {
 	return t.Lists, t.Watches, t.Query
 }
 
-// ForgetAsked resets the counters of Queried.
-func (s *Server) ForgetAsked() {
+// ResetRequests resets the counters of Queried.
+func (s *Server) ResetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tables {

@@ -80,7 +80,7 @@ func (t *Traffic) Serve(ns *netns.Namespace, port uint16) (stop func(), err erro
 	}
 	t.work.Go(s.accept)
 	t.keep(s)
-	return func() { t.forget(s); _ = s.Close() }, nil // the listener may be closed already
+	return func() { t.remove(s); _ = s.Close() }, nil // the listener may be closed already
 }
 
 // Close ends all streams and servers.
@@ -108,7 +108,7 @@ func (t *Traffic) keep(c io.Closer) {
 	}
 }
 
-func (t *Traffic) forget(c io.Closer) {
+func (t *Traffic) remove(c io.Closer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.closers, c)
@@ -186,7 +186,7 @@ func (s *server) keep(c io.Closer) (ok bool) {
 	return true
 }
 
-func (s *server) forget(c io.Closer) {
+func (s *server) remove(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -219,7 +219,7 @@ func (s *server) serve(conn *net.TCPConn) {
 	if err != nil {
 		s.t.broke(conn, fmt.Errorf("%+v: %w", h, err))
 	}
-	s.forget(conn)
+	s.remove(conn)
 	if err != nil || h.kind == once {
 		_ = conn.Close()
 		return
@@ -239,7 +239,7 @@ func (s *server) serve(conn *net.TCPConn) {
 			}
 		}
 	}
-	s.forget(wake)
+	s.remove(wake)
 	_ = sock.close()
 }
 

@@ -62,7 +62,7 @@ func (s *Server) keep(c interface{ Close() error }) {
 	}
 }
 
-func (s *Server) forget(c interface{ Close() error }) {
+func (s *Server) remove(c interface{ Close() error }) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.closers, c)
@@ -101,7 +101,7 @@ func (s *Server) accept(l net.Listener) {
 
 // answerLines answers each line of a connection.
 func (s *Server) answerLines(conn net.Conn) {
-	defer s.forget(conn)
+	defer s.remove(conn)
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		if _, err := conn.Write(s.answer(conn.LocalAddr(), conn.RemoteAddr())); err != nil {
 			return

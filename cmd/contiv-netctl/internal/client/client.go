@@ -269,8 +269,8 @@ func (u *Unreachable) Error() string {
 // Unwrap implements errors.
 func (u *Unreachable) Unwrap() error { return u.Cause }
 
-// Away reports whether an error means that the agent did not respond, so that further requests to it do not help.
-func Away(err error) bool {
+// IsUnreachable reports whether an error means that the agent did not respond, so that further requests to it do not help.
+func IsUnreachable(err error) bool {
 	var u *Unreachable
 	return errors.As(err, &u)
 }

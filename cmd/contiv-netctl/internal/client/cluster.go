@@ -132,7 +132,7 @@ func (c *Cluster) Again(ctx context.Context) (*Cluster, error) {
 // query queries the first agent for its description and the nodes.
 func (c *Cluster) query(ctx context.Context) error {
 	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
-		if c.opts.Server == "" && Away(err) {
+		if c.opts.Server == "" && IsUnreachable(err) {
 			err = fmt.Errorf("%w; is the agent running on this node, is this root? --socket says where another agent's socket "+
 				"is, and --server queries another node's agent", err)
 		}

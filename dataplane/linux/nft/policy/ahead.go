@@ -58,7 +58,7 @@ func (b *Backend) makeSet(p *plan, s *set) (writes int, err error) {
 	})
 	flush()
 	if err != nil {
-		b.view.Forget() // it may be partially filled: read the kernel's state
+		b.view.Invalidate() // it may be partially filled: read the kernel's state
 		return writes, err
 	}
 	s.present, s.typ, s.ops, s.refill = true, s.spec.Type, nil, false

@@ -28,8 +28,8 @@ func (f *family) load(l wire.Lister) error {
 		return err
 	}
 	a := &auditor{f: f, l: l, was: map[*node]kernelChain{}, wasSet: map[*set]kernelSet{}}
-	a.remember()
-	f.forget()
+	a.recordKernelState()
+	f.markAbsent()
 	f.present, f.rebuild = present, present && flags != 0
 	if present {
 		for _, read := range []func() error{a.chains, a.rules, a.sets} {
@@ -61,7 +61,7 @@ type kernelSet struct {
 	typ     table.SetType
 }
 
-func (a *auditor) remember() {
+func (a *auditor) recordKernelState() {
 	for _, n := range a.f.nodes {
 		if n.present || n.elems != nil {
 			a.was[n] = kernelChain{n.present, n.hashes, n.elems}

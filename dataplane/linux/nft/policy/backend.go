@@ -160,7 +160,7 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 			res.Writes = writes
 			break
 		}
-		if attempt < wire.MaxAttempts && ctx.Err() == nil && b.learn(err) {
+		if attempt < wire.MaxAttempts && ctx.Err() == nil && b.handleFailure(err) {
 			continue
 		}
 		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", b.view.Table, b.view.NS, err)
@@ -229,8 +229,8 @@ func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
 	}
 }
 
-// learn handles a failure; it returns false if a retry does not make sense.
-func (b *Backend) learn(err error) bool {
+// handleFailure handles a failure; it returns false if a retry does not make sense.
+func (b *Backend) handleFailure(err error) bool {
 	var refused *wire.Refusal
 	if errors.As(err, &refused) {
 		return isolate(refused)
@@ -299,7 +299,7 @@ func (b *Backend) later(plans [2]*plan, writes int) (int, error) {
 		return writes, nil
 	}
 	if err := b.view.Commit(t); err != nil {
-		b.view.Forget() // the first transaction is done, but not recorded
+		b.view.Invalidate() // the first transaction is done, but not recorded
 		return writes, err
 	}
 	return writes + t.Writes, nil

@@ -21,7 +21,7 @@ const (
 func (s *set) inline() (changed bool) {
 	was := s.inlined
 	s.inlined = nil
-	if s.wanted && s.spec.Type == table.SetNet && s.count() <= maxInlineNets && s.judge() == nil {
+	if s.wanted && s.spec.Type == table.SetNet && s.count() <= maxInlineNets && s.fault() == nil {
 		var nets []netip.Prefix
 		s.eachElement(func(m table.Member) { nets = append(nets, m.Net) })
 		if spans := wire.Nets(s.f.ID, nets); len(spans.List) <= maxInlineSpans {

@@ -242,7 +242,7 @@ func (n *node) setRules(rules []table.Rule) {
 	if n.fork != nil {
 		n.dropFork()
 	}
-	n.want()
+	n.setWanted()
 	n.rules = rules
 	n.Touch()
 }
@@ -252,8 +252,8 @@ func (n *node) usable() bool {
 	return n.wanted && !n.hopeless && (n.base == nil || n.base.num != noHook)
 }
 
-// want marks the chain as desired; chains that name it are processed again.
-func (n *node) want() {
+// setWanted marks the chain as desired; chains that name it are processed again.
+func (n *node) setWanted() {
 	if !n.wanted {
 		n.wanted = true
 		n.wakeUsers()
@@ -327,7 +327,7 @@ func (n *node) unused(by *node) {
 
 // setDispatch makes n a dispatch chain; each unchanged interface costs only a comparison.
 func (n *node) setDispatch(d table.Dispatch) {
-	n.want()
+	n.setWanted()
 	n.Touch()
 	n.rules = d.Default
 	if n.fork == nil {

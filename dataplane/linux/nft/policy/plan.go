@@ -43,7 +43,7 @@ type rewrite struct {
 func (f *family) plan(affected map[*node]struct{}, over uint64) *plan {
 	p := &plan{f: f, atOnce: f.rebuild || f.remade()}
 	if f.rebuild {
-		f.forget()
+		f.markAbsent()
 	}
 	p.nodesThatLeft(over)
 	for n := range affected {
@@ -155,7 +155,7 @@ func (s *set) needsWrite() bool {
 func (p *plan) done() {
 	f := p.f
 	if p.clear {
-		f.forget()
+		f.markAbsent()
 		f.present = false
 		p.rewrite, p.forks, p.sets, p.lists = nil, nil, nil, nil
 	}
@@ -204,8 +204,8 @@ func (n *node) noteMap() {
 	}
 }
 
-// forget records that the kernel has none of our objects.
-func (f *family) forget() {
+// markAbsent records that the kernel has none of our objects.
+func (f *family) markAbsent() {
 	f.leaving.strays = nil
 	for _, n := range f.nodes {
 		n.present, n.hashes, n.elems, n.force = false, nil, nil, false

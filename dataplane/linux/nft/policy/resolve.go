@@ -70,7 +70,7 @@ func (r *resolver) sets() {
 		was := s.broken
 		s.broken = nil
 		if s.wanted {
-			s.broken = s.judge()
+			s.broken = s.fault()
 		}
 		if s.broken != nil {
 			r.f.brokenSets[s] = struct{}{}
@@ -100,7 +100,7 @@ func (r *resolver) analyze(n *node) {
 		n.compiled = &content
 		r.relink(n, content.targets)
 	}
-	n.remember(&content)
+	n.recordReferences(&content)
 	r.pick(n, content.allowed)
 	r.note(n)
 	if idle := n.hasNothing(&content); idle != n.idle {
@@ -151,17 +151,17 @@ func (n *node) impossible() error {
 	return nil
 }
 
-// remember records what the rules name, so that n is processed again when a named object appears or disappears.
-func (n *node) remember(c *compiled) {
+// recordReferences records what the rules name, so that n is processed again when a named object appears or disappears.
+func (n *node) recordReferences(c *compiled) {
 	if len(c.targets)+len(c.skipped)+len(n.mentions) > 0 {
-		n.rememberChains(c)
+		n.recordChains(c)
 	}
 	if len(c.sets)+len(n.uses) > 0 {
-		n.rememberSets(c)
+		n.recordSets(c)
 	}
 }
 
-func (n *node) rememberChains(c *compiled) {
+func (n *node) recordChains(c *compiled) {
 	named := make(map[*node]struct{}, len(c.targets)+len(c.skipped))
 	for _, list := range [][]*node{c.targets, c.skipped} {
 		for _, m := range list {
@@ -182,7 +182,7 @@ func (n *node) rememberChains(c *compiled) {
 	}
 }
 
-func (n *node) rememberSets(c *compiled) {
+func (n *node) recordSets(c *compiled) {
 	used := make(map[*set]struct{}, len(c.sets))
 	for _, s := range c.sets {
 		used[s] = struct{}{}

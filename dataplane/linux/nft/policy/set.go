@@ -198,8 +198,8 @@ func (s *set) eachInside(m table.Member, f func(table.Member)) {
 	s.nets.inside(m.Net, func(p netip.Prefix) { f(table.Member{Net: p}) })
 }
 
-// judge returns the reason why a set cannot be programmed, nil if it can.
-func (s *set) judge() error {
+// fault returns the reason why a set cannot be programmed, nil if it can.
+func (s *set) fault() error {
 	limit := s.spec.Max
 	if limit == 0 {
 		limit = table.DefaultMaxSet

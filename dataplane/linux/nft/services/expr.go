@@ -117,8 +117,8 @@ func (c *ruleset) random(n, reg uint32) {
 
 const dynsetDelete = 2 // NFT_DYNSET_OP_DELETE
 
-// remember changes an element of a map. If there is no room for a new element the rule ends.
-func (c *ruleset) remember(name string, op, key, value, seconds uint32) {
+// updateMap changes an element of a map. If there is no room for a new element the rule ends.
+func (c *ruleset) updateMap(name string, op, key, value, seconds uint32) {
 	c.Begin("dynset")
 	c.String(unix.NFTA_DYNSET_SET_NAME, name)
 	c.Uint32(unix.NFTA_DYNSET_OP, op)

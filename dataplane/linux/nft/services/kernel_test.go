@@ -185,7 +185,7 @@ func sortedLines(text string) string {
 func TestServicesRefused(t *testing.T) {
 	ns := nettest.New(t)
 	s := openServices(t, ns)
-	if !s.learn(&wire.Refusal{Objects: map[wire.Object]error{s.services["ns/a"]: errors.New("no")}}) {
+	if !s.handleFailure(&wire.Refusal{Objects: map[wire.Object]error{s.services["ns/a"]: errors.New("no")}}) {
 		t.Fatal("there was something to learn")
 	}
 	res := s.Apply(context.Background())
@@ -199,7 +199,7 @@ func TestServicesRefused(t *testing.T) {
 	if listing := ns.Run("nft list ruleset"); !strings.Contains(listing, "10.96.0.1 . tcp") {
 		t.Errorf("not tried again:\n%s", listing)
 	}
-	if s.learn(&wire.Refusal{Objects: map[wire.Object]error{}, Other: errors.New("no")}) {
+	if s.handleFailure(&wire.Refusal{Objects: map[wire.Object]error{}, Other: errors.New("no")}) {
 		t.Error("a retry after an error that names no service")
 	}
 }

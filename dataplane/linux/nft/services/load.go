@@ -16,7 +16,7 @@ func (b *balancer) load(l wire.Lister) error {
 	if err != nil {
 		return err
 	}
-	b.forget()
+	b.markAbsent()
 	if !present {
 		return nil
 	}

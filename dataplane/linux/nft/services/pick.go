@@ -215,8 +215,8 @@ func (b *balancer) slotRules(p picker, slot uint32) []wire.Program {
 	if p.seconds > 0 {
 		affinity := c.name(b, mapAffinity)
 		c.client(b, p, client)
-		c.remember(affinity, dynsetDelete, r32(client+1), r32(backend), 0)
-		c.remember(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(client+1), r32(backend), p.seconds)
+		c.updateMap(affinity, dynsetDelete, r32(client+1), r32(backend), 0)
+		c.updateMap(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(client+1), r32(backend), p.seconds)
 	}
 	c.translate(r32(backend))
 	c.emit(fmt.Sprintf("dnat to slot %d of group . random map @%s", slot, c.backends(b, p)))
@@ -261,7 +261,7 @@ func (b *balancer) affinityRules(p picker) []wire.Program {
 	c.mapFrom(affinity, r32(1), r32(3))
 	c.lookupFrom(c.name(b, mapSticky), r32(1), false)
 	c.client(b, p, 8)
-	c.remember(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(9), r32(3), p.seconds)
+	c.updateMap(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(9), r32(3), p.seconds)
 	c.translate(r32(3))
 	c.emit("group . client map @affinity, if in @sticky")
 	c.draw(p)

@@ -141,7 +141,7 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 			res.Writes = writes
 			break
 		}
-		if attempt < wire.MaxAttempts && ctx.Err() == nil && s.learn(err) {
+		if attempt < wire.MaxAttempts && ctx.Err() == nil && s.handleFailure(err) {
 			continue
 		}
 		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", tableName, s.view.NS, err)
@@ -226,11 +226,11 @@ func (s *Services) load() error {
 	return nil
 }
 
-// learn handles a failure; it returns false if a retry does not make sense.
-func (s *Services) learn(err error) bool {
+// handleFailure handles a failure; it returns false if a retry does not make sense.
+func (s *Services) handleFailure(err error) bool {
 	var refused *wire.Refusal
 	if errors.As(err, &refused) {
-		s.view.Forget() // the repairs are determined again
+		s.view.Invalidate() // the repairs are determined again
 		return s.isolate(refused)
 	}
 	return s.view.Again(err)

@@ -88,7 +88,7 @@ func newBalancer(id table.Family) *balancer {
 
 // add adds what a service needs, and remove removes it.
 func (b *balancer) add(svc *service) {
-	elems, groups := b.wants(svc)
+	elems, groups := b.needsOf(svc)
 	for e, value := range elems {
 		b.hold(svc, e, value)
 	}
@@ -104,7 +104,7 @@ func (b *balancer) add(svc *service) {
 }
 
 func (b *balancer) remove(svc *service) {
-	elems, groups := b.wants(svc)
+	elems, groups := b.needsOf(svc)
 	for e := range elems {
 		b.release(svc, e)
 	}
@@ -116,8 +116,8 @@ func (b *balancer) remove(svc *service) {
 	}
 }
 
-// wants returns the elements and groups that a service needs in this family.
-func (b *balancer) wants(svc *service) (map[elem]string, []*lb.Group) {
+// needsOf returns the elements and groups that a service needs in this family.
+func (b *balancer) needsOf(svc *service) (map[elem]string, []*lb.Group) {
 	w := needs{elems: map[elem]string{}, groups: map[uint64]*lb.Group{}, affinity: svc.Affinity,
 		slots: slotsOf(b.f.ID)}
 	for i := range svc.Ports {

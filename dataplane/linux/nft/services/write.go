@@ -20,7 +20,7 @@ func (b *balancer) write(t *wire.Batch, over uint64) {
 			t.DelTable(b.f.Proto)
 			t.Writes++
 		}
-		b.forget()
+		b.markAbsent()
 		if b.nothing() {
 			return
 		}
@@ -63,8 +63,8 @@ func (b *balancer) size() int {
 // nothing reports whether the kernel must have no table: there is no service of this family.
 func (b *balancer) nothing() bool { return len(b.held) == b.standard }
 
-// forget records that the kernel has nothing.
-func (b *balancer) forget() {
+// markAbsent records that the kernel has nothing.
+func (b *balancer) markAbsent() {
 	b.present, b.rebuild, b.chainsDirty, b.podsThere = false, false, true, ""
 	clear(b.rules)
 	clear(b.leaving)
@@ -346,7 +346,7 @@ func (st *groupState) eachNew(slots int, each func(block int)) {
 // done records that the kernel has executed what was written.
 func (b *balancer) done() {
 	if b.nothing() {
-		b.forget()
+		b.markAbsent()
 		clear(b.changed)
 		clear(b.groups)
 		return

@@ -247,8 +247,8 @@ func (v *View) NewBatch() *Batch { return NewBatch(v.Table, v.Cmd.seq+1) }
 // Lister returns a Lister of a family's table.
 func (v *View) Lister(proto uint8) Lister { return Lister{v.Cmd, v.Table, proto} }
 
-// Forget makes the next Sync read the kernel's state.
-func (v *View) Forget() { v.known = false }
+// Invalidate makes the next Sync read the kernel's state.
+func (v *View) Invalidate() { v.known = false }
 
 // Again reports whether to retry a transaction that failed without being rejected. After an error of the socket, the socket is replaced and
 // the kernel's state is read again later.

@@ -154,7 +154,7 @@ func (f *Fleet) dropped(now time.Time, answers []client.Answer[dropAnswer]) Drop
 			text := state.NoAnswer(a.Err)
 			if absent(a.Err) {
 				text = "its agent is older than this command and has no such counters"
-			} else if !client.Away(a.Err) {
+			} else if !client.IsUnreachable(a.Err) {
 				text = a.Err.Error()
 			}
 			d.Missing = append(d.Missing, Problem{a.Node, state.Problem{Text: text}})

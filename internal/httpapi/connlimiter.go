@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// crowd holds the connections of a listener. When there are too many, the connection that has been inactive for longest is closed in favour
+// connLimiter holds the connections of a listener. When there are too many, the connection that has been inactive for longest is closed in favour
 // of the new one: a user that opens connections without end blocks no client, and in particular not a kubelet's probe, which takes a
 // millisecond.
-type crowd struct {
+type connLimiter struct {
 	most int
 
 	mu      sync.Mutex
@@ -21,19 +21,21 @@ type crowd struct {
 
 // member is a connection.
 type member struct {
-	crowd *crowd
-	since time.Time // time when it was opened, or began or ended a request; guarded by crowd.mu
-	idle  bool      // guarded by crowd.mu
-	kept  bool      // a request that changes something is running; guarded by crowd.mu
+	limiter *connLimiter
+	since   time.Time // time when it was opened, or began or ended a request; guarded by limiter.mu
+	idle    bool      // guarded by limiter.mu
+	kept    bool      // a request that changes something is running; guarded by limiter.mu
 }
 
 type memberKey struct{}
 
-func newCrowd(most int) *crowd { return &crowd{most: most, members: map[net.Conn]*member{}} }
+func newConnLimiter(most int) *connLimiter {
+	return &connLimiter{most: most, members: map[net.Conn]*member{}}
+}
 
 // enter is http.Server.ConnContext, which is called before the first state change.
-func (c *crowd) enter(ctx context.Context, conn net.Conn) context.Context {
-	m := &member{crowd: c, since: time.Now()}
+func (c *connLimiter) enter(ctx context.Context, conn net.Conn) context.Context {
+	m := &member{limiter: c, since: time.Now()}
 	c.mu.Lock()
 	c.members[conn] = m
 	c.mu.Unlock()
@@ -41,7 +43,7 @@ func (c *crowd) enter(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // changed is http.Server.ConnState.
-func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+func (c *connLimiter) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	if m := c.members[conn]; m != nil {
 		m.since, m.idle = time.Now(), state == http.StateIdle
@@ -63,7 +65,7 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 }
 
 // longest returns the connection to close: an idle one if there is any, and the new one if all others must be kept.
-func (c *crowd) longest(newest net.Conn) net.Conn {
+func (c *connLimiter) longest(newest net.Conn) net.Conn {
 	var found net.Conn
 	var best *member
 	for conn, m := range c.members {
@@ -95,8 +97,8 @@ func keep(ctx context.Context) (release func()) {
 		return func() {}
 	}
 	set := func(kept bool) {
-		m.crowd.mu.Lock()
-		defer m.crowd.mu.Unlock()
+		m.limiter.mu.Lock()
+		defer m.limiter.mu.Unlock()
 		m.kept = kept
 	}
 	set(true)

@@ -18,7 +18,7 @@ func TestTogether(t *testing.T) {
 		for range i % 40 {
 			l.Request(up(i), o.done)
 		}
-		l.Together(1600, func() {
+		l.WriteAtOnce(1600, func() {
 			l.Request(&nat44_ed.Nat44AddDelIdentityMapping{}, o.done)
 			l.Request(change, o.done)
 		})
@@ -46,7 +46,7 @@ func TestTogetherWithoutGuarantee(t *testing.T) {
 	l := connect(t, s, Config{Window: 1}).Lane()
 	answered := 0
 	two := func(size int) {
-		l.Together(size, func() {
+		l.WriteAtOnce(size, func() {
 			for range 2 {
 				Call(l, up(1), func(_ *interfaces.SwInterfaceSetFlagsReply, err error) {
 					if answered++; err != nil {
