@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"contiv.dev/vswitch/internal/cniapi"
-	"contiv.dev/vswitch/internal/testpods"
+	"contiv.dev/vswitch/internal/connectivity"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -12,8 +12,8 @@ import (
 const netnsDir = "/run/netns"
 
 // newTestPods makes the pods of contiv-netctl connectivity test.
-func (a *agent) newTestPods(checks podmanager.Checks) *testpods.Service {
-	return testpods.New(testpods.Deps{
+func (a *agent) newTestPods(checks podmanager.Checks) *connectivity.Service {
+	return connectivity.New(connectivity.Deps{
 		Log: a.log.With("component", "testpods"), HTTP: a.http, Jobs: a.jobs, Dir: netnsDir,
 		CNI: func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {
 			return a.pods.Handle(ctx, checks, req)

@@ -1,4 +1,4 @@
-package testpods
+package connectivity
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package testpods
+package connectivity
 
 import "errors"
 
