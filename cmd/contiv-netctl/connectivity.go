@@ -15,8 +15,8 @@ import (
 
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
+	"contiv.dev/vswitch/internal/connectivity"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/testpods"
 )
 
 // The outcomes of a test.
@@ -107,7 +107,7 @@ func (n *netctl) testConnectivity(ctx context.Context, cmd *cobra.Command, c *cl
 type side struct {
 	agent *client.Agent
 	node  place
-	pod   testpods.Pod
+	pod   connectivity.Pod
 }
 
 // addr returns the pod's address of a family, or the zero address.
@@ -193,7 +193,7 @@ func (t *connectivityTest) make(ctx context.Context, node, name string) (*side, 
 			s.node = nodePlace(node, append(slices.Clone(r.MgmtIPs), r.VPPIPs...))
 		}
 	}
-	if err := agent.Post(ctx, testpods.Path, map[string]string{"name": name}, &s.pod); err != nil {
+	if err := agent.Post(ctx, connectivity.Path, map[string]string{"name": name}, &s.pod); err != nil {
 		return nil, err
 	}
 	t.made = append(t.made, s)
@@ -206,7 +206,7 @@ func (t *connectivityTest) clean(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for _, s := range t.made {
-		errs = append(errs, s.agent.Post(ctx, testpods.DeletePath, map[string]string{"name": s.pod.Name}, nil))
+		errs = append(errs, s.agent.Post(ctx, connectivity.DeletePath, map[string]string{"name": s.pod.Name}, nil))
 	}
 	t.made = nil
 	return errors.Join(errs...)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/internal/connectivity"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/testpods"
 )
 
 const (
@@ -45,8 +45,8 @@ func family(ipv6 bool) string { return either(ipv6, "IPv6", "IPv4") }
 func (t *connectivityTest) pods(ctx context.Context, where string, to *side, ipv6 bool) {
 	name := "pod to pod on " + where + ", " + family(ipv6)
 	t.probe(ctx, name, t.client, diag.ProbeRequest{To: to.addr(ipv6), Proto: "icmp"})
-	t.probe(ctx, name+", TCP", t.client, diag.ProbeRequest{To: to.addr(ipv6), Proto: "tcp", Port: testpods.Port})
-	t.probe(ctx, name+", UDP", t.client, diag.ProbeRequest{To: to.addr(ipv6), Proto: "udp", Port: testpods.Port})
+	t.probe(ctx, name+", TCP", t.client, diag.ProbeRequest{To: to.addr(ipv6), Proto: "tcp", Port: connectivity.Port})
+	t.probe(ctx, name+", UDP", t.client, diag.ProbeRequest{To: to.addr(ipv6), Proto: "udp", Port: connectivity.Port})
 	header := ipv4Header
 	if ipv6 {
 		header = ipv6Header
@@ -132,8 +132,8 @@ func (t *connectivityTest) resolves(ctx context.Context) {
 		t.add(name, "the node serves no service kube-system/kube-dns", err)
 		return
 	}
-	var res testpods.ResolveResult
-	err = t.client.agent.Post(ctx, testpods.ResolvePath, testpods.ResolveRequest{Name: t.client.pod.Name, Server: at,
+	var res connectivity.ResolveResult
+	err = t.client.agent.Post(ctx, connectivity.ResolvePath, connectivity.ResolveRequest{Name: t.client.pod.Name, Server: at,
 		Question: t.opts.dns}, &res)
 	if err == nil && len(res.Addresses) == 0 {
 		err = fmt.Errorf("%s has no address: %s", t.opts.dns, res.Code)
@@ -170,9 +170,9 @@ func (t *connectivityTest) bulk(ctx context.Context, ipv6 bool) {
 }
 
 func (t *connectivityTest) transfer(ctx context.Context, name string, from, to *side, ipv6 bool) {
-	var res testpods.TransferResult
-	err := from.agent.Post(ctx, testpods.TransferPath, testpods.TransferRequest{
-		Name: from.pod.Name, To: to.addr(ipv6), Port: testpods.Port, Bytes: t.opts.bulkMB << 20,
+	var res connectivity.TransferResult
+	err := from.agent.Post(ctx, connectivity.TransferPath, connectivity.TransferRequest{
+		Name: from.pod.Name, To: to.addr(ipv6), Port: connectivity.Port, Bytes: t.opts.bulkMB << 20,
 	}, &res)
 	text := ""
 	if err == nil && res.Seconds <= 0 {

@@ -49,7 +49,7 @@ func TestSilenceIsUnhealthy(t *testing.T) {
 		expect(t, a, true, true)
 		time.Sleep(time.Millisecond)
 		expect(t, a, false, false)
-		if d := a.Summary().Detail; !strings.Contains(d, "x: not live, not ready (hangs: silent for 20s") {
+		if d := a.Summary().Detail; !strings.Contains(d, "x: not live, not ready (hangs: no report for 20s") {
 			t.Errorf("detail %q", d)
 		}
 		x.Report(both(true))

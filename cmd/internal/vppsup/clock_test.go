@@ -89,7 +89,7 @@ func TestWrongClock(t *testing.T) {
 		t.Errorf("it was started again: %+v", now)
 	}
 	// The rates are measured, so they may be a little less or more.
-	if !regexp.MustCompile(`(?s)counts 0\.1[3-7] seconds in one.*counts 2[2-6]\.\d\d seconds in one.*killed by SIGKILL`).MatchString(r.log.String()) {
+	if !regexp.MustCompile(`(?s)counts 0\.1[3-7] seconds per second.*counts 2[2-6]\.\d\d seconds per second.*killed by SIGKILL`).MatchString(r.log.String()) {
 		t.Error("the log does not say how wrong the clocks were")
 	}
 }

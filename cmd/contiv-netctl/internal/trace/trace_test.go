@@ -116,7 +116,7 @@ func TestExplain(t *testing.T) {
 		{"on the wire", Side{Node: "a", There: sent}, Side{Node: "b", There: unseen}, 0, false, "a – b", "lost between the nodes"},
 		{"dropped there", Side{Node: "a", There: sent}, Side{Node: "b", There: dropped}, 0, false, "b", "dropped on b: a reason"},
 		{"no process listens", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: unseen}, 0, true, "b",
-			"does anything listen"},
+			"check that a program listens"},
 		{"answer dropped", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: dropped}, 0, true, "b",
 			"reply was dropped on b"},
 		{"answer lost", Side{Node: "a", There: sent, Back: unseen}, Side{Node: "b", There: toPod, Back: sent}, 0, true, "b – a",
