@@ -85,7 +85,7 @@ func TestStopGoesOnBehindAHungJob(t *testing.T) {
 		if !slices.Equal(ended, []string{"b", "a"}) {
 			t.Errorf("ended: %v", ended)
 		}
-		if log := text.String(); strings.Count(log, "job does not stop") != 3 || !strings.Contains(log, `job="stuck too" at="lifecycle.stuckHere < `) {
+		if log := text.String(); strings.Count(log, "job does not stop") != 3 || !strings.Contains(log, `job="stuck too" stack="lifecycle.stuckHere < `) {
 			t.Errorf("the log:\n%s", log)
 		}
 		close(release)
@@ -117,7 +117,7 @@ func TestSteps(t *testing.T) {
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "at once") || !strings.Contains(err.Error(), "database did not stop within 2s\n") {
 			t.Errorf("error %v", err)
 		}
-		if log := text.String(); strings.Count(log, "takes too long") != 3 || !strings.Contains(log, `step=database after=2.1s at="lifecycle.stuckHere < `) {
+		if log := text.String(); strings.Count(log, "takes too long") != 3 || !strings.Contains(log, `step=database took=2.1s stack="lifecycle.stuckHere < `) {
 			t.Errorf("the log:\n%s", log)
 		}
 		close(release)
