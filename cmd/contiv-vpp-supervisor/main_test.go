@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 	for _, tc := range []struct{ flag, want string }{
 		{"--vpp=/nowhere/vpp", "--vpp"}, {"--preload=/nowhere.so", "--preload"}, {"--config=/nowhere", "contiv.conf"},
 		{"--config=" + file(t, "mtuSise: 1"), "mtuSise"}, {"--heap-mb=1", "--heap-mb 1"},
-		{"--extra-config=" + file(t, "nat44 {"), "as many"}, {"--hugepages=maybe", "maybe"},
+		{"--extra-config=" + file(t, "nat44 {"), "unbalanced braces"}, {"--hugepages=maybe", "maybe"},
 	} {
 		if _, err := printed(t, tc.flag); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.flag, err)

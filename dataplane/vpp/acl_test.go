@@ -231,7 +231,7 @@ func TestACLValidation(t *testing.T) {
 		"has no network":         aclOf("x", nil, nil, toPort(0, "", "", 1)),
 		"different families":     aclOf("x", nil, nil, toPort(0, "10.0.0.0/8", "fd00::/8", 1)),
 		"is not a network":       aclOf("x", nil, nil, toPort(0, "10.0.0.0", "", 1)),
-		"no range of ports":      aclOf("x", nil, nil, &vpp_acl.ACL_Rule{IpRule: &ipRule{Ip: &ipPart{SourceNetwork: "::/0"}, Tcp: &tcpPart{SourcePortRange: range2}}}),
+		"not a range of ports":   aclOf("x", nil, nil, &vpp_acl.ACL_Rule{IpRule: &ipRule{Ip: &ipPart{SourceNetwork: "::/0"}, Tcp: &tcpPart{SourcePortRange: range2}}}),
 		"only one of tcp":        aclOf("x", nil, nil, &vpp_acl.ACL_Rule{IpRule: &ipRule{Ip: &ipPart{SourceNetwork: "::/0"}, Tcp: &tcpPart{}, Udp: &udpPart{}}}),
 		"does not go with":       aclOf("x", nil, nil, &vpp_acl.ACL_Rule{IpRule: &ipRule{Ip: &ipPart{SourceNetwork: "::/0"}, Icmp: &icmpPart{}}}),
 		"ip_rule: is not set":    aclOf("x", nil, nil, &vpp_acl.ACL_Rule{}),
