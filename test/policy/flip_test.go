@@ -3,10 +3,13 @@ package policy
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +31,7 @@ type flow struct {
 	kept bool // allowed by all policies
 	sent []time.Time
 	got  map[uint32]time.Time // by index in sent
+	errs map[uint32]error     // errors of the sender's kernel, by index in sent
 }
 
 // period is a time span in which the state of the dataplane is known: from the time when the agent has applied the state to the time when the next
@@ -46,6 +50,8 @@ type flips struct {
 	denied  bool
 	periods []period
 	away    []period // periods in which VPP did not run
+	// counters are VPP's counters of drops and other events at the begin of each period, to explain lost packets.
+	counters []map[string]int
 }
 
 // start starts to send: from cli1 and cli2, which the policy denies, and from oth1, which it allows.
@@ -62,7 +68,7 @@ func (f *flips) start() (stop func()) {
 			for range flipFlows {
 				out, err := listenUDP(f.spaces[from], 0)
 				f.must(err)
-				fl := &flow{from: from, kept: from == "oth1", got: map[uint32]time.Time{}}
+				fl := &flow{from: from, kept: from == "oth1", got: map[uint32]time.Time{}, errs: map[uint32]error{}}
 				f.flows = append(f.flows, fl)
 				id := uint32(len(f.flows) - 1)
 				senders.Go(func() {
@@ -95,10 +101,15 @@ func (f *flips) send(conn net.PacketConn, to netip.AddrPort, id uint32, done cha
 		case <-tick.C:
 		}
 		f.mu.Lock()
+		n := uint32(len(fl.sent))
 		fl.sent = append(fl.sent, time.Now())
-		packet := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), uint32(len(fl.sent)-1))
+		packet := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), n)
 		f.mu.Unlock()
-		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // a denied packet may cause an error here
+		if _, err := conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)); err != nil { // a denied packet may cause it
+			f.mu.Lock()
+			fl.errs[n] = err
+			f.mu.Unlock()
+		}
 	}
 }
 
@@ -122,6 +133,7 @@ func (f *flips) receive(conn net.PacketConn) {
 // other: when it has handled a later one, this one is in the dataplane.
 func (f *flips) flip(during func()) {
 	f.t.Helper()
+	f.count()
 	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
 	if f.denied = !f.denied; f.denied {
 		f.policy("flip", flipPolicy)
@@ -133,6 +145,42 @@ func (f *flips) flip(during func()) {
 	}
 	f.handled()
 	f.begin = time.Now()
+}
+
+// count records the counters of VPP on web1's node.
+func (f *flips) count() {
+	n := map[string]int{}
+	f.counters = append(f.counters, n)
+	if !f.onVPP {
+		return
+	}
+	out, err := f.Nodes[0].VPP.CLI("show errors")
+	f.must(err)
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 2 {
+			if c, err := strconv.Atoi(fields[0]); err == nil {
+				n[strings.Join(fields[1:], " ")] += c
+			}
+		}
+	}
+}
+
+// counted returns the events of VPP around a time: between the begins of the periods before and after it.
+func (f *flips) counted(when time.Time) string {
+	at := 0
+	for at < len(f.counters)-2 && f.periods[at].end.Before(when) {
+		at++
+	}
+	var all []string
+	for from := max(0, at-1); from < min(at+1, len(f.counters)-1); from++ {
+		for _, name := range slices.Sorted(maps.Keys(f.counters[from+1])) {
+			if d := f.counters[from+1][name] - f.counters[from][name]; d != 0 {
+				all = append(all, fmt.Sprintf("%d %s", d, name))
+			}
+		}
+		all = append(all, "then")
+	}
+	return strings.Join(all, ", ")
 }
 
 func (f *flips) hold() { time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond) }
@@ -149,6 +197,7 @@ func at(list []period, when time.Time) *period {
 // evaluate finds packets that passed or were dropped wrongly.
 func (f *flips) evaluate() {
 	f.t.Helper()
+	f.count()
 	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
 	passed, denied, late := 0, 0, 0
 	for i, fl := range f.flows {
@@ -187,6 +236,7 @@ func (f *flips) evaluate() {
 func (f *flips) dropped(i int, fl *flow) {
 	f.t.Helper()
 	var lost []time.Time
+	var errs []error
 	var in *period
 	for n, sent := range fl.sent {
 		p := at(f.periods, sent)
@@ -194,18 +244,19 @@ func (f *flips) dropped(i int, fl *flow) {
 			p = nil
 		}
 		if p != in && !fl.kept {
-			in, lost = p, nil
+			in, lost, errs = p, nil, nil
 		}
 		if p == nil && !fl.kept || at(f.away, sent) != nil {
 			continue
 		}
 		if _, arrived := fl.got[uint32(n)]; !arrived {
-			lost = append(lost, sent)
+			lost, errs = append(lost, sent), append(errs, fl.errs[uint32(n)])
 			continue
 		}
 		if len(lost) > 0 {
-			f.t.Errorf("flow %d of %s: %d packets that are allowed were lost, the first %s", i, fl.from, len(lost), f.when(lost[0]))
-			lost = nil
+			f.t.Errorf("flow %d of %s: %d packets that are allowed were lost, the first %s; the kernel's errors: %v; VPP's counters: %s", i, fl.from, len(lost),
+				f.when(lost[0]), errs, f.counted(lost[0]))
+			lost, errs = nil, nil
 		}
 	}
 }
