@@ -54,7 +54,7 @@ pause_after (const cv_backlog_t *b)
   return b->unanswered < LOST_MAX ? CV_QUESTION_PAUSE : (uint64_t) (2 * SECOND) << (b->unanswered - LOST_MAX);
 }
 
-/* is_loaded reports whether a queue is possible that needs control. */
+/* is_loaded reports whether enough bytes for a queue that needs control have arrived since the last measurement and since the last question. */
 static bool
 is_loaded (cv_backlog_t *b)
 {
@@ -85,9 +85,9 @@ is_replaceable (const cv_backlog_t *b, uint64_t now)
   return !b->last || elapsed (now, b->last) > GAP || (b->unanswered >= LOST_MAX && !b->open && b->sent >= b->first);
 }
 
-/* see notes the source of a packet. It may become the address to ask for. */
+/* note_source notes the source of a packet. It may become the address to ask for. */
 static void
-see (cv_backlog_t *b, cv_main_t *m, uint32_t worker, uint32_t at, const uint8_t *packet, const uint8_t *source, bool ip6, uint64_t now)
+note_source (cv_backlog_t *b, cv_main_t *m, uint32_t worker, uint32_t at, const uint8_t *packet, const uint8_t *source, bool ip6, uint64_t now)
 {
   uint32_t size = ip6 ? 16 : 4;
   bool gap = elapsed (now, b->last) > GAP, same = b->last && b->ip6 == ip6 && !memcmp (b->address, source, size);
@@ -112,7 +112,7 @@ cv_backlog_due (cv_backlog_t *b, cv_main_t *m, uint32_t worker, uint32_t at, con
   const uint8_t *source = cv_question_source (packet, h);
   end_question (b, now);
   if (source)
-    see (b, m, worker, at, packet, source, h->layers[0].ip6, now);
+    note_source (b, m, worker, at, packet, source, h->layers[0].ip6, now);
   if (b->open || !b->last || elapsed (now, b->last) > GAP || now < b->next || elapsed (now, b->sent) < pause_after (b) || !is_loaded (b))
     return false;
   if (b->ip6 && elapsed (now, b->first) <= CERTAIN)

@@ -5,7 +5,7 @@
 #include <vnet/ip/format.h>
 
 #define THREADS_MAX 256
-#define WAY_FREE    8 /* packets in a ring to the kernel. vhost-net reports a packet up to 64 packets after it has delivered it, so it is often none */
+#define WAY_FREE    8 /* packets in a ring to the kernel. vhost-net may report 64 delivered packets at once, so some of them are delivered already */
 
 static contiv_backlogs_t *threads; /* vector by thread index */
 
