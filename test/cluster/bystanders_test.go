@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -56,7 +57,27 @@ func TestBystanders(t *testing.T) {
 				t.Errorf("%s: %s, %v", f.name, f.result, f.err)
 			}
 		}
+		if t.Failed() {
+			w.logDrops(pods)
+		}
 	}, defaultVPP)
+}
+
+// logDrops logs the counters that can explain a lost packet: VPP's drops on the nodes, and those of the pods' interfaces.
+func (w *world) logDrops(pods []*testbed.Pod) {
+	for _, n := range w.Nodes {
+		if n.VPP == nil {
+			continue
+		}
+		for _, command := range []string{"show errors", "show interface"} {
+			out, err := n.VPP.CLI(command)
+			w.t.Logf("%s: %s\n%s%v", n.Name, command, out, err)
+		}
+	}
+	for _, p := range pods {
+		out, err := exec.Command("ip", "-n", p.Name, "-s", "link").CombinedOutput()
+		w.t.Logf("%s\n%s%v", p.Name, out, err)
+	}
 }
 
 // churn adds pods to a node and deletes them. While the agent is being started, requests fail.
