@@ -93,8 +93,9 @@ func (h *hostState) equal(o *hostState) bool {
 	return slices.Equal(h.addresses, o.addresses)
 }
 
-// Addresses lists the host's own addresses. It omits those of loopback, of container bridges (docker, virbr) and of links that lead to VPP, and
-// link-local addresses.
+// Addresses lists the host's own addresses: by link, those of a link in the order in which they identify the host. It omits those of
+// loopback, of container bridges (docker, virbr) and of links that lead to VPP, link-local addresses, and duplicates of other machines'
+// addresses.
 func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
 	now, err := m.state(ctx)
 	return now.addresses, err
@@ -124,16 +125,45 @@ func stateOf(links []linkInfo, addrs []addrInfo) hostState {
 			names[l.index], out.mtus[l.name] = l.name, l.mtu
 		}
 	}
-	for _, a := range addrs {
+	for _, a := range preferred(addrs) {
 		name := names[a.index]
-		if ip := a.prefix.Addr(); name != "" && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
+		if ip := a.prefix.Addr(); name != "" && a.flags&unix.IFA_F_DADFAILED == 0 && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
 			out.addresses = append(out.addresses, HostAddress{name, a.prefix})
 		}
 	}
-	slices.SortFunc(out.addresses, func(x, y HostAddress) int {
-		return firstOf(strings.Compare(x.Link, y.Link), x.Prefix.Addr().Compare(y.Prefix.Addr()), x.Prefix.Bits()-y.Prefix.Bits())
-	})
+	slices.SortStableFunc(out.addresses, func(x, y HostAddress) int { return strings.Compare(x.Link, y.Link) })
 	return out
+}
+
+// preferred returns the addresses of each link in the order in which they identify the host: IPv4 before IPv6, and within a family first
+// those that stay on the link. A keepalived VIP, a temporary IPv6 address or a deprecated one comes later, however low it is.
+func preferred(addrs []addrInfo) []addrInfo {
+	var v4, v6 []addrInfo
+	for _, a := range addrs {
+		if a.prefix.Addr().Is4() {
+			v4 = append(v4, a)
+		} else {
+			v6 = append(v6, a)
+		}
+	}
+	slices.Reverse(v6) // the kernel lists them in the opposite order of their addition
+	byRank := func(x, y addrInfo) int { return x.rank() - y.rank() }
+	slices.SortStableFunc(v4, byRank)
+	slices.SortStableFunc(v6, byRank)
+	return slices.Concat(v4, v6)
+}
+
+// rank returns 0 for an address that identifies the host, and more for one that is less suitable.
+func (a addrInfo) rank() int {
+	switch {
+	case a.flags&unix.IFA_F_DEPRECATED != 0, a.flags&unix.IFA_F_TENTATIVE != 0 && a.flags&unix.IFA_F_OPTIMISTIC == 0:
+		return 3
+	case a.flags&(unix.IFA_F_SECONDARY|unix.IFA_F_TEMPORARY) != 0:
+		return 2
+	case a.prefix.IsSingleIP(): // a VIP usually, but some clouds give their machines such addresses only
+		return 1
+	}
+	return 0
 }
 
 // firstOf returns the first result that is not 0.

@@ -59,3 +59,39 @@ func TestMonitor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAddressOrder tests that the address by which other nodes know this one comes first, although other programs add lower ones.
+func TestAddressOrder(t *testing.T) {
+	w := newWorld(t)
+	dev := w.dev("m")
+	w.run("ip", "link", "add", dev, "type", "bridge")
+	w.run("ip", "link", "set", dev, "up")
+	for _, args := range []string{
+		"198.18.77.9/24",
+		"198.18.77.5/24",  // secondary
+		"198.18.77.1/32",  // a VIP
+		"198.18.76.20/24", // of another network
+		"2001:db8:77::9/64 nodad",
+		"2001:db8:77::8/64 nodad",
+		"2001:db8:77::1/128 nodad", // a VIP
+		"2001:db8:77::2/64 nodad preferred_lft 0 valid_lft 1000",      // deprecated
+		"2001:db8:77::3/64 nodad preferred_lft 1000 valid_lft 100000", // preferred
+	} {
+		w.run(append([]string{"ip", "addr", "add", "dev", dev}, strings.Fields(args)...)...)
+	}
+	all, err := NewHostMonitor(nil).Addresses(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range all {
+		if a.Link == dev {
+			got = append(got, a.Prefix.String())
+		}
+	}
+	want := []string{"198.18.77.9/24", "198.18.76.20/24", "198.18.77.1/32", "198.18.77.5/24",
+		"2001:db8:77::9/64", "2001:db8:77::8/64", "2001:db8:77::3/64", "2001:db8:77::1/128", "2001:db8:77::2/64"}
+	if !slices.Equal(got, want) {
+		t.Errorf("addresses %q, want %q", got, want)
+	}
+}

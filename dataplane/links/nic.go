@@ -14,7 +14,7 @@ type NIC struct {
 	Name      string
 	MTU       int
 	MAC       net.HardwareAddr
-	Addresses []netip.Prefix // in the order of addresses
+	Addresses []netip.Prefix // IPv4 before IPv6; in each family, the one that identifies the host comes first
 }
 
 // NIC returns the NIC called name. If name is "", it returns the NIC with the default route, or else the first one that has an address. The

@@ -31,6 +31,7 @@ type linkInfo struct {
 type addrInfo struct {
 	index  int32
 	prefix netip.Prefix
+	flags  uint32 // IFA_F_…
 	ours   bool
 }
 
@@ -121,7 +122,7 @@ func parseAddr(payload []byte) (addrInfo, bool) {
 }
 
 func addrInfoOf(a netlink.Address) addrInfo {
-	return addrInfo{index: int32(a.Index), prefix: a.Prefix, ours: a.Protocol == protocol}
+	return addrInfo{index: int32(a.Index), prefix: a.Prefix, flags: a.Flags, ours: a.Protocol == protocol}
 }
 
 func parseRoute(payload []byte) (routeInfo, bool) {

@@ -108,7 +108,7 @@ type HostLinks interface {
 // NIC is a network interface of the host.
 type NIC struct {
 	Name      string
-	Addresses []netip.Prefix
+	Addresses []netip.Prefix // IPv4 before IPv6; in each family, the one that identifies the host comes first
 	MTU       uint32
 }
 

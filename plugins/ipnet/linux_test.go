@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -101,5 +102,52 @@ func TestLinuxHostNames(t *testing.T) {
 			t.Fatalf("%s is the device of %s and %s", dev, id, other)
 		}
 		seen[dev] = id
+	}
+}
+
+// nicWith is a host whose NIC has the given addresses.
+type nicWith struct {
+	fakeHost
+	addrs []string
+}
+
+func (h *nicWith) NIC(name string) (NIC, error) {
+	nic := NIC{Name: name, MTU: 1500}
+	for _, a := range h.addrs {
+		nic.Addresses = append(nic.Addresses, netip.MustParsePrefix(a))
+	}
+	return nic, nil
+}
+
+// TestLinuxNodeAddress tests that the node's tunnels keep their address as long as the NIC has it.
+func TestLinuxNodeAddress(t *testing.T) {
+	w := newLinuxNode(t, dualTAP)
+	nic := &nicWith{}
+	w.n.LinuxNsPlugin = nic
+	for _, step := range []struct{ addrs, v4, v6 string }{
+		{"192.0.2.9/24 192.0.2.2/32 2001:db8::9/64", "192.0.2.9", "2001:db8::9"},
+		{"192.0.2.1/24 192.0.2.9/24 192.0.2.2/24 2001:db8::1/64 2001:db8::9/64", "192.0.2.9", "2001:db8::9"},
+		{"192.0.2.9/25 2001:db8::1/64", "192.0.2.9", "2001:db8::1"},
+		{"192.0.2.1/24 192.0.2.2/24 2001:db8::9/64 2001:db8::1/64", "192.0.2.1", "2001:db8::1"},
+		{"2001:db8::9/64", "", "2001:db8::9"},
+	} {
+		nic.addrs = strings.Fields(step.addrs)
+		w.nodes.published = nil
+		w.resync()
+		var own *proto.VXLANTunnelEndpointUpdate
+		for _, v := range w.want {
+			if u, is := v.(*proto.VXLANTunnelEndpointUpdate); is {
+				own = u
+			}
+		}
+		if own.GetParentDeviceIp() != step.v4 || own.GetParentDeviceIpv6() != step.v6 {
+			t.Errorf("NIC with %s: tunnel endpoint %v, want %q and %q", step.addrs, own, step.v4, step.v6)
+		}
+		if got := len(w.nodes.published); got != len(nic.addrs) {
+			t.Errorf("NIC with %s: %d addresses published", step.addrs, got)
+		}
+		if first := w.nodes.published[0].Address.String(); first != step.v4 && first != step.v6 {
+			t.Errorf("NIC with %s: %s is published first", step.addrs, first)
+		}
 	}
 }

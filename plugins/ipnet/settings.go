@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
@@ -152,12 +153,12 @@ func (n *IPNet) gatherNICs(s *settings) (err error) {
 func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 
 // nodeIPs returns the configured addresses of the main interface, else the leased one, else those derived from the node ID. On Linux the
-// operator configures the NICs: their current addresses are returned. An agent that starts and has no lease yet uses the previous address
+// operator configures the NICs: their current addresses are returned, first in each family the one that other nodes use. An agent that starts and has no lease yet uses the previous address
 // of the node: without it the node would be disconnected for a moment.
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
 	case n.Dataplane != DataplaneVPP:
-		return s.uplink().Addresses, nil
+		return n.keepInUse(s.uplink().Addresses), nil
 	case len(s.mainIf.IPs) > 0:
 		return s.mainIf.IPs, nil
 	case s.mainIf.UseDHCP:
@@ -169,6 +170,25 @@ func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix
 		return nil, nil
 	}
 	return n.IPAM.NodeIPs(s.nodeID)
+}
+
+// keepInUse moves the address of each family that the node has used so far to the front of its family, as long as the NIC has it: the
+// tunnels of all other nodes lead to it.
+func (n *IPNet) keepInUse(list []netip.Prefix) []netip.Prefix {
+	if n.settings == nil {
+		return list
+	}
+	list = slices.Clone(list)
+	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		used := transport.SameFamily(n.settings.nodeIPs, hostPrefix(family))
+		at := slices.IndexFunc(list, func(p netip.Prefix) bool { return p.Addr() == used.Addr() })
+		if first := slices.Index(list, transport.SameFamily(list, hostPrefix(family))); at > first && first >= 0 {
+			kept := list[at]
+			copy(list[first+1:at+1], list[first:at])
+			list[first] = kept
+		}
+	}
+	return list
 }
 
 // publishedIPv4 returns the IPv4 addresses of this node as published to the other nodes.

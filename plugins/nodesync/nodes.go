@@ -65,14 +65,9 @@ func badAddresses(record *vppnode.VppNode) []string {
 	return bad
 }
 
-// sorted orders addresses: IPv4 before IPv6, then by value.
+// sorted orders addresses: IPv4 before IPv6. The order within a family is that of the node: its first address is the one to use.
 func sorted(list contivconf.IPsWithNetworks) contivconf.IPsWithNetworks {
-	slices.SortFunc(list, func(a, b *contivconf.IPWithNetwork) int {
-		if a.Version != b.Version {
-			return int(a.Version) - int(b.Version)
-		}
-		return a.Address.Compare(b.Address)
-	})
+	slices.SortStableFunc(list, func(a, b *contivconf.IPWithNetwork) int { return int(a.Version) - int(b.Version) })
 	return list
 }
 

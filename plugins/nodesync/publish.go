@@ -12,7 +12,7 @@ import (
 )
 
 // PublishNodeIPs publishes the currently assigned VPP addresses of this node for the given IP version. The method is efficient enough to be
-// called during every resync: an update is sent only if the addresses have changed. It must be called only from the main event loop (not
+// called during every resync: an update is sent only if the addresses, or their order, have changed. It must be called only from the main event loop (not
 // thread safe) and not before the startup resync.
 func (ns *NodeSync) PublishNodeIPs(addresses contivconf.IPsWithNetworks, version contivconf.IPVersion) error {
 	if ns.GetNodeID() == 0 {
