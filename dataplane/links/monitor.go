@@ -94,8 +94,8 @@ func (h *hostState) equal(o *hostState) bool {
 }
 
 // Addresses lists the host's own addresses: by link, those of a link in the order in which they identify the host. It omits those of
-// loopback, of container bridges (docker, virbr) and of links that lead to VPP, link-local addresses, and duplicates of other machines'
-// addresses.
+// loopback, of links of containers, virtual machines (docker, virbr, …) and services (kube-ipvs0), and of links that lead to VPP,
+// link-local addresses, and duplicates of other machines' addresses.
 func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
 	now, err := m.state(ctx)
 	return now.addresses, err
@@ -178,9 +178,23 @@ func firstOf(results ...int) int {
 
 // isHosts reports whether the addresses of a link are the host's own.
 func isHosts(l linkInfo) bool {
-	return l.flags&unix.IFF_LOOPBACK == 0 && !isOurs(l) &&
-		!strings.HasPrefix(l.name, "docker") && !strings.HasPrefix(l.name, "virbr")
+	return l.flags&unix.IFF_LOOPBACK == 0 && !isOurs(l) && !isContainers(l.name)
 }
+
+// isContainers reports whether the addresses of a link belong to containers, virtual machines or services. These are often the same on
+// every node. Dummy devices with other names count as the host's: routing daemons announce their addresses.
+func isContainers(name string) bool {
+	for _, prefix := range []string{"docker", "podman", "cni-podman", "virbr", "lxcbr", "lxdbr", "kube-ipvs", "kube-bridge", "nodelocaldns"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	id, is := strings.CutPrefix(name, "br-") // a network of Docker: br-0123456789ab
+	return name == "cni0" || is && len(id) == dockerID && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// dockerID is the number of digits in the name of the bridge of a Docker network.
+const dockerID = 12
 
 // isOurs reports whether the agent has created the link.
 func isOurs(l linkInfo) bool {

@@ -80,3 +80,16 @@ func TestSpareNameFits(t *testing.T) {
 		}
 	}
 }
+
+// TestHostsLinks tests which links have addresses of the host.
+func TestHostsLinks(t *testing.T) {
+	for name, want := range map[string]bool{
+		"eth0": true, "bond0.100": true, "br0": true, "br-lan": true, "br-storage00000": true, "dummy0": true, "wg0": true,
+		"kube-ipvs0": false, "nodelocaldns": false, "docker0": false, "docker_gwbridge": false, "br-0a1b2c3d4e5f": false, "cni0": false,
+		"virbr0": false, "lxdbr0": false, "contiv-vxlan": false, "vpp1": false,
+	} {
+		if got := isHosts(linkInfo{name: name}); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}

@@ -291,26 +291,34 @@ func (n *IPNet) OwnAddresses() []string {
 	return n.settings.ownAddresses()
 }
 
-// ownAddresses returns this node's own addresses, which network policy never separates from its pods.
+// ownAddresses returns this node's own addresses, which network policy never separates from its pods. If there are too many, some of the
+// host's other interfaces are left out.
 func (s *settings) ownAddresses() []string {
-	all := slices.Clone(s.hostIPs)
-	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay, s.local.Hosts) {
-		all = append(all, p.Addr())
-	}
-	for _, l := range s.hostLinks {
-		all = append(all, l.VPP.Addr(), s.hostAddress(l))
-	}
-	for _, p := range s.podSubnets {
-		all = append(all, p.Gateway)
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	var out []string
-	for _, addr := range slices.Compact(all) {
-		if addr.IsGlobalUnicast() {
-			out = append(out, addr.String())
+	var all []netip.Addr
+	put := func(addr netip.Addr) {
+		if addr.IsGlobalUnicast() && len(all) < maxOwnAddresses && !slices.Contains(all, addr) {
+			all = append(all, addr)
 		}
 	}
-	return out[:min(len(out), maxOwnAddresses)]
+	for _, l := range s.hostLinks {
+		put(l.VPP.Addr())
+		put(s.hostAddress(l))
+	}
+	for _, p := range s.podSubnets {
+		put(p.Gateway)
+	}
+	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay, s.local.Hosts) {
+		put(p.Addr())
+	}
+	for _, addr := range slices.SortedFunc(slices.Values(s.hostIPs), netip.Addr.Compare) {
+		put(addr)
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	out := make([]string, len(all))
+	for i, addr := range all {
+		out[i] = addr.String()
+	}
+	return out
 }
 
 // hostAddress returns the address by which VPP recognises traffic of the host's own processes. Without nft, other programs may give the

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -293,5 +295,34 @@ func TestNoPlugin(t *testing.T) {
 	w.resync()
 	if err := w.n.SourcesChecked(); err != nil || !w.n.HasPlugin() {
 		t.Errorf("with the plugin: %v", err)
+	}
+}
+
+// TestOwnAddressesOfManyInterfaces tests that the node's own links are not left out, however many other addresses the host has.
+func TestOwnAddressesOfManyInterfaces(t *testing.T) {
+	w := newNode(t, dualTAP+uplink).withPlugin()
+	w.n.hostIPsDump = func() (ips []net.IP, err error) {
+		for i := range 100 {
+			ips = append(ips, net.IPv4(10, 0, 0, byte(i)), net.IPv4(203, 0, 113, byte(i)))
+		}
+		return ips, nil
+	}
+	w.resync()
+	got := w.n.OwnAddresses()
+	if len(got) != maxOwnAddresses {
+		t.Errorf("%d addresses, want %d", len(got), maxOwnAddresses)
+	}
+	s := w.n.settings
+	for _, l := range s.hostLinks {
+		for _, want := range []string{l.VPP.Addr().String(), l.Host.Addr().String()} {
+			if !slices.Contains(got, want) {
+				t.Errorf("%s of the link to the host is left out of %q", want, got)
+			}
+		}
+	}
+	for _, p := range s.nodeIPs {
+		if !slices.Contains(got, p.Addr().String()) {
+			t.Errorf("the node's address %s is left out of %q", p.Addr(), got)
+		}
 	}
 }
