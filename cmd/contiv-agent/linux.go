@@ -22,7 +22,6 @@ import (
 	intdataplane "contiv.dev/vswitch/dataplane/linux"
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
-	"contiv.dev/vswitch/dataplane/netlink/sysctl"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
@@ -71,7 +70,8 @@ func newLinux(a *agent) (parts, error) {
 		IptablesPostWriteCheckInterval: time.Second,
 		IptablesLockTimeout:            10 * time.Second,
 		RulesConfig:                    linuxRules(a.opts, int(a.conf.Routing().VxlanVNI), m.reports),
-	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry, MetricPrefix: names.metrics})
+	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry, MetricPrefix: names.metrics,
+		NoIPv6Forwarding: !hasIPv6(a.conf)})
 	if err != nil {
 		return parts{}, fmt.Errorf("Linux driver: %w", err)
 	}
@@ -164,30 +164,9 @@ func (a *agent) reportsDenied() bool {
 	return err == nil
 }
 
-// open enables forwarding, which is off by default in the kernel, and starts the driver.
+// open starts the driver, which also makes the node a router when its rules are in place.
 func (m *linuxPlane) open() error {
-	if err := m.forward(); err != nil {
-		return err
-	}
 	m.driver.Start()
-	return nil
-}
-
-// forward writes only the parameters that are not 1 yet: writing them has side effects on other parameters.
-func (m *linuxPlane) forward() error {
-	w := sysctl.Writer{}
-	keys := []string{"net/ipv4/ip_forward"}
-	if m.ipv6 {
-		keys = append(keys, "net/ipv6/conf/all/forwarding")
-	}
-	for _, key := range keys {
-		if now, err := w.Get(key); err == nil && now == "1" {
-			continue
-		}
-		if err := w.Set(key, "1"); err != nil {
-			return fmt.Errorf("this node does not forward packets: %w", err)
-		}
-	}
 	return nil
 }
 

@@ -170,8 +170,11 @@ func (d *InternalDataplane) prepare() error {
 		return nil
 	}
 	list := []parameter{{"net/ipv4/conf/default/rp_filter", "1"}, {"net/ipv4/ip_forward", "1"}}
-	if d.config.IPv6Enabled {
-		list = append(list, parameter{"net/ipv6/conf/all/forwarding", "1"})
+	if d.config.IPv6Enabled && !d.options.NoIPv6Forwarding {
+		if err := d.keepRouters(); err != nil {
+			return fmt.Errorf("enable forwarding on the node: %w", err)
+		}
+		list = append(list, parameter{forwardIPv6, "1"})
 	}
 	for _, p := range list {
 		wrote, err := d.parts.sysctls.Ensure(p.path, p.value)

@@ -92,6 +92,8 @@ type Options struct {
 	Backend table.Backend
 	// RetryInterval is the delay before a failed operation is retried; 0: 10 s.
 	RetryInterval time.Duration
+	// NoIPv6Forwarding leaves the kernel's forwarding of IPv6 as it is, for a cluster without IPv6. The rules for IPv6 are written anyway.
+	NoIPv6Forwarding bool
 	// RouteGrace is how long a route of an unknown workload is kept after its interface was seen; 0: 10 s.
 	RouteGrace time.Duration
 }

@@ -34,7 +34,9 @@ type parts struct {
 	vxlan   func(underlay table.Family) vxlanDevice
 	ipip    func(ctx context.Context) error // maintains tunl0 until ctx ends; nil: IPIP is disabled
 	sysctls kernelParameters
-	monitor interfaceMonitor
+	// advertised returns the links with routes from router advertisements; nil: there are none.
+	advertised func() ([]string, error)
+	monitor    interfaceMonitor
 }
 
 // leftover is a backend that is not in use but may have written objects earlier.
@@ -84,8 +86,9 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		flows: func(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error) {
 			return conntrack.DeleteFlows(ctx, o.NS, which, stale)
 		},
-		sysctls: sysctl.Writer{NS: o.NS},
-		monitor: ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
+		sysctls:    sysctl.Writer{NS: o.NS},
+		advertised: func() ([]string, error) { return advertisedLinks(o.NS) },
+		monitor:    ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
 	}
 	quiet := o
 	quiet.Metrics = nil // the metrics belong to the backend in use

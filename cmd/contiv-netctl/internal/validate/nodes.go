@@ -41,6 +41,9 @@ func (s *state) nodes() {
 		}
 		if n.Kernel != nil {
 			for _, family := range n.Kernel.NotForwarding {
+				if family == "IPv6" && !n.podsHaveIPv6() {
+					continue
+				}
 				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not forward %s packets: forwarding in the kernel was set to 0; "+
 					"set it to 1 again (sysctl), or restart the agent", family))
 			}
@@ -80,6 +83,16 @@ func (s *state) room(n *node) {
 				"other nodes", sub.Used, total))
 		}
 	}
+}
+
+// podsHaveIPv6 reports whether the node's pods may have IPv6 addresses.
+func (n *View) podsHaveIPv6() bool {
+	for _, sub := range n.Allocations.Subnets {
+		if sub.Subnet.Addr().Is6() {
+			return true
+		}
+	}
+	return false
 }
 
 // sameView checks that all nodes report the same about each node.

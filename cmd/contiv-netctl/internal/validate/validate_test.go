@@ -248,6 +248,23 @@ func TestAClusterInOrderHasNoFindings(t *testing.T) {
 	}
 }
 
+// TestForwardingOfUnusedFamily tests that a node need not forward IPv6 if its pods have no IPv6 addresses.
+func TestForwardingOfUnusedFamily(t *testing.T) {
+	v := views(t, "linux")
+	v[0].Kernel.NotForwarding = []string{"IPv6"}
+	v[0].Allocations.Subnets = slices.DeleteFunc(v[0].Allocations.Subnets, func(s struct {
+		Subnet     netip.Prefix
+		Used, Free int
+	}) bool {
+		return s.Subnet.Addr().Is6()
+	})
+	for _, f := range Cluster(v) {
+		if strings.Contains(f.Text, "forward") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func TestEachPlantedFaultIsFound(t *testing.T) {
 	for _, f := range faults() {
 		dataplane := map[bool]string{true: "linux", false: "vpp"}[f.linux]
