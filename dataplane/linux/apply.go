@@ -77,6 +77,9 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 	d.recheck.sweep()
 	d.loop.Progress()
 	again = earliest(again, d.applyServices(ctx))
+	if d.parts.passage != nil {
+		p.add(d.parts.passage.Apply(ctx))
+	}
 	d.loop.Progress()
 	for _, m := range d.families {
 		p.isolate(m.endpoints.configureInterfaces())
@@ -103,17 +106,22 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 func (d *InternalDataplane) applyServices(ctx context.Context) time.Duration {
 	p := &d.progress
 	result := d.services.apply(ctx)
-	p.writes += result.Writes
 	if result.Err != nil {
 		p.isolate(fmt.Errorf("services: %w", result.Err))
 	}
+	p.add(result)
+	return result.Again
+}
+
+// add adds the writes and broken objects of a result that is not the backend's.
+func (p *progress) add(result table.Result) {
+	p.writes += result.Writes
 	if len(result.Broken) > 0 {
 		broken := maps.Clone(result.Broken)
 		maps.Copy(broken, p.broken)
 		p.broken = broken
 		p.gauge.Set(float64(len(p.broken)))
 	}
-	return result.Again
 }
 
 // applyRoutes writes a family's routes. An error that names routes concerns only the endpoints of these routes; an error that names no

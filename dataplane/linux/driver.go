@@ -195,6 +195,9 @@ func (d *InternalDataplane) resyncRules() {
 	if d.services.to != nil {
 		d.services.to.Resync()
 	}
+	if d.parts.passage != nil {
+		d.parts.passage.Resync()
+	}
 }
 
 // serviceProgrammer returns the programmer of services that fits the backend.
@@ -286,7 +289,16 @@ func (d *InternalDataplane) Stop(ctx context.Context) error {
 		return nil
 	}
 	err := d.halt(ctx)
-	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close(), d.services.close()) })
+	d.closeBackend.Do(func() { err = errors.Join(err, d.closeBackends()) })
+	return err
+}
+
+// closeBackends releases the resources of everything that writes rules.
+func (d *InternalDataplane) closeBackends() error {
+	err := errors.Join(d.backend.Close(), d.services.close())
+	if d.parts.passage != nil {
+		err = errors.Join(err, d.parts.passage.Close())
+	}
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/iptables"
 	"contiv.dev/vswitch/dataplane/linux/nft"
+	"contiv.dev/vswitch/dataplane/linux/nft/forward"
 	nftpolicy "contiv.dev/vswitch/dataplane/linux/nft/policy"
 	"contiv.dev/vswitch/dataplane/linux/nft/services"
 	"contiv.dev/vswitch/dataplane/linux/routetable"
@@ -25,6 +26,8 @@ type parts struct {
 	backend table.Backend
 	// services programs services; nil: chains of the backend are used.
 	services serviceProgrammer
+	// passage lets packets of workloads pass other programs' firewalls; nil: not needed.
+	passage passage
 	// flows removes stale connections; nil: they are not removed.
 	flows removeFlows
 	// others opens the backends that are not in use, to remove the objects that they have left.
@@ -44,6 +47,13 @@ type leftover interface {
 	Name() string
 	Apply(ctx context.Context) table.Result
 	Close() error
+}
+
+// passage is implemented by forward.Passage.
+type passage interface {
+	leftover
+	SetLinks(links ...string)
+	Resync()
 }
 
 // routeTable is implemented by routetable.Table.
@@ -103,7 +113,7 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 			p.others = append(p.others, open)
 		}
 	}
-	if err := p.withServices(o); err != nil {
+	if err := errors.Join(p.withServices(o), p.withPassage(c, o)); err != nil {
 		return parts{}, errors.Join(err, backend.Close())
 	}
 	if c.RulesConfig.IPIPEnabled {
@@ -128,6 +138,37 @@ func (p *parts) withServices(o Options) error {
 		return fmt.Errorf("services: %w", err)
 	}
 	p.services = nftServices{services}
+	return nil
+}
+
+// withPassage adds the passage through firewalls. It is needed with nftables only: the rules of the backend iptables are in the chains of the
+// firewalls themselves.
+func (p *parts) withPassage(c Config, o Options) error {
+	opts := forward.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"}
+	policy, is := p.backend.(*nftpolicy.Backend)
+	if !is {
+		if o.Backend == nil {
+			p.others = append(p.others, func(context.Context) (leftover, error) { return forward.Open(opts) })
+		}
+		return nil
+	}
+	opts.Beside = policy.View()
+	to, err := forward.Open(opts)
+	if err != nil {
+		return fmt.Errorf("passage through firewalls: %w", err)
+	}
+	var links []string
+	for _, prefix := range c.RulesConfig.WorkloadIfacePrefixes {
+		links = append(links, prefix+"+")
+	}
+	if c.RulesConfig.VXLANEnabled {
+		links = append(links, c.RulesConfig.VXLANDevice)
+	}
+	if c.RulesConfig.IPIPEnabled {
+		links = append(links, rules.IPIPDevice)
+	}
+	to.SetLinks(links...)
+	p.passage = to
 	return nil
 }
 

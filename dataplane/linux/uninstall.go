@@ -29,13 +29,19 @@ func (d *InternalDataplane) Uninstall(ctx context.Context) error {
 		return fmt.Errorf("uninstall: the rules are kept, because other objects could not be removed: %w", err)
 	}
 	gone := d.services.uninstall(ctx)
+	if d.parts.passage != nil {
+		d.parts.passage.SetLinks()
+		for name, reason := range d.parts.passage.Apply(ctx).Broken {
+			gone = errors.Join(gone, fmt.Errorf("%s: %w", name, reason))
+		}
+	}
 	d.backend.clear()
 	result := d.backend.Apply(ctx)
 	err := errors.Join(gone, result.Err, d.sweepOthers(ctx))
 	for name, reason := range result.Broken {
 		err = errors.Join(err, fmt.Errorf("%s: %w", name, reason))
 	}
-	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close(), d.services.close()) })
+	d.closeBackend.Do(func() { err = errors.Join(err, d.closeBackends()) })
 	if err != nil {
 		return fmt.Errorf("uninstall: rules: %w", err)
 	}

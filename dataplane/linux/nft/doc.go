@@ -4,8 +4,9 @@
 //	wire      netlink messages, transactions, listings and expressions
 //	policy    a table.Backend: chains, rules and sets in the tables contiv
 //	services  services, in the tables contiv-services
+//	forward   rules in the chain FORWARD of iptables-nft, by which packets of pods pass
 //
-// policy and services use wire and do not depend on each other: neither makes the kernel check the other's tables again when rules change.
+// policy, services and forward use wire and do not depend on each other: none makes the kernel check another one's tables again when rules change.
 // They may share the sockets: a large transaction takes the kernel a third longer if it has to notify any listener, even ourselves.
 //
 // A transaction names the generation of the kernel's rules that it is based on, so that it never applies to other objects than those it was

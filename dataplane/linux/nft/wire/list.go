@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,9 +19,11 @@ type Chain struct {
 	Hooknum  uint32
 	Priority int32
 	Type     string
+	Drops    bool // the policy of a base chain
 }
 
 type Rule struct {
+	Handle          uint64
 	Exprs, UserData []byte
 }
 
@@ -95,22 +98,49 @@ const MaxListings = 50
 // Chains lists the table's chains. The kernel can only list those of all tables, and may leave some out if chains change meanwhile: then
 // the listing is repeated.
 func (l Lister) Chains(each func(Chain)) error {
+	return ChainsOf(l.c, l.proto, func(table string, c Chain) {
+		if table == l.Table {
+			each(c)
+		}
+	})
+}
+
+// ChainsOf lists the chains of all tables of a family.
+func ChainsOf(c Asker, proto uint8, each func(table string, c Chain)) error {
 	for range MaxListings {
 		var list []Chain
-		err := l.c.Get(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, l.proto, nil, func(a []byte) {
-			if c, table := chainOf(a); table == l.Table {
-				list = append(list, c)
-			}
+		var tables []string
+		err := c.Get(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, proto, nil, func(a []byte) {
+			chain, table := chainOf(a)
+			list, tables = append(list, chain), append(tables, table)
 		})
 		if errors.Is(err, ErrDumpChanged) {
 			continue
 		}
-		for _, c := range list {
-			each(c)
+		if err != nil {
+			return fmt.Errorf("list chains of nf_tables: %w", err)
 		}
-		return l.wrap("chains", err)
+		for i, chain := range list {
+			each(tables[i], chain)
+		}
+		return nil
 	}
 	return fmt.Errorf("list chains of nf_tables: %w", ErrDumpChanged)
+}
+
+// Chain reads one chain; found is false if it does not exist.
+func (l Lister) Chain(name string) (c Chain, found bool, err error) {
+	err = l.c.Get(unix.NFT_MSG_GETCHAIN, 0, l.proto, func(w *Buffer) {
+		w.String(unix.NFTA_CHAIN_TABLE, l.Table)
+		w.String(unix.NFTA_CHAIN_NAME, name)
+	}, func(a []byte) {
+		c, _ = chainOf(a)
+		found = true
+	})
+	if errors.Is(err, unix.ENOENT) {
+		return Chain{}, false, nil
+	}
+	return c, found, l.wrap("chain "+name, err)
 }
 
 func chainOf(a []byte) (c Chain, table string) {
@@ -125,6 +155,8 @@ func chainOf(a []byte) (c Chain, table string) {
 		case unix.NFTA_CHAIN_HOOK:
 			c.Hook, c.Hooknum = true, Uint32(Attr(v, unix.NFTA_HOOK_HOOKNUM))
 			c.Priority = int32(Uint32(Attr(v, unix.NFTA_HOOK_PRIORITY)))
+		case unix.NFTA_CHAIN_POLICY:
+			c.Drops = Uint32(v) == CodeDrop
 		}
 	})
 	return c, table
@@ -147,6 +179,10 @@ func (l Lister) ListRules(chain string, each func(Rule)) error {
 			var r Rule
 			EachAttr(a, func(typ uint16, v []byte) {
 				switch typ {
+				case unix.NFTA_RULE_HANDLE:
+					if len(v) == 8 {
+						r.Handle = binary.BigEndian.Uint64(v)
+					}
 				case unix.NFTA_RULE_EXPRESSIONS:
 					r.Exprs = v
 				case unix.NFTA_RULE_USERDATA:

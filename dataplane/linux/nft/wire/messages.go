@@ -1,6 +1,10 @@
 package wire
 
-import "golang.org/x/sys/unix"
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
 
 // NewTable creates the family's table. DelTable removes it with all of its contents.
 func (b *Batch) NewTable(proto uint8) {
@@ -24,7 +28,25 @@ func (b *Batch) DelSet(proto uint8, name string, object Object) {
 
 // NewRule appends a rule to a chain.
 func (b *Batch) NewRule(proto uint8, chain string, p *Program, object Object) {
-	b.Begin(proto, unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, object)
+	b.newRule(unix.NLM_F_CREATE|unix.NLM_F_APPEND, proto, chain, p, object)
+}
+
+// InsertRule adds a rule before all rules of a chain.
+func (b *Batch) InsertRule(proto uint8, chain string, p *Program, object Object) {
+	b.newRule(unix.NLM_F_CREATE, proto, chain, p, object)
+}
+
+// DelRule removes a rule from a chain.
+func (b *Batch) DelRule(proto uint8, chain string, handle uint64, object Object) {
+	b.Begin(proto, unix.NFT_MSG_DELRULE, 0, object)
+	b.String(unix.NFTA_RULE_CHAIN, chain)
+	b.Bytes(unix.NFTA_RULE_HANDLE, binary.BigEndian.AppendUint64(nil, handle))
+	b.End()
+	b.Writes++
+}
+
+func (b *Batch) newRule(flags uint16, proto uint8, chain string, p *Program, object Object) {
+	b.Begin(proto, unix.NFT_MSG_NEWRULE, flags, object)
 	b.String(unix.NFTA_RULE_CHAIN, chain)
 	at := b.Nest(unix.NFTA_RULE_EXPRESSIONS)
 	b.B = append(b.B, p.Exprs...)
