@@ -214,6 +214,9 @@ func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration
 		result := d.backend.Apply(ctx)
 		p.writes += result.Writes
 		again = result.Again
+		if result.Repaired {
+			d.judgeAgain()
+		}
 		if result.Err != nil {
 			return again, fmt.Errorf("rules: %w", result.Err)
 		}
@@ -229,6 +232,14 @@ func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration
 		}
 	}
 	return earliest(again, d.options.RetryInterval), p.essentialFault() // did not converge; retrying later
+}
+
+// judgeAgain makes the jobs check all connections: those that were opened while rules were missing would stay open, since the rules accept
+// packets of known connections.
+func (d *InternalDataplane) judgeAgain() {
+	d.log.Warn("another program had changed or removed rules; they are repaired, and all connections are checked again")
+	d.recheck.everything()
+	d.services.suspectAll()
 }
 
 // refused passes to the set managers which sets the kernel rejected. It reports whether any set's state has changed.

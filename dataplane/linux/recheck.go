@@ -155,6 +155,9 @@ func (r *recheck) suspect(which func(*proto.WorkloadEndpoint) bool) {
 	}
 }
 
+// everything marks all endpoints as suspects.
+func (r *recheck) everything() { r.suspect(func(*proto.WorkloadEndpoint) bool { return true }) }
+
 // members handles a change of a set: the set may have allowed an address that was removed from it, and may deny an address that was added.
 func (r *recheck) members(m *proto.IPSetDeltaUpdate) {
 	for _, text := range m.GetRemovedMembers() {

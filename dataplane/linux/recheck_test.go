@@ -133,6 +133,30 @@ func TestRecheckOfAnotherTier(t *testing.T) {
 	}
 }
 
+// TestRecheckAfterRepair: after the backend has repaired rules that another program had removed, the connections of all endpoints and of all
+// services are checked, once.
+func TestRecheckAfterRepair(t *testing.T) {
+	b := newBench(t, Config{})
+	b.must(openProfile(), endpoint("w1", "cali1", 1), endpoint("w2", "cali2", 2))
+	dns := dnsService(t, 2)
+	b.d.services.services["default/dns"] = dns
+	b.suspected()
+	for _, repaired := range []bool{false, true, false} {
+		b.fake.Repaired, b.d.flows.due = repaired, noOutdated()
+		b.must()
+		want := 0
+		if repaired {
+			want = 4 // two addresses each
+		}
+		if got := b.suspected(); len(got) != want {
+			t.Errorf("repaired %t: looks at %q", repaired, got)
+		}
+		if _, is := b.d.flows.due.backends[dns.Ports[0].Frontends[0].Key]; is != repaired {
+			t.Errorf("repaired %t: the service's connections are checked: %t", repaired, is)
+		}
+	}
+}
+
 // removal is a fake of removeFlows: a table of connections.
 type removal struct {
 	flows   []conntrack.Flow

@@ -125,6 +125,9 @@ func (m *serviceManager) apply(ctx context.Context) table.Result {
 		return table.Result{}
 	}
 	result := m.to.Apply(ctx)
+	if result.Repaired {
+		m.suspectAll()
+	}
 	if result.Err == nil {
 		m.flows.sweep()
 	}
@@ -135,6 +138,14 @@ func (m *serviceManager) apply(ctx context.Context) table.Result {
 		result.Broken["service "+name] = err
 	}
 	return result
+}
+
+// suspectAll makes the next sweep check the connections of all services: the kernel does not translate those that were opened while rules
+// were missing.
+func (m *serviceManager) suspectAll() {
+	for _, s := range m.services {
+		m.flows.compare(nil, s)
+	}
 }
 
 // uninstall removes all services from the kernel.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +30,14 @@ type hookRule struct {
 
 func newKernelState() *kernelState {
 	return &kernelState{chains: map[string][]ruleHash{}, alien: map[string]bool{}, hooks: map[string]hookState{}}
+}
+
+// same reports whether our chains and rules are equal. Rules of others in the kernel's own chains do not matter.
+func (s *kernelState) same(o *kernelState) bool {
+	return maps.EqualFunc(s.chains, o.chains, func(x, y []ruleHash) bool { return slices.Equal(x, y) }) &&
+		maps.EqualFunc(s.hooks, o.hooks, func(x, y hookState) bool {
+			return slices.EqualFunc(x.ours, y.ours, func(a, b hookRule) bool { return a.hash == b.hash })
+		})
 }
 
 // saveParser parses the output of iptables-save -t.

@@ -49,6 +49,8 @@ type layer struct {
 	dirty  bool // the desired state has changed since it was last written
 
 	have    *kernelState       // nil: unknown
+	before  *kernelState       // have before it was discarded to read the table again
+	foreign bool               // another program had changed our part of the table when it was last read
 	plan    *plan              // the last plan
 	refused map[string]refused // chains that the kernel rejected
 	removals
@@ -113,6 +115,7 @@ func (t *layer) object(kind, name string) string {
 // apply writes the desired state to the kernel's table.
 func (t *layer) apply(ctx context.Context, res *table.Result) error {
 	now := t.cfg.Clock.Now()
+	defer func() { t.foreign = t.foreign && t.have == nil }() // until it is repaired
 	if !t.ahead && !t.pending(now) && !t.troubled() {
 		return nil
 	}
@@ -123,6 +126,7 @@ func (t *layer) apply(ctx context.Context, res *table.Result) error {
 	}
 	wrote, err := t.converge(ctx)
 	res.Writes += wrote
+	res.Repaired = res.Repaired || t.foreign && wrote > 0 && err == nil
 	now = t.cfg.Clock.Now()
 	if err != nil {
 		t.have = nil
@@ -144,8 +148,16 @@ func (t *layer) prepare(now time.Time) {
 	t.looking = due && !t.dirty && t.have != nil
 	t.checks.scheduled = false
 	if due {
-		t.have = nil
+		t.forget()
 	}
+}
+
+// forget makes the next apply read the kernel's table.
+func (t *layer) forget() {
+	if t.have != nil {
+		t.before = t.have
+	}
+	t.have = nil
 }
 
 // unused reports whether nothing is desired here and the kernel cannot have objects of ours. It is called before the first read, since
@@ -252,9 +264,14 @@ func (t *layer) read(ctx context.Context) error {
 
 // setKernelState stores the parsed state.
 func (t *layer) setKernelState(p *saveParser) (err error) {
+	if t.have != nil {
+		t.before = t.have
+	}
 	if t.have, err = p.state(); err != nil {
 		return err
 	}
+	t.foreign = t.foreign || t.before != nil && !t.before.same(t.have)
+	t.before = nil
 	t.checks.seen(t.cfg.Clock.Now())
 	t.lookedAround = true
 	return nil

@@ -277,4 +277,6 @@ type Result struct {
 	// Writes is the number of objects (rules, chains, set members, sets) that were written or removed; 0 if the kernel had everything as
 	// desired.
 	Writes int
+	// Repaired is set if Apply has repaired what another program had changed or removed: packets may have passed that the rules do not allow.
+	Repaired bool
 }

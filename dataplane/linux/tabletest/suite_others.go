@@ -116,7 +116,9 @@ func testForeign(t *testing.T, r *rig) {
 // testFlushed: another program deletes all rules; the next applies restore them.
 func testFlushed(t *testing.T, r *rig) {
 	r.sample()
-	r.apply()
+	if res := r.apply(); res.Repaired {
+		t.Error("the first apply claims to repair")
+	}
 	before := r.dump()
 	r.net.Expect(t, Case{Want: Drop, Probe: r.pod(3).UDP(anywhere(table.IPv4, 0, 1), 1)})
 	r.flushAll()
@@ -127,11 +129,18 @@ func testFlushed(t *testing.T, r *rig) {
 	}
 	if res := r.apply(); res.Writes == 0 {
 		t.Error("nothing was written though all was gone")
+	} else if !res.Repaired {
+		t.Error("the apply that repairs does not say so")
 	}
 	if after := r.dump(); after != before {
 		t.Errorf("not as before:\n%s", diff(before, after))
 	}
 	r.expectSample()
+	r.b.SetChains(table.IPv4, table.Filter, chain("pod-2", drop(always), drop(always)))
+	r.b.Resync(true, true)
+	if res := r.apply(); res.Writes == 0 || res.Repaired {
+		t.Errorf("a change of ours: %+v, want a write that is no repair", res)
+	}
 	// A change while everything is missing, without a resync.
 	r.flushAll()
 	f := table.IPv4

@@ -157,7 +157,7 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 	for attempt := 0; ; attempt++ {
 		writes, err := b.attempt(ctx)
 		if err == nil {
-			res.Writes = writes
+			res.Writes, res.Repaired = writes, b.view.Repaired(writes)
 			break
 		}
 		if attempt < wire.MaxAttempts && ctx.Err() == nil && b.handleFailure(err) {

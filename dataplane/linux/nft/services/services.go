@@ -138,7 +138,7 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 	for attempt := 0; ; attempt++ {
 		writes, err := s.attempt(ctx)
 		if err == nil {
-			res.Writes = writes
+			res.Writes, res.Repaired = writes, s.view.Repaired(writes)
 			break
 		}
 		if attempt < wire.MaxAttempts && ctx.Err() == nil && s.handleFailure(err) {

@@ -33,6 +33,7 @@ type View struct {
 	suspect   bool // another program may have changed it
 	Resync    bool // the next Sync reads the tables if anything was written since they were read
 	unaudited bool // we have written since the kernel's state was read
+	reread    bool // the kernel's state was read, or has to be read, again because another program may have changed it; see Repaired
 }
 
 func (l *link) view(table string, log *slog.Logger) *View {
@@ -75,6 +76,7 @@ func (l *link) Close() {
 	}
 	l.Cmd, l.Events = nil, nil
 	for _, v := range l.views {
+		v.reread = v.reread || v.known
 		v.known = false
 	}
 }
@@ -124,7 +126,7 @@ func (v *View) Sync(load func() error) error {
 		}
 		if v.foreign() {
 			v.Log.Info("another program has changed nf_tables, reading our tables again", "table", v.Table)
-			v.known = false
+			v.known, v.reread = false, true
 		}
 		if v.known && (!v.Resync || !v.unaudited) {
 			v.Resync = false
@@ -132,6 +134,13 @@ func (v *View) Sync(load func() error) error {
 		}
 	}
 	return v.audit(load)
+}
+
+// Repaired reports whether the writes since the last call, which are complete, may have repaired changes of another program.
+func (v *View) Repaired(writes int) bool {
+	repaired := v.reread && writes > 0
+	v.reread = false
+	return repaired
 }
 
 // maxAudits limits how often the kernel's state is read until it does not change meanwhile.

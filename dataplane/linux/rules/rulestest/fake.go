@@ -67,6 +67,8 @@ type Fake struct {
 	Fail func() error
 	// Break, if set, returns an error if an object cannot be programmed. This object, and those that refer to it, remain unchanged.
 	Break func(object string) error
+	// Repaired makes the next successful Apply report that it has repaired changes of another program.
+	Repaired bool
 
 	Applies int // calls of Apply
 	Writes  int // objects written or removed so far
@@ -201,7 +203,9 @@ func (f *Fake) Apply(ctx context.Context) table.Result {
 	if len(broken) == 0 {
 		broken = nil
 	}
-	return table.Result{Broken: broken, Writes: len(f.Order)}
+	repaired := f.Repaired
+	f.Repaired = false
+	return table.Result{Broken: broken, Writes: len(f.Order), Repaired: repaired}
 }
 
 // keep replaces an object by that of the old state.
