@@ -159,18 +159,32 @@ func TestVTEPs(t *testing.T) {
 	}
 }
 
-// TestUnderlayMTU: a change of a NIC's MTU causes a check of the VXLAN device; a change of a workload's MTU does not.
+// TestUnderlayMTU: a change of the underlay NIC's MTU causes a check of the VXLAN device, and so does a NIC that becomes the underlay; other
+// links do not.
 func TestUnderlayMTU(t *testing.T) {
 	b := newBench(t, tunnels)
 	b.must(ownVTEP, peerVTEP)
-	before := b.vxlan.resyncs
-	b.must(&ifaceMTU{Name: "cali1", MTU: 9000})
-	if b.vxlan.resyncs != before {
-		t.Error("a workload's MTU is the VXLAN device's business")
-	}
-	b.must(&ifaceMTU{Name: "eth0", MTU: 9000})
-	if b.vxlan.resyncs != before+1 {
-		t.Errorf("%d looks at the VXLAN device, want 1", b.vxlan.resyncs-before)
+	for _, step := range []struct {
+		what  string
+		msg   any
+		looks int
+	}{
+		{"a workload's MTU", &ifaceMTU{Name: "cali1", MTU: 9000}, 0},
+		{"a container's MTU", &ifaceMTU{Name: "veth1234", MTU: 9000}, 0},
+		{"another NIC's address", ifAddrs("eth1", "198.51.100.1"), 0},
+		{"another NIC's MTU", &ifaceMTU{Name: "eth1", MTU: 9000}, 0},
+		{"the underlay's MTU, before its address", &ifaceMTU{Name: "eth0", MTU: 9000}, 0},
+		{"the underlay's address", ifAddrs("eth0", "192.0.2.1", "192.0.2.9"), 1},
+		{"another address of the underlay", ifAddrs("eth0", "192.0.2.1"), 0},
+		{"the underlay's MTU", &ifaceMTU{Name: "eth0", MTU: 1500}, 1},
+		{"the underlay without address", ifAddrs("eth0"), 0},
+		{"the former underlay's MTU", &ifaceMTU{Name: "eth0", MTU: 9000}, 0},
+	} {
+		before := b.vxlan.resyncs
+		b.must(step.msg)
+		if got := b.vxlan.resyncs - before; got != step.looks {
+			t.Errorf("%s: %d looks at the VXLAN device, want %d", step.what, got, step.looks)
+		}
 	}
 }
 

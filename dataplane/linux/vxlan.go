@@ -36,7 +36,7 @@ type vxlanManager struct {
 	address  netip.Addr // of the own VTEP, if its message has no tunnel address
 	name     string     // of the device
 	enabled  bool
-	prefixes []string // of the names of workloads' links
+	links    hostLinks
 	make     func(underlay table.Family) vxlanDevice
 	log      *slog.Logger
 
@@ -51,11 +51,12 @@ type vxlanManager struct {
 }
 
 func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
-	return &vxlanManager{hostname: c.Hostname, address: c.VXLANTunnelAddress, name: c.VXLANDevice, enabled: c.VXLANEnabled, prefixes: c.WorkloadIfacePrefixes, make: makeDevice, log: log,
+	return &vxlanManager{hostname: c.Hostname, address: c.VXLANTunnelAddress, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
+		links: hostLinks{prefixes: c.WorkloadIfacePrefixes, addrs: map[string][]netip.Addr{}},
 		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, changed: map[string]bool{}, dirty: true}
 }
 
-// OnUpdate takes *proto.VXLANTunnelEndpointUpdate and *proto.VXLANTunnelEndpointRemove.
+// OnUpdate takes *proto.VXLANTunnelEndpointUpdate, *proto.VXLANTunnelEndpointRemove and the interface monitor's updates.
 func (m *vxlanManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.VXLANTunnelEndpointUpdate:
@@ -67,13 +68,41 @@ func (m *vxlanManager) OnUpdate(msg any) {
 	case *ifaceState:
 		m.resync = m.resync || msg.Name == m.name // the kernel removes the entries together with the device
 	case *ifaceMTU:
-		m.resync = m.resync || !m.isWorkload(msg.Name) // the device's MTU is that of the underlay minus the encapsulation
+		m.resync = m.resync || m.carries(msg.Name) // the device's MTU is that of the underlay minus the encapsulation
+	case *ifaceAddrs:
+		m.addrsChanged(msg)
 	}
 }
 
-// isWorkload reports whether a link leads to a workload.
-func (m *vxlanManager) isWorkload(name string) bool {
-	return slices.ContainsFunc(m.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+// addrsChanged records the addresses of a link. A link that gets the address of the own VTEP becomes the underlay.
+func (m *vxlanManager) addrsChanged(msg *ifaceAddrs) {
+	did := m.carries(msg.Name)
+	m.links.set(msg)
+	m.resync = m.resync || !did && m.carries(msg.Name)
+}
+
+// carries reports whether a link has the underlay address of the own VTEP. The links of containers come and go, and do not matter.
+func (m *vxlanManager) carries(link string) bool {
+	own := m.vteps[m.hostname]
+	return slices.ContainsFunc([]string{own.GetParentDeviceIp(), own.GetParentDeviceIpv6()}, func(text string) bool {
+		parent, err := netip.ParseAddr(text)
+		return err == nil && slices.Contains(m.links.addrs[link], parent)
+	})
+}
+
+// hostLinks holds the addresses of links that do not lead to workloads.
+type hostLinks struct {
+	prefixes []string // of the names of workloads' links
+	addrs    map[string][]netip.Addr
+}
+
+func (l *hostLinks) set(msg *ifaceAddrs) {
+	workload := slices.ContainsFunc(l.prefixes, func(prefix string) bool { return strings.HasPrefix(msg.Name, prefix) })
+	if len(msg.Addrs) == 0 || workload {
+		delete(l.addrs, msg.Name)
+		return
+	}
+	l.addrs[msg.Name] = msg.Addrs
 }
 
 // note records that a node's VTEP has changed; a change of this node's VTEP affects all.
