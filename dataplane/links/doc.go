@@ -25,4 +25,9 @@
 //
 // Deleting an object in a namespace that no longer exists succeeds. Creating an object there fails permanently (nsdo.ErrGone). A dump finds no
 // objects there.
+//
+// # Namespaces of pods
+//
+// A pod with CAP_NET_ADMIN can change everything in its namespace, all the time. Listings there have a limit (podLimit); beyond it, only the objects
+// of the agent's own devices are read. What cannot be read counts as absent and is configured again.
 package links

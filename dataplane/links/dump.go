@@ -24,40 +24,65 @@ type snapshot struct {
 
 // space holds what was read from one namespace.
 type space struct {
-	h      *nsHandle
-	ref    *namespace // a reference to this namespace; nil for the agent's own
-	links  []linkInfo
-	addrs  []addrInfo
-	routes []routeInfo
-	neighs []neighInfo
-	read   map[string]bool
+	h       *nsHandle
+	ref     *namespace // a reference to this namespace; nil for the agent's own
+	links   []linkInfo
+	byNames bool // links has only those that were looked up by name: the list could not be read
+	addrs   []addrInfo
+	routes  []routeInfo
+	neighs  []neighInfo
+	read    map[listed]error // the results of the listings
+}
+
+// listed is a list of objects that was read: of one device, or of all devices if index is 0.
+type listed struct {
+	what  string
+	index int32
 }
 
 func newSnapshot(b *Backend) *snapshot {
 	return &snapshot{b: b, byPath: map[string]*space{}, byID: map[nsdo.ID]*space{}}
 }
 
-// space reads the links of the namespace at path; it returns nil when the namespace is gone.
+// space reads the links of the namespace at path. It returns nil when the namespace is gone, and also when a pod's namespace cannot be entered:
+// this must not prevent the dump of other pods. The operations that follow report the error.
 func (s *snapshot) space(path string, ref *namespace) (*space, error) {
+	sp, err := s.enter(path, ref)
+	if err != nil && path != "" {
+		if !errors.Is(err, nsdo.ErrGone) {
+			s.b.log.Warn("the network namespace of a pod cannot be entered; its state is unknown", "namespace", path, "error", err)
+		}
+		s.byPath[path] = nil
+		return nil, nil
+	}
+	if sp == nil || err != nil {
+		return nil, err
+	}
+	err = sp.list(listed{what: "links"}, func(sp *space, _ int32) (err error) { sp.links, err = sp.h.sock.links(); return err })
+	switch {
+	case err != nil && sp.h.path == "":
+		return nil, fmt.Errorf("list the links of %s: %w", sp.h, err)
+	case err != nil && !sp.byNames: // a pod with very many links, or with links that change all the time
+		s.b.log.Warn("the links in a pod's network namespace cannot be listed; only those of the agent are looked up", "namespace", path, "error", err)
+		sp.byNames = true
+	}
+	return sp, nil
+}
+
+// enter returns the namespace at path, nil if it is known to be gone. It reads nothing.
+func (s *snapshot) enter(path string, ref *namespace) (*space, error) {
 	if sp, ok := s.byPath[path]; ok {
 		return sp, nil
 	}
 	h, err := s.b.enter(path)
-	if errors.Is(err, nsdo.ErrGone) {
-		s.byPath[path] = nil
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
 	sp := s.byID[h.ID()]
 	if sp == nil {
-		sp = &space{h: h, ref: ref, read: map[string]bool{}}
+		sp = &space{h: h, ref: ref, read: map[listed]error{}}
 		if h.path == "" {
 			sp.ref = nil
-		}
-		if sp.links, err = h.sock.links(); err != nil {
-			return nil, fmt.Errorf("list the links of %s: %w", h, err)
 		}
 		s.byID[h.ID()] = sp
 		s.order = append(s.order, sp)
@@ -66,8 +91,22 @@ func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 	return sp, nil
 }
 
-// of returns the namespace of a device after read has read the further objects that the caller needs; nil when it is gone.
-func (s *snapshot) of(d *device, what string, read func(sp *space) error) (*space, error) {
+// look reads one link, by name, unless it was read already.
+func (sp *space) look(name string) error {
+	l, err := sp.h.sock.link(name)
+	if errors.Is(err, errNoLink) {
+		return nil
+	}
+	if err == nil && !slices.ContainsFunc(sp.links, func(o linkInfo) bool { return o.index == l.index }) {
+		sp.links = append(sp.links, l)
+	}
+	return err
+}
+
+// of returns the namespace of a device after read has read the further objects that the caller needs; nil when it is gone. read gets the index of
+// the device whose objects it reads, or 0 for those of all devices. It gets an index if those of all devices cannot be listed: a pod may have very
+// many objects at devices of its own.
+func (s *snapshot) of(d *device, what string, read func(sp *space, index int32) error) (*space, error) {
 	sp, err := s.space(d.path, &namespace{Type: linux_namespace.NetNamespace_FD, Reference: d.path})
 	if sp == nil || err != nil {
 		return nil, err
@@ -75,14 +114,24 @@ func (s *snapshot) of(d *device, what string, read func(sp *space) error) (*spac
 	if d.id != sp.h.ID() {
 		return nil, nil // the path refers to another namespace now
 	}
-	if sp.read[what] {
-		return sp, nil
+	err = sp.list(listed{what: what}, read)
+	if err != nil && sp.h.path != "" {
+		err = sp.list(listed{what, d.index}, read)
 	}
-	if err := read(sp); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("list the %s of %s: %w", what, sp.h, err)
 	}
-	sp.read[what] = true
 	return sp, nil
+}
+
+// list reads a list of objects, once.
+func (sp *space) list(l listed, read func(sp *space, index int32) error) error {
+	err, done := sp.read[l]
+	if !done {
+		err = read(sp, l.index)
+		sp.read[l] = err
+	}
+	return err
 }
 
 // queueDump queues run as a dump for op; links is set for dumps of links, which run first.
@@ -90,7 +139,8 @@ func (b *Backend) queueDump(op *scheduler.DumpOp, links bool, run func(s *snapsh
 	b.dumps = append(b.dumps, &dumpTask{links: links, run: run, done: op.Done})
 }
 
-// eachDevice visits the devices that a dump covers, by name: all devices in the index or, for a partial dump, those of the requested values.
+// eachDevice visits the devices that a dump covers, by name: all devices in the index or, for a partial dump, those of the requested values. In a
+// full dump, the objects of a pod that cannot be read count as absent: they are created again, and only that fails if there is a reason.
 func (b *Backend) eachDevice(requested map[string]bool, visit func(d *device) error) error {
 	b.mu.RLock()
 	links := maps.Clone(b.links)
@@ -99,7 +149,13 @@ func (b *Backend) eachDevice(requested map[string]bool, visit func(d *device) er
 		maps.DeleteFunc(links, func(name string, _ *device) bool { return !requested[name] })
 	}
 	for _, name := range slices.Sorted(maps.Keys(links)) {
-		if err := visit(links[name]); err != nil {
+		d := links[name]
+		err := visit(d)
+		if err != nil && requested == nil && d.path != "" {
+			b.log.Warn("the state of a pod's interface cannot be read; it is configured again", "interface", name, "error", err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -168,6 +224,11 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 			return nil, err
 		}
 		wanted[name] = sp
+		if sp != nil && sp.byNames {
+			if err := sp.look(deviceName(v)); err != nil {
+				b.log.Warn("the interface of a pod cannot be looked up", "interface", name, "error", err)
+			}
+		}
 		markless := v.GetType() == linux_interfaces.Interface_EXISTING ||
 			v.GetType() == linux_interfaces.Interface_LOOPBACK && sp == host
 		if sp == nil || !markless {

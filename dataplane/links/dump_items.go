@@ -22,7 +22,7 @@ func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp))
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
 		return b.eachDevice(requested, func(d *device) error {
-			sp, err := s.of(d, "links", func(*space) error { return nil })
+			sp, err := s.of(d, "states", func(*space, int32) error { return nil })
 			if sp == nil || err != nil {
 				return err
 			}
@@ -54,7 +54,11 @@ func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *addre
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
 		return b.eachDevice(requested, func(d *device) error {
-			sp, err := s.of(d, "addresses", func(sp *space) (err error) { sp.addrs, err = sp.h.sock.addrs(); return err })
+			sp, err := s.of(d, "addresses", func(sp *space, index int32) error {
+				list, err := sp.h.sock.addrs(index)
+				sp.addrs = append(sp.addrs, list...)
+				return err
+			})
 			if sp == nil || err != nil {
 				return err
 			}
@@ -81,7 +85,11 @@ func (b *Backend) dumpRoutes(op *scheduler.DumpOp, emit func(key string, v *linu
 	requested := requestedNames(op)
 	b.queueDump(op, false, func(s *snapshot) error {
 		return b.eachDevice(requested, func(d *device) error {
-			sp, err := s.of(d, "routes", func(sp *space) (err error) { sp.routes, err = sp.h.sock.routes(protocol); return err })
+			sp, err := s.of(d, "routes", func(sp *space, index int32) error {
+				list, err := sp.h.sock.routes(index, protocol)
+				sp.routes = append(sp.routes, list...)
+				return err
+			})
 			if sp == nil || err != nil {
 				return err
 			}
@@ -139,7 +147,11 @@ func (b *Backend) dumpNeighs(op *scheduler.DumpOp, emit func(key string, v *linu
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
 		return b.eachDevice(requested, func(d *device) error {
-			sp, err := s.of(d, "neighbours", func(sp *space) (err error) { sp.neighs, err = sp.h.sock.neighs(); return err })
+			sp, err := s.of(d, "neighbours", func(sp *space, index int32) error {
+				list, err := sp.h.sock.neighs(index)
+				sp.neighs = append(sp.neighs, list...)
+				return err
+			})
 			if sp == nil || err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func TestListingLosesNothing(t *testing.T) {
 			return
 		default:
 		}
-		list, err := s.addrs()
+		list, err := s.addrs(0)
 		if errors.Is(err, errTorn) {
 			continue // no other goroutine has time to run: that is reported, too
 		}

@@ -148,7 +148,7 @@ func requestRoute(h *nsHandle, index int32, r *routeSpec, flags int) error {
 
 // replaceRoute replaces a route to the same destination on the same device; a route on another device is not ours.
 func replaceRoute(h *nsHandle, index int32, r routeSpec) error {
-	routes, err := h.sock.routes(0)
+	routes, err := h.sock.routes(0, 0)
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
 	}

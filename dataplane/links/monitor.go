@@ -107,7 +107,7 @@ func (m *HostMonitor) state(ctx context.Context) (out hostState, err error) {
 		if err != nil {
 			return err
 		}
-		addrs, err := s.addrs()
+		addrs, err := s.addrs(0)
 		out = stateOf(links, addrs)
 		return err
 	})

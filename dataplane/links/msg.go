@@ -211,12 +211,16 @@ func (r routeSpec) addTo(b *netlink.Batch, index int32) {
 	}
 }
 
-// getRoutes requests the routes of one protocol, or all routes if proto is 0. Kernels before 4.20 return all.
-func getRoutes(family, proto uint8) *netlink.Batch {
+// getRoutes requests the routes in the main table of one protocol through a device, where 0 is any protocol or device. Kernels before 4.20
+// return all routes.
+func getRoutes(family uint8, index int32, proto uint8) *netlink.Batch {
 	h := make([]byte, unix.SizeofRtMsg)
-	h[0], h[5] = family, proto
+	h[0], h[4], h[5] = family, unix.RT_TABLE_MAIN, proto
 	b := &netlink.Batch{}
 	b.Begin(unix.RTM_GETROUTE, 0, h)
+	if index != 0 {
+		b.Uint32(unix.RTA_OIF, uint32(index))
+	}
 	return b
 }
 

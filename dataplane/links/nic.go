@@ -57,7 +57,7 @@ func (m *HostMonitor) NIC(ctx context.Context, name string) (NIC, error) {
 // defaultRouteLink returns the name of the link of the default route with the lowest metric, IPv4 before IPv6; empty if there is none.
 func (m *HostMonitor) defaultRouteLink(ctx context.Context, links []HostLink) (string, error) {
 	var routes []routeInfo
-	err := m.query(ctx, func(s *sock) (err error) { routes, err = s.routes(0); return err })
+	err := m.query(ctx, func(s *sock) (err error) { routes, err = s.routes(0, 0); return err })
 	if err != nil {
 		return "", fmt.Errorf("list the host's routes: %w", err)
 	}

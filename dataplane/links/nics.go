@@ -84,7 +84,7 @@ func (m *HostMonitor) Networks(ctx context.Context) ([]HostNetwork, error) {
 				byIndex[l.index] = l
 			}
 		}
-		addrs, err := s.addrs()
+		addrs, err := s.addrs(0)
 		for _, a := range addrs {
 			l, ok := byIndex[a.index]
 			if ip := a.prefix.Addr(); ok && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {

@@ -55,23 +55,31 @@ func (s *sock) links() ([]linkInfo, error) {
 	return listing(s, &b, parseLink)
 }
 
-func (s *sock) addrs() ([]addrInfo, error) {
+// addrs returns the addresses of a device, or of all devices if index is 0.
+func (s *sock) addrs(index int32) ([]addrInfo, error) {
 	var b netlink.Batch
-	b.GetAddresses(0)
-	return listing(s, &b, parseAddr)
+	b.GetAddresses(int(index))
+	list, err := listing(s, &b, parseAddr)
+	if errors.Is(err, unix.ENODEV) {
+		return nil, nil
+	}
+	return list, err
 }
 
-func (s *sock) neighs() ([]neighInfo, error) {
+// neighs returns the neighbours at a device, or at all devices if index is 0.
+func (s *sock) neighs(index int32) ([]neighInfo, error) {
 	var b netlink.Batch
-	b.GetNeighbours(unix.AF_UNSPEC, 0)
+	b.GetNeighbours(unix.AF_UNSPEC, int(index))
 	return listing(s, &b, parseNeigh)
 }
 
-func (s *sock) routes(proto uint8) ([]routeInfo, error) {
+// routes returns the routes of one protocol through a device. With proto 0 it returns those of all protocols, with index 0 those through all
+// devices.
+func (s *sock) routes(index int32, proto uint8) ([]routeInfo, error) {
 	var out []routeInfo
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		routes, err := listing(s, getRoutes(family, proto), parseRoute)
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) {
+		routes, err := listing(s, getRoutes(family, index, proto), parseRoute)
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.ENODEV) {
 			return nil, err
 		}
 		out = append(out, routes...)

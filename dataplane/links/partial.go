@@ -1,7 +1,6 @@
 package links
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
@@ -31,8 +30,8 @@ func requestedNames(op *scheduler.DumpOp) map[string]bool {
 	return requested
 }
 
-// lookAtLinks emits those of the desired links that are at their indexed location. Unlike a full dump it does not change the index. The agent's
-// own namespace may have very many links: only the requested ones are read.
+// lookAtLinks emits those of the desired links that are at their indexed location. Unlike a full dump it does not change the index. A
+// namespace may have very many links: only the requested ones are read.
 func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(key string, v *iface)) error {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		if err := b.lookAtLink(s, desired[name]); err != nil {
@@ -66,32 +65,16 @@ func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(
 	return nil
 }
 
-// lookAtLink reads one link into the snapshot, and also its whole namespace if that is not the agent's.
+// lookAtLink reads one link into the snapshot.
 func (b *Backend) lookAtLink(s *snapshot, v *iface) error {
 	d := b.device(v.GetName())
 	if d == nil {
 		return nil
 	}
-	if d.path != "" {
-		_, err := s.space(d.path, v.GetNamespace())
-		return err
+	sp, err := s.enter(d.path, v.GetNamespace())
+	if sp == nil || err != nil {
+		return unlessGone(err)
 	}
-	h, err := b.enter("")
-	if err != nil {
-		return err
-	}
-	sp := s.byPath[""]
-	if sp == nil {
-		sp = &space{h: h, read: map[string]bool{}}
-		s.byPath[""], s.byID[h.ID()] = sp, sp
-		s.order = append(s.order, sp)
-	}
-	l, err := h.sock.link(d.name)
-	if errors.Is(err, errNoLink) {
-		return nil
-	}
-	if err == nil && !slices.ContainsFunc(sp.links, func(o linkInfo) bool { return o.index == l.index }) {
-		sp.links = append(sp.links, l)
-	}
-	return err
+	sp.read[listed{what: "links"}] = nil // the others are not needed
+	return sp.look(d.name)
 }

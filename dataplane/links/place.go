@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // place moves a device into its namespace, names, configures and tags it, all with one message, and indexes it. If the message fails half-way,
@@ -101,7 +103,10 @@ func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...stri
 
 // flushAddrs removes all our addresses from a device.
 func (b *Backend) flushAddrs(h *nsHandle, index int32) error {
-	addrs, err := h.sock.addrs()
+	addrs, err := h.sock.addrs(index)
+	if errors.Is(err, netlink.ErrTooMany) {
+		return nil // the pod has added addresses; they end with its namespace
+	}
 	if err != nil {
 		return fmt.Errorf("list addresses: %w", err)
 	}

@@ -18,10 +18,18 @@ type sock struct {
 	conn *netlink.Conn
 }
 
-// newSock opens a socket in a namespace; ns nil is the calling thread's. rbuf, which sockets may share, is the buffer for replies; if it is
-// nil, one is allocated.
+// podLimit is the number of objects that a listing in a pod's namespace may have. A pod with CAP_NET_ADMIN can create any number of objects
+// there, and reading them all would delay every other pod.
+const podLimit = 1024
+
+// newSock opens a socket in a namespace; ns nil is the calling thread's. Listings of another namespace are limited: see podLimit. rbuf, which
+// sockets may share, is the buffer for replies; if it is nil, one is allocated.
 func newSock(ns *nsdo.Namespace, timeout time.Duration, rbuf []byte) (*sock, error) {
-	c, err := netlink.Open(ns, unix.NETLINK_ROUTE, netlink.Options{Timeout: timeout, Buffer: rbuf})
+	o := netlink.Options{Timeout: timeout, Buffer: rbuf}
+	if ns != nil {
+		o.Limit = podLimit
+	}
+	c, err := netlink.Open(ns, unix.NETLINK_ROUTE, o)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,9 @@ const ReceiveBuffer = 64 << 10
 // ErrUnknown reports that replies were lost: it is unknown which of the requests were carried out, and the Conn must be closed.
 var ErrUnknown = errors.New("replies of the kernel were lost, so the result is not known")
 
+// ErrTooMany reports that a listing has more entries than Options.Limit permits. The rest of the listing was not read.
+var ErrTooMany = errors.New("there are too many entries to list")
+
 // Do carries out a batch. failed holds an error for each request that the kernel rejected, and is nil if there was none. If err is not nil, the
 // outcome of all or some of the requests is unknown.
 func (c *Conn) Do(ctx context.Context, b *Batch) (failed []error, err error) {
@@ -83,10 +86,27 @@ func (c *Conn) query(b *Batch, flags uint16, each func(Message)) error {
 		return err
 	}
 	var refused error
-	if err := c.receive(base, 1, each, func(_ uint32, e error) { refused = e }); err != nil {
+	limited, entries := flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP && c.options.Limit > 0, 0
+	err := c.receive(base, 1, func(m Message) (more bool) {
+		if entries++; limited && m.Type != unix.NLMSG_DONE && entries > c.options.Limit {
+			return false
+		}
+		each(m)
+		return true
+	}, func(_ uint32, e error) { refused = e })
+	if errors.Is(err, ErrTooMany) {
+		return c.abandon(err)
+	}
+	if err != nil {
 		return err
 	}
 	return refused
+}
+
+// abandon replaces the socket by a new one: the kernel would continue the listing with each further receive. err is the reason.
+func (c *Conn) abandon(err error) error {
+	c.Close()
+	return errors.Join(fmt.Errorf("%w in %s: more than %d", err, c.ns, c.options.Limit), c.open())
 }
 
 // List dumps and parses; parse reports whether to keep the parsed value. List starts again when the list changed meanwhile.
@@ -122,12 +142,13 @@ func (c *Conn) number(b *Batch, first, end int, flags uint16) (base uint32) {
 	return base
 }
 
-// receive reads the replies to n requests from sequence number base on, up to the reply to the last one.
-func (c *Conn) receive(base, n uint32, each func(Message), failed func(i uint32, err error)) error {
-	for done := false; !done; {
+// receive reads the replies to n requests from sequence number base on, up to the reply to the last one. It ends with ErrTooMany when each returns
+// false.
+func (c *Conn) receive(base, n uint32, each func(Message) (more bool), failed func(i uint32, err error)) error {
+	for done, full := false, false; !done; {
 		err := c.Receive(true, func(m Message) {
 			i := m.Seq - base
-			if i >= n {
+			if i >= n || full {
 				return // the reply to a request that was given up
 			}
 			if m.Type == unix.NLMSG_ERROR || m.Type == unix.NLMSG_DONE {
@@ -137,11 +158,14 @@ func (c *Conn) receive(base, n uint32, each func(Message), failed func(i uint32,
 				done = done || i == n-1
 			}
 			if each != nil && m.Type != unix.NLMSG_ERROR {
-				each(m)
+				full = !each(m)
 			}
 		})
 		if err != nil {
 			return fmt.Errorf("%w (%w)", err, ErrUnknown)
+		}
+		if full {
+			return ErrTooMany
 		}
 	}
 	return nil

@@ -281,3 +281,45 @@ func FuzzParse(f *testing.F) {
 		})
 	})
 }
+
+// TestListingHasALimit: a longer listing than permitted fails, and the Conn can be used afterwards.
+func TestListingHasALimit(t *testing.T) {
+	ns := nettest.New(t)
+	ns.IP("link add name a index 10 type veth peer name b")
+	ns.IP("link set dev a up")
+	const limit = 100
+	c, err := netlink.Open(ns.Namespace, unix.NETLINK_ROUTE, netlink.Options{Timeout: 5 * time.Second, Limit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	add := func(from, to int) {
+		t.Helper()
+		var b netlink.Batch
+		for i := from; i < to; i++ {
+			b.NewNeighbour(10, ip(i), mac, 202)
+		}
+		if failed, err := c.Do(ctx, &b); err != nil || failed != nil {
+			t.Fatal(failed, err)
+		}
+	}
+	add(0, limit)
+	if got := len(neighbours(t, c, 10)); got != limit {
+		t.Errorf("%d neighbours, want %d", got, limit)
+	}
+	add(limit, 5000)
+	for range 3 {
+		var b netlink.Batch
+		b.GetNeighbours(unix.AF_INET, 10)
+		read := 0
+		if _, err := c.Dump(&b, func(uint16, []byte) { read++ }); !errors.Is(err, netlink.ErrTooMany) || read != limit {
+			t.Fatalf("%d neighbours were read: %v", read, err)
+		}
+		b.Reset()
+		b.GetLink("a")
+		found := 0
+		if err := c.Get(&b, func([]byte) { found++ }); err != nil || found != 1 {
+			t.Fatalf("after that, one link was read %d times: %v", found, err)
+		}
+	}
+}

@@ -18,6 +18,9 @@ type Conn struct {
 	seq    uint32
 	sndbuf int
 	rbuf   []byte
+
+	protocol int
+	options  Options
 }
 
 // Options configures a socket; only Timeout is required.
@@ -25,6 +28,7 @@ type Options struct {
 	Timeout time.Duration // of each reply
 	Buffer  []byte        // buffer for replies: sockets of one goroutine may share it; nil: one of ReceiveBuffer bytes is allocated
 	Queue   int           // number of bytes of replies that the kernel may queue; 0: enough for a Batch
+	Limit   int           // number of entries that a listing may have, see ErrTooMany; 0: no limit. Not with Join
 }
 
 // Dial opens a socket of a netlink protocol (unix.NETLINK_ROUTE, …) in a namespace. timeout applies to each reply.
@@ -34,22 +38,31 @@ func Dial(ns *nsdo.Namespace, protocol int, timeout time.Duration) (*Conn, error
 
 // Open is like Dial, with options.
 func Open(ns *nsdo.Namespace, protocol int, o Options) (*Conn, error) {
-	c := &Conn{ns: ns, rbuf: o.Buffer, sndbuf: socketBuffer}
+	c := &Conn{ns: ns, rbuf: o.Buffer, fd: -1, protocol: protocol, options: o}
 	if c.rbuf == nil {
 		c.rbuf = make([]byte, ReceiveBuffer)
 	}
-	err := ns.Do(func() (err error) {
-		c.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// open opens the socket.
+func (c *Conn) open() error {
+	c.sndbuf = socketBuffer
+	err := c.ns.Do(func() (err error) {
+		c.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, c.protocol)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open a netlink socket in %s: %w", ns, err)
+		return fmt.Errorf("open a netlink socket in %s: %w", c.ns, err)
 	}
-	if err := c.setup(o); err != nil {
+	if err := c.setup(c.options); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("set up a netlink socket in %s: %w", ns, err)
+		return fmt.Errorf("set up a netlink socket in %s: %w", c.ns, err)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Conn) setup(o Options) error {
