@@ -16,8 +16,15 @@ func (p *PodManager) HandlesEvent(event api.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync implements api.EventHandler. The attachments have been loaded by New, and podmanager itself configures nothing.
-func (p *PodManager) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
+// verificationEvent is the name of the controller's event for its verification mode, which must not change what the updates have built.
+const verificationEvent = "Verification Resync"
+
+// Resync implements api.EventHandler. The attachments have been loaded by New, and podmanager itself configures nothing. Attachments of sandboxes
+// that have ended meanwhile are removed, so that no plugin configures them.
+func (p *PodManager) Resync(event api.Event, _ api.KubeStateData, _ int, _ api.ResyncOperations) error {
+	if event.GetName() != verificationEvent {
+		p.dropGone()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resynced = true

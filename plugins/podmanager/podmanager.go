@@ -88,15 +88,9 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 	}
 	for _, a := range known {
 		p.lastSeq = max(p.lastSeq, a.Seq)
-		if reason := p.goneBecause(a); reason != "" {
-			p.Logger().Info("attachment dropped", "attachment", a.ID.String(), "pod", a.Pod.String(), "reason", reason)
-			if err := p.store.remove(a.ID); err != nil {
-				p.Logger().Warn("attachment not removed from the store", "attachment", a.ID.String(), "error", err)
-			}
-			continue
-		}
 		p.attachments[a.ID] = a
 	}
+	p.dropGone()
 	if p.metrics, err = newMetrics(deps.Metrics, p.count); err != nil {
 		return nil, fmt.Errorf("podmanager: metrics: %w", err)
 	}
@@ -104,6 +98,21 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 		deps.HTTPHandlers.RegisterHTTPHandler(podsPath, p.servePods, "GET")
 	}
 	return p, nil
+}
+
+// dropGone removes the attachments whose sandboxes certainly no longer exist. It is possible that the runtime never deletes them, and a resync that
+// configures them fails.
+func (p *PodManager) dropGone() {
+	for _, a := range p.LocalAttachments() {
+		reason := p.goneBecause(a)
+		if reason == "" {
+			continue
+		}
+		p.Logger().Info("attachment dropped", "attachment", a.ID.String(), "pod", a.Pod.String(), "reason", reason)
+		if err := p.removeAttachment(a); err != nil {
+			p.Logger().Warn("attachment not removed from the store", "error", err)
+		}
+	}
 }
 
 // goneBecause returns the reason why the sandbox of an attachment certainly no longer exists; it returns an empty string in case of doubt.

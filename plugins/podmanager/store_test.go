@@ -55,6 +55,49 @@ func TestGoneSandboxesAreDropped(t *testing.T) {
 	}
 }
 
+// TestResyncDropsGoneSandboxes: a resync of the running agent configures only pods whose sandboxes exist.
+func TestResyncDropsGoneSandboxes(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []string{"stays", "gone", "other"} {
+		r.add(c, c)
+	}
+	r.ns.set("/run/netns/gone", 0)
+	r.ns.set("/run/netns/other", 12345)
+	left := func() (ids string) {
+		for _, a := range r.pm.LocalAttachments() {
+			ids += a.ID.ContainerID + " "
+		}
+		return ids
+	}
+	for _, step := range []struct {
+		event api.Event
+		want  string
+	}{{verification{api.NewDBResync()}, "stays gone other "}, {api.NewDBResync(), "stays "}} {
+		if err := r.pm.Resync(step.event, nil, 2, nil); err != nil {
+			t.Fatal(err)
+		}
+		if left() != step.want {
+			t.Errorf("after %s: left %s, want %s", step.event.GetName(), left(), step.want)
+		}
+	}
+	if err := r.net.Resync(nil, nil, 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.consistent()
+	r.del("gone", "gone")
+	r.add("other", "other")
+	r.restart()
+	r.consistent()
+	if left() != "stays other " {
+		t.Errorf("after a restart: left %s", left())
+	}
+}
+
+// verification has the name of the controller's event.
+type verification struct{ api.Event }
+
+func (verification) GetName() string { return verificationEvent }
+
 func (r *rig) writeRecord(rec *record) {
 	r.t.Helper()
 	data, err := json.Marshal(rec)
