@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
@@ -72,7 +73,7 @@ func TestResyncDropsGoneSandboxes(t *testing.T) {
 	for _, step := range []struct {
 		event api.Event
 		want  string
-	}{{verification{api.NewDBResync()}, "stays gone other "}, {api.NewDBResync(), "stays "}} {
+	}{{&controller.VerificationResync{}, "stays gone other "}, {api.NewDBResync(), "stays "}} {
 		if err := r.pm.Resync(step.event, nil, 2, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -92,11 +93,6 @@ func TestResyncDropsGoneSandboxes(t *testing.T) {
 		t.Errorf("after a restart: left %s", left())
 	}
 }
-
-// verification has the name of the controller's event.
-type verification struct{ api.Event }
-
-func (verification) GetName() string { return verificationEvent }
 
 func (r *rig) writeRecord(rec *record) {
 	r.t.Helper()
