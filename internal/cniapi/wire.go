@@ -21,6 +21,7 @@ const (
 	maxContainerID = 200
 
 	maxIfName = 15
+	loopback  = "lo"
 	maxNetns  = 4096
 )
 
@@ -215,6 +216,9 @@ func (r *Request) Validate() *Error {
 func (r *Request) validateAttachment() *Error {
 	if err := validateID(r.ContainerID, r.IfName); err != nil {
 		return err
+	}
+	if r.Command == Add && r.IfName == loopback {
+		return Errorf(CodeInvalidEnvironment, "%s: CNI_IFNAME %s is the name of the loopback device; use another name, such as eth0", r, loopback)
 	}
 	if r.Netns == "" && r.Command != Del {
 		return Errorf(CodeInvalidEnvironment, "%s: CNI_NETNS is missing", r)

@@ -36,6 +36,8 @@ func TestValidate(t *testing.T) {
 		"interface dots":    {valid(func(r *Request) { r.IfName = ".." }), CodeInvalidEnvironment},
 		"interface slash":   {valid(func(r *Request) { r.IfName = "a/b" }), CodeInvalidEnvironment},
 		"interface NUL":     {valid(func(r *Request) { r.IfName = "a\x00" }), CodeInvalidEnvironment},
+		"loopback":          {valid(func(r *Request) { r.IfName = "lo" }), CodeInvalidEnvironment},
+		"del of loopback":   {valid(func(r *Request) { r.Command, r.IfName = Del, "lo" }), 0},
 		"no netns":          {valid(func(r *Request) { r.Netns = "" }), CodeInvalidEnvironment},
 		"relative netns":    {valid(func(r *Request) { r.Netns = "netns/a" }), CodeInvalidEnvironment},
 		"half a pod":        {valid(func(r *Request) { r.Pod.Name = "web" }), CodeInvalidEnvironment},

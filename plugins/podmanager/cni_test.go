@@ -93,6 +93,37 @@ func TestFailedAddLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestOneInterfaceForEachContainer: a container cannot get a second interface, whatever its name, and keeps the first one.
+func TestOneInterfaceForEachContainer(t *testing.T) {
+	r := newRig(t)
+	for _, names := range [][2]string{{"eth0", "net1"}, {"net1", "eth0"}} {
+		first, second := addReq("c1", "web"), addReq("c1", "web")
+		first.IfName, second.IfName = names[0], names[1]
+		if _, err := r.do(first); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := r.do(second)
+			wantCode(t, err, cniapi.CodeInvalidEnvironment, "CNI_IFNAME: container c1 cannot get interface "+names[1]+": it has interface "+names[0])
+			r.consistent()
+		}
+		if all := r.pm.LocalAttachments(); len(all) != 1 || all[0].ID.IfName != names[0] {
+			t.Errorf("attachments %v", all)
+		}
+		second.Command = cniapi.Del
+		if _, err := r.do(second); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.do(first); err != nil {
+			t.Errorf("the first interface is repeated: %v", err)
+		}
+		first.Command = cniapi.Del
+		if _, err := r.do(first); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestPodWithoutKubernetes(t *testing.T) {
 	r := newRig(t)
 	req := addReq("c1", "")

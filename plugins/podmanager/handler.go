@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"contiv.dev/vswitch/internal/cniapi"
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
@@ -50,6 +51,11 @@ func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
 		ev.Attachment = ev.prev // with the addresses that it has got meanwhile
 		return "", nil
 	}
+	if other := p.otherOf(a.ID); other != "" {
+		return "", cniapi.Errorf(cniapi.CodeInvalidEnvironment, "CNI_IFNAME: container %s cannot get interface %s: it has interface %s, and Contiv "+
+			"connects a container with one interface; remove the second use of Contiv's network, or send the DEL of %s first",
+			a.ID.ContainerID, a.ID.IfName, other, other)
+	}
 	if a.Seq == 0 { // not pushed by Handle
 		numbered := *a
 		numbered.Seq = p.nextSeq()
@@ -60,6 +66,18 @@ func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
 	}
 	p.set(a)
 	return fmt.Sprintf("record attachment %s of pod %s", a.ID, a.Pod), nil
+}
+
+// otherOf returns the name of another interface of the same container; empty if there is none.
+func (p *PodManager) otherOf(id AttachmentID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for known := range p.attachments {
+		if known.ContainerID == id.ContainerID && known.IfName != id.IfName {
+			return known.IfName
+		}
+	}
+	return ""
 }
 
 // updateDelete runs after all other handlers. The attachment is removed even if its file cannot be removed: the next agent detects that its
