@@ -133,9 +133,13 @@ func (s *settings) podSides(v *values, p *podLink) {
 	}
 }
 
-// podSide puts the values of one family inside the pod: they are static, so that nothing has to be resolved at run time.
+// podSide puts the values of one family inside the pod: they are static, so that nothing has to be resolved at run time. A pod may have an address
+// of a family that the node's configuration no longer has: it has no gateway, so there are no routes.
 func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
 	gw := s.podGateway(addr)
+	if !gw.IsValid() {
+		return
+	}
 	v.put(
 		&linux_l3.ARPEntry{Interface: p.names.linux, IpAddress: gw.String(), HwAddress: p.peerMAC.String()},
 		&linux_l3.Route{OutgoingInterface: p.names.linux, Scope: linux_l3.Route_LINK, DstNetwork: hostPrefix(gw).String()},
@@ -160,6 +164,9 @@ func (s *settings) fill(ev *podmanager.AddPod, p *podLink) {
 	for _, addr := range p.addrs {
 		gw := s.podGateway(addr)
 		ev.IPs = append(ev.IPs, podmanager.PodIP{Address: hostPrefix(addr), Gateway: gw, Interface: 0})
+		if !gw.IsValid() {
+			continue // see podSide
+		}
 		ev.Routes = append(ev.Routes, podmanager.PodRoute{Dst: anyPrefix(addr), GW: gw})
 	}
 }

@@ -224,7 +224,7 @@ func (n *IPNet) dumpHostIPs() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// podGateway returns the pod gateway of addr's family.
+// podGateway returns the pod gateway of addr's family, or the zero address if the node has no pod subnet of that family.
 func (s *settings) podGateway(addr netip.Addr) netip.Addr {
 	for _, p := range s.podSubnets {
 		if p.Gateway.Is4() == addr.Is4() {

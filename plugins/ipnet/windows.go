@@ -69,7 +69,9 @@ func (windowsWiring) pod(s *settings, v *values, p *podLink) {
 	}
 	for _, addr := range p.addrs {
 		e.Addresses = append(e.Addresses, addr.String())
-		e.Gateways = append(e.Gateways, s.podGateway(addr).String())
+		if gw := s.podGateway(addr); gw.IsValid() {
+			e.Gateways = append(e.Gateways, gw.String())
+		}
 	}
 	through := s.cluster.Services
 	if s.overlay {
