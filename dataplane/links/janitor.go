@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 const (
@@ -112,12 +114,18 @@ func (b *Backend) deferDeletion(host *nsHandle, doomed []*device) {
 	b.janitor.call()
 }
 
-// rename renames a link. Before Linux 6.2 it must be down for that.
-func rename(h *nsHandle, spec linkSpec) error {
-	err := h.sock.exec(setLink(spec))
-	if errors.Is(err, unix.EBUSY) {
-		spec.down = true
-		err = h.sock.exec(setLink(spec))
+// rename changes a link, and renames it if spec has a name.
+func rename(h *nsHandle, spec linkSpec) error { return renameLink(h.sock.exec, spec) }
+
+// renameLink is rename with any way to carry out a request. Before Linux 6.2 a link must be down to be renamed, also if it is set down by the same
+// request: the kernel renames it first.
+func renameLink(exec func(*netlink.Batch) error, spec linkSpec) error {
+	err := exec(setLink(spec))
+	if !errors.Is(err, unix.EBUSY) || spec.name == "" {
+		return err
 	}
-	return err
+	if err := exec(setLink(linkSpec{index: spec.index, nsFD: -1, down: true})); err != nil {
+		return fmt.Errorf("set it down to rename it: %w", err)
+	}
+	return exec(setLink(spec))
 }

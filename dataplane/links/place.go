@@ -20,7 +20,7 @@ func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *n
 	if from != to {
 		spec.nsFD = to.FD()
 	}
-	if err := from.sock.exec(setLink(spec)); err != nil {
+	if err := rename(from, spec); err != nil {
 		err = fmt.Errorf("move device %s from %s to %s as %s: %w", l.name, from, to, name, err)
 		if errors.Is(err, unix.EEXIST) {
 			err = fmt.Errorf("%w: %w; rename or remove the device that has the name", err, errForeign)
@@ -59,7 +59,7 @@ func (b *Backend) unplace(from *nsHandle, l linkInfo, name, tag string, to *nsHa
 			continue
 		}
 		spec := linkSpec{index: moved.index, name: l.name, nsFD: from.FD(), alias: &l.alias, down: true}
-		if err := to.sock.exec(setLink(spec)); err != nil {
+		if err := rename(to, spec); err != nil {
 			return fmt.Errorf("move %s back from %s to %s: %w", now, to, from, err)
 		}
 		return nil
@@ -92,7 +92,7 @@ func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...stri
 	if h != host {
 		spec.nsFD = host.FD()
 	}
-	if err := h.sock.exec(setLink(spec)); err != nil {
+	if err := rename(h, spec); err != nil {
 		return fmt.Errorf("move it to %s as %q: %w", host, name, err)
 	}
 	if h == host {
