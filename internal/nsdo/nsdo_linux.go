@@ -3,7 +3,10 @@ package nsdo
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,13 +43,39 @@ func Open(path string) (*Namespace, error) {
 	if err == nil {
 		n.fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	}
+	if errors.Is(err, unix.ENOENT) && Hidden(path) {
+		return nil, fmt.Errorf("open network namespace %s: the process exists but is not visible to the agent, because /proc is mounted with hidepid: "+
+			"give the agent CAP_SYS_PTRACE, or mount /proc without hidepid", path)
+	}
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOTDIR) {
 		return nil, fmt.Errorf("open %s: %w (%w)", path, ErrGone, err)
+	}
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return nil, fmt.Errorf("open network namespace %s: %w; give the agent CAP_SYS_PTRACE", path, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
 	return n.identified()
+}
+
+// Hidden reports whether a path in /proc belongs to a process that exists but is not visible, because /proc is mounted with hidepid: for such a
+// path the kernel returns the same error as for a process that does not exist.
+func Hidden(path string) bool {
+	rest, ok := strings.CutPrefix(filepath.Clean(path), "/proc/")
+	if !ok {
+		return false
+	}
+	process, _, _ := strings.Cut(rest, "/")
+	pid, err := strconv.Atoi(process)
+	if err != nil || pid <= 0 {
+		return false
+	}
+	var st unix.Stat_t
+	if unix.Lstat("/proc/"+process, &st) == nil {
+		return false
+	}
+	return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) // signal 0 only checks that there is such a process
 }
 
 // Current opens the namespace of the calling thread.

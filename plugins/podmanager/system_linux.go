@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"contiv.dev/vswitch/internal/cniapi"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 const nsfsMagic = 0x6e736673
@@ -20,6 +21,9 @@ func lookNetns(path string) (inode uint64, state netnsState) {
 	}
 	var st syscall.Stat_t
 	err := syscall.Stat(path, &st)
+	if errors.Is(err, fs.ErrNotExist) && nsdo.Hidden(path) {
+		return 0, netnsUnknown
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		// Its directory may not be mounted into our container; then the state is unknown.
 		if _, err := os.Stat(filepath.Dir(path)); err == nil || strings.HasPrefix(path, "/proc/") {
