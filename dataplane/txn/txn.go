@@ -103,6 +103,7 @@ type Record struct {
 	ExecTime    time.Duration
 	Planned     []Op
 	Executed    []Op
+	OpsDropped  int      `json:",omitempty"` // operations that a history has removed from this record to save memory
 	Pending     []string `json:",omitempty"` // keys touched by the transaction that wait for a dependency
 	Reverted    bool     `json:",omitempty"`
 	Failed      []KeyError
@@ -111,6 +112,11 @@ type Record struct {
 // String formats the record for operators.
 func (r *Record) String() string {
 	var b strings.Builder
+	if r.OpsDropped > 0 {
+		fmt.Fprintf(&b, "#%d %s: %s (%d operations are no longer stored, failed %d)\n", r.SeqNum, r.Kind, r.Description,
+			r.OpsDropped, len(r.Failed))
+		return b.String()
+	}
 	fmt.Fprintf(&b, "#%d %s: %s (planned %d, executed %d, failed %d)\n", r.SeqNum, r.Kind, r.Description,
 		len(r.Planned), len(r.Executed), len(r.Failed))
 	for _, op := range r.Executed {

@@ -101,18 +101,43 @@ func (r *EventRecord) body() string {
 	return b.String()
 }
 
-// history is the bounded list of recorded events. The records of the initial period are the most important ones and are not removed because
-// of their age.
-type history struct {
-	cfg HistoryConfig
+// maxHistoryOps bounds the operations, planned and executed, of all recorded transactions together. A resync of a large node has tens of
+// thousands of them, so a bound on the number of records alone would not bound the memory.
+const maxHistoryOps = 200_000
 
-	mu      sync.Mutex
-	started time.Time      // guarded by mu
-	initial []*EventRecord // guarded by mu
-	recent  []*EventRecord // guarded by mu; oldest first
+// history is the bounded list of recorded events. The records of the initial period are the most important ones and are not removed because
+// of their age. Beyond maxOps the oldest recent records lose the operations of their transactions; the rest of such a record stays. The
+// newest record is always complete.
+type history struct {
+	cfg    HistoryConfig
+	maxOps int
+
+	mu         sync.Mutex
+	started    time.Time      // guarded by mu
+	initial    []*EventRecord // guarded by mu
+	initialOps int            // guarded by mu; in initial
+	recent     []*EventRecord // guarded by mu; oldest first
+	recentOps  int            // guarded by mu; in recent
+	stripped   int            // guarded by mu; so many records at the head of recent have no operations
 }
 
-func newHistory(cfg HistoryConfig) *history { return &history{cfg: cfg} }
+func newHistory(cfg HistoryConfig) *history { return &history{cfg: cfg, maxOps: maxHistoryOps} }
+
+// ops returns the number of operations that the record holds.
+func (r *EventRecord) ops() int {
+	if r.Txn == nil {
+		return 0
+	}
+	return len(r.Txn.Planned) + len(r.Txn.Executed)
+}
+
+// withoutOps returns a copy of the record without the operations of its transaction.
+func (r *EventRecord) withoutOps() *EventRecord {
+	short, t := *r, *r.Txn
+	t.OpsDropped, t.Planned, t.Executed = r.ops(), nil, nil
+	short.Txn = &t
+	return &short
+}
 
 // start begins the initial period.
 func (h *history) start(now time.Time) {
@@ -129,12 +154,25 @@ func (h *history) add(r *EventRecord) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	initialEnd := h.started.Add(time.Duration(h.cfg.PermanentlyRecordedInitPeriod))
-	if r.ProcessingStart.Before(initialEnd) && len(h.initial) < h.cfg.EventHistoryLimit/2 {
+	if r.ProcessingStart.Before(initialEnd) && len(h.initial) < h.cfg.EventHistoryLimit/2 && h.initialOps+r.ops() <= h.maxOps/2 {
 		h.initial = append(h.initial, r)
-		return
+		h.initialOps += r.ops()
+	} else {
+		h.recent = append(h.recent, r)
+		h.recentOps += r.ops()
+		h.removeOldLocked(r.ProcessingEnd)
 	}
-	h.recent = append(h.recent, r)
-	h.removeOldLocked(r.ProcessingEnd)
+	h.limitOpsLocked()
+}
+
+// limitOpsLocked removes the operations of the oldest recent records until the rest is within the limit.
+func (h *history) limitOpsLocked() {
+	for ; h.initialOps+h.recentOps > h.maxOps && h.stripped < len(h.recent)-1; h.stripped++ {
+		if r := h.recent[h.stripped]; r.ops() > 0 {
+			h.recentOps -= r.ops()
+			h.recent[h.stripped] = r.withoutOps() // others may be reading the published record
+		}
+	}
 }
 
 // removeOldLocked drops records that are too old or too many.
@@ -144,6 +182,10 @@ func (h *history) removeOldLocked(now time.Time) {
 	for n < len(h.recent) && h.recent[n].ProcessingEnd.Before(horizon) {
 		n++
 	}
+	for _, r := range h.recent[:n] {
+		h.recentOps -= r.ops()
+	}
+	h.stripped = max(0, h.stripped-n)
 	clear(h.recent[:n]) // the array stays allocated for a while, the records need not
 	h.recent = h.recent[n:]
 }
