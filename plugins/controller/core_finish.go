@@ -111,13 +111,14 @@ func (c *core) finishUpdate(t *eventHandling, res commitResult) error {
 	case res.refused:
 		// This is not an error of a value: the dataplane has not processed the transaction, so it will not retry the transaction.
 		return res.err
+	case handlerErr != nil:
+		// Even if the event ignores errors: the values of a handler that failed half-way stay desired, and no retry of the dataplane removes them.
+		return handlerErr
 	case t.update.TransactionType() == api.BestEffortIgnoreErrors:
 		if res.escalate { // a value that could not be removed must not stay forever
 			t.repair = res.err
 		}
 		return nil
-	case handlerErr != nil:
-		return handlerErr
 	case res.escalate:
 		return res.err
 	}

@@ -50,7 +50,8 @@
 // configuration, so nothing is committed.
 //
 // The dataplane alone handles failed values that it retries. Values that BestEffortIgnoreErrors could not remove, and that are not retried,
-// are removed by a downstream resync, with back-off, while the node stays ready. All other errors are healed by a full resync after
+// are removed by a downstream resync, with back-off, while the node stays ready. All other errors, also those of handlers that fail or panic
+// while they handle an event that ignores errors, are healed by a full resync after
 // DelayAfterErrorHealing; a healing that fails makes the node unready and is repeated with back-off until one succeeds. A repeated start-up
 // resync includes the queued changes of the cluster's state: one of them may remove the object that made the resync fail. After a
 // FatalError updates are rejected until a full resync (from the database or POST /controller/resync) succeeds. No error ever stops VPP or

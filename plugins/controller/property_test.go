@@ -183,9 +183,6 @@ func (w *walk) external(key, value string) {
 }
 
 func (w *walk) handlerFault(_ *fakePlugin, op string, ev api.Event) error {
-	if pod, ok := ev.(*podEvent); ok && pod.remove {
-		return nil // errors that are ignored are never healed
-	}
 	if _, ok := ev.(*VerificationResync); ok || w.quiet || w.rng.Float64() >= w.rate {
 		return nil
 	}

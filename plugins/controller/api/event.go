@@ -40,8 +40,9 @@ type UpdateTransactionType int
 const (
 	// BestEffort keeps what succeeded. Failed values are retried one by one; repeated failures lead to a healing resync.
 	BestEffort UpdateTransactionType = iota
-	// BestEffortIgnoreErrors keeps what succeeded and needs no healing (for deletions of objects that may not exist). Failed values are
-	// retried one by one; if the retries fail too, the dataplane is repaired later without calling the plugins.
+	// BestEffortIgnoreErrors keeps what succeeded, and failed values need no healing (for deletions of objects that may not exist): they are
+	// retried one by one; if the retries fail too, the dataplane is repaired later without calling the plugins. A handler that fails leads
+	// to a healing resync.
 	BestEffortIgnoreErrors
 	// RevertOnFailure undoes everything, in handlers and in the dataplane, and reports the first error.
 	RevertOnFailure
