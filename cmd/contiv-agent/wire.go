@@ -245,6 +245,7 @@ func (a *agent) Stop() error {
 		steps.Do("controller", time.Duration(a.control.ShutdownDeadline), func(time.Duration) error { return a.controller.Close() })
 	}
 	closing("services", a.services != nil, func() error { return a.services.Close() })
+	closing("ipnet", a.ipnet != nil, func() error { return a.ipnet.Close() })
 	closing("idalloc", a.idalloc != nil, func() error { return a.idalloc.Close() })
 	closing("nodesync", a.nodesync != nil, func() error { return a.nodesync.Close() })
 	steps.Do("jobs", 4*time.Second, a.jobs.Stop)

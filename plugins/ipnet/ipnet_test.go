@@ -118,6 +118,11 @@ func newNodeWithID(t *testing.T, config string, id uint32) *node {
 	if err := w.n.Init(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := w.n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	w.n.hostIPsDump = func() ([]net.IP, error) { return []net.IP{net.ParseIP("192.0.2.10")}, nil }
 	w.resync()
 	return w

@@ -41,6 +41,7 @@ type state struct {
 	report      atomic.Pointer[ipamReport] // the response of the REST handler; from any goroutine
 	hostIf      atomic.Pointer[string]     // from any goroutine
 
+	outbox   *outbox               // from any goroutine
 	plugin   pluginState           // from any goroutine
 	mtuFault atomic.Pointer[error] // since the last resync; from any goroutine
 
@@ -81,7 +82,7 @@ func (n *IPNet) watchLeases(s *settings) error {
 	err := n.VPPIfPlugin.WatchDHCPLeases(name, func(ip net.IP, network *net.IPNet, gw net.IP) {
 		ev := &NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw}
 		n.reported.Store(ev)
-		n.push(ev)
+		n.outbox.send(ev, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("watch DHCP leases of %s: %w", name, err)
@@ -95,6 +96,7 @@ func (n *IPNet) Init() error {
 	n.pods = map[podmanager.AttachmentID]*podLink{}
 	n.byIf = map[string]podmanager.PodID{}
 	n.keys = map[podmanager.AttachmentID][]string{}
+	n.outbox = newOutbox(func(ev api.Event) error { return n.EventLoop.PushEvent(ev) }, n.Logger())
 	if n.LinuxNsPlugin != nil {
 		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
 		n.LinuxNsPlugin.WatchHostIPs(func() { n.pushOnce(&n.hostIPsWait, hostIPsChange{}) })
@@ -117,23 +119,20 @@ func (n *IPNet) Init() error {
 	return nil
 }
 
-func (n *IPNet) push(ev api.Event) (pushed bool) {
-	err := n.EventLoop.PushEvent(ev)
-	if err != nil {
-		n.Logger().Warn("event lost; the next resync applies the change", "event", ev.String(), "error", err)
-	}
-	return err == nil
-}
-
 // pushOnce pushes an event unless one of its kind is already queued: a resync that has not begun takes all changes into account.
 func (n *IPNet) pushOnce(waits *atomic.Bool, ev api.Event) {
-	if waits.CompareAndSwap(false, true) && !n.push(ev) {
-		waits.Store(false)
+	if waits.CompareAndSwap(false, true) {
+		n.outbox.send(ev, waits.Load)
 	}
 }
 
 // Close is called when the agent stops. It removes nothing from the dataplane: pods stay connected while the agent is not running.
-func (n *IPNet) Close() error { return nil }
+func (n *IPNet) Close() error {
+	if n.outbox == nil {
+		return nil
+	}
+	return n.outbox.close()
+}
 
 // HandlesEvent selects:
 //   - any Resync event (extra action for NodeIPv4Change)
