@@ -14,7 +14,8 @@ import (
 // A pod is lost if the API server has it on this node with an address of this node, and podmanager has no record of it: the file was
 // removed or damaged, or the node was rebooted and the pod has not been added again. The resync removes the interface of such a pod, so
 // that no traffic of the pod bypasses policies and services. Its address is held while the API server reports it for the pod: no other pod
-// gets the address, since services, policies and other nodes still assign it to the lost pod. An ADD of the same pod frees it.
+// gets the address, since services, policies and other nodes still assign it to the lost pod. An ADD of the same pod gets it, so that what they
+// assign becomes true again; if the ADD is reverted, the address is held again.
 
 // lostID returns the attachment ID under which the addresses of a lost pod are held. No runtime creates such an ID: it contains a slash.
 func lostID(pod podmanager.PodID) podmanager.AttachmentID {
@@ -62,13 +63,42 @@ func (p *IPAM) lostGone(change *api.KubeStateChange) string {
 	return ""
 }
 
-// lostAdded frees the addresses of a lost pod that is added again.
-func (p *IPAM) lostAdded(pod podmanager.PodID) {
-	for key, id := range p.lost {
-		if id == pod {
-			delete(p.lost, key)
-			p.alloc.release(lostID(id))
+// found is a lost pod that the event in progress adds again.
+type found struct {
+	key   string // of its object
+	pod   podmanager.PodID
+	addrs []netip.Addr // the addresses that were held
+}
+
+// lostAdded gives an attachment the addresses of its pod if the pod was lost.
+func (p *IPAM) lostAdded(id podmanager.AttachmentID, pod podmanager.PodID) {
+	for key, lost := range p.lost {
+		if lost != pod {
+			continue
 		}
+		delete(p.lost, key)
+		p.found = &found{key, pod, p.alloc.byID[lostID(pod)]}
+		if len(p.alloc.byID[id]) > 0 { // the attachment has addresses that no resync has seen
+			p.alloc.release(lostID(pod))
+		} else {
+			p.alloc.move(lostID(pod), id)
+		}
+	}
+}
+
+// lostAgain holds the addresses again after the ADD that has found a pod was reverted and its addresses were released.
+func (p *IPAM) lostAgain() {
+	f := p.found
+	if p.found = nil; f == nil {
+		return
+	}
+	for _, addr := range f.addrs {
+		if _, taken := p.alloc.byIP[addr]; !taken && p.alloc.take(addr) {
+			p.alloc.assign(lostID(f.pod), addr)
+		}
+	}
+	if len(p.alloc.byID[lostID(f.pod)]) > 0 {
+		p.lost[f.key] = f.pod
 	}
 }
 
@@ -85,8 +115,22 @@ func (a *allocations) hold(id podmanager.AttachmentID, ips []string) []netip.Add
 		if _, taken := a.byIP[addr]; err != nil || taken || !a.take(addr) {
 			continue
 		}
-		a.byIP[addr] = id
-		a.byID[id] = append(a.byID[id], addr)
+		a.assign(id, addr)
 	}
 	return a.byID[id]
+}
+
+// assign records the owner of an address that was taken from its pool.
+func (a *allocations) assign(id podmanager.AttachmentID, addr netip.Addr) {
+	a.byIP[addr] = id
+	a.byID[id] = append(a.byID[id], addr)
+}
+
+// move gives the addresses of one attachment to another one, which has none.
+func (a *allocations) move(from, to podmanager.AttachmentID) {
+	addrs := a.byID[from]
+	delete(a.byID, from)
+	for _, addr := range addrs {
+		a.assign(to, addr)
+	}
 }

@@ -60,7 +60,52 @@ func TestLostPod(t *testing.T) {
 	}
 }
 
-// TestLostPodGone checks that the address is free again when the pod is deleted, has another address, or is added again.
+// TestLostPodReturns checks that a lost pod that is added again gets its address, also after an ADD that was reverted.
+func TestLostPodReturns(t *testing.T) {
+	f, key, pod := lostPod(t)
+	add := func(n int) api.Event {
+		return podmanager.NewAddPod(&podmanager.Attachment{ID: id(n), Pod: podmanager.PodID{Namespace: "default", Name: "lost"}})
+	}
+	for n := range 3 { // the runtime repeats an ADD that fails with another container
+		first := add(n)
+		f.update(first)
+		f.want(f.allocate(n), pod.Ips...)
+		if err := f.Revert(first); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.PodIPs(id(n)); len(got) != 0 || len(f.lost) != 1 {
+			t.Errorf("after Revert the attachment has %v, and %d pods are lost", got, len(f.lost))
+		}
+	}
+	f.update(podmanager.NewAddPod(attachment(9)))
+	if other := f.allocate(9); other[0].String() == pod.Ips[0] {
+		t.Errorf("another pod gets %s, which belongs to the lost pod", other[0])
+	}
+	f.update(add(5))
+	f.want(f.allocate(5), pod.Ips...)
+	if f.HandlesEvent(&api.KubeStateChange{Resource: model.PodKeyword, Key: key, PrevValue: pod}) {
+		t.Error("changes of pods are handled although none is lost")
+	}
+	f.update(podmanager.NewDeletePod(&podmanager.Attachment{ID: id(5), Pod: podmanager.PodID{Namespace: "default", Name: "lost"}}))
+	if all := strings.Join(f.allocateAll(), " ") + " "; !strings.Contains(all, pod.Ips[0]+" ") {
+		t.Errorf("%s is not free after DEL: %s", pod.Ips[0], all)
+	}
+}
+
+// TestLostPodReturnsWithoutItsAddress checks that a pod whose ADD never allocates loses nothing when the ADD is reverted.
+func TestLostPodReturnsWithoutItsAddress(t *testing.T) {
+	f, _, pod := lostPod(t)
+	ev := podmanager.NewAddPod(&podmanager.Attachment{ID: id(1), Pod: podmanager.PodID{Namespace: "default", Name: "lost"}})
+	f.update(ev)
+	if err := f.Revert(ev); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(f.allocateAll(), " ") + " "; strings.Contains(all, pod.Ips[0]+" ") {
+		t.Errorf("another pod gets %s, which belongs to the lost pod", pod.Ips[0])
+	}
+}
+
+// TestLostPodGone checks that the address is free again when the pod is deleted or has another address.
 func TestLostPodGone(t *testing.T) {
 	for name, end := range map[string]func(f *fixture, key string, pod *model.Pod) api.Event{
 		"deleted": func(_ *fixture, key string, pod *model.Pod) api.Event {
@@ -70,9 +115,6 @@ func TestLostPodGone(t *testing.T) {
 			moved := clonePod(pod, pod.Name)
 			moved.Ips = []string{"10.1.99.1"}
 			return &api.KubeStateChange{Resource: model.PodKeyword, Key: key, PrevValue: pod, NewValue: moved}
-		},
-		"added": func(*fixture, string, *model.Pod) api.Event {
-			return podmanager.NewAddPod(&podmanager.Attachment{ID: id(1), Pod: podmanager.PodID{Namespace: "default", Name: "lost"}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

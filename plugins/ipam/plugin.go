@@ -54,6 +54,7 @@ type IPAM struct {
 	// adding is the attachment of the last AddPod, if it had no addresses before; only the event loop uses it
 	adding *podmanager.AttachmentID
 	lost   map[string]podmanager.PodID // lost pods by the key of their object (lost.go); only the event loop uses it
+	found  *found                      // the lost pod that the last AddPod has added, if any; only the event loop uses it
 }
 
 var (
@@ -108,7 +109,7 @@ func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ a
 	if err != nil {
 		return fmt.Errorf("pod subnet of this node: %w", err)
 	}
-	p.adding = nil
+	p.adding, p.found = nil, nil
 	next := newAllocations(own)
 	pods := map[podmanager.AttachmentID]podmanager.PodID{}
 	for _, a := range p.PodManager.LocalAttachments() {
@@ -139,11 +140,11 @@ func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 	defer p.mu.Unlock()
 	switch ev := event.(type) {
 	case *podmanager.AddPod:
-		p.adding = nil
-		p.lostAdded(ev.Attachment.Pod)
+		p.adding, p.found = nil, nil
 		if len(p.alloc.byID[ev.Attachment.ID]) == 0 {
 			p.adding = &ev.Attachment.ID
 		}
+		p.lostAdded(ev.Attachment.ID, ev.Attachment.Pod)
 		p.pods[ev.Attachment.ID] = ev.Attachment.Pod
 	case *podmanager.DeletePod:
 		delete(p.pods, ev.Attachment.ID)
@@ -157,7 +158,7 @@ func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 }
 
 // Revert releases the addresses that were allocated while the failed AddPod was handled. An ADD that repeated an earlier one keeps them:
-// the pod still uses them.
+// the pod still uses them. Those of a pod that was lost before are held again.
 func (p *IPAM) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
 	if !ok {
@@ -168,8 +169,9 @@ func (p *IPAM) Revert(event api.Event) error {
 	if p.adding != nil && *p.adding == ev.Attachment.ID {
 		p.alloc.release(ev.Attachment.ID)
 		delete(p.pods, ev.Attachment.ID)
+		p.lostAgain()
 	}
-	p.adding = nil
+	p.adding, p.found = nil, nil
 	return nil
 }
 
