@@ -102,10 +102,17 @@ func (c *contivState) end(conn *contivConn) {
 	if e := c.endpoints[conn.ifx]; e != nil {
 		e.connections[conn.fam()]--
 	}
-	if b := conn.backend; b != nil {
-		if b.conns--; b.conns == 0 && b.gone {
-			c.conns.draining = slices.DeleteFunc(c.conns.draining, func(other *contivBackend) bool { return other == b })
-		}
+	c.release(conn)
+}
+
+// release reduces the number of connections of the connection's backend.
+func (c *contivState) release(conn *contivConn) {
+	b := conn.backend
+	if b == nil {
+		return
+	}
+	if b.conns--; b.conns == 0 && b.gone {
+		c.conns.draining = slices.DeleteFunc(c.conns.draining, func(other *contivBackend) bool { return other == b })
 	}
 }
 
@@ -141,7 +148,7 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// sweep removes idle connections, and UDP connections to removed backends.
+// sweep removes idle connections, and UDP connections to backends that no longer serve their frontend.
 func (c *contivState) sweep(now time.Time) {
 	for _, s := range c.services {
 		if !s.emptying.IsZero() && now.Sub(s.emptying) >= contivStay {
@@ -149,7 +156,7 @@ func (c *contivState) sweep(now time.Time) {
 		}
 	}
 	for _, conn := range c.conns.sorted() {
-		if now.Sub(conn.last) > c.timeout(conn) || conn.keys[0].proto == ProtoUDP && conn.gone() {
+		if now.Sub(conn.last) > c.timeout(conn) || conn.keys[0].proto == ProtoUDP && conn.backend != nil && !c.stillServed(conn) {
 			c.end(conn)
 		}
 	}

@@ -24,6 +24,7 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_states", contivStates},
 		{"contiv_service_comes", contivServiceComes},
 		{"contiv_last_backend", contivLastBackend},
+		{"contiv_flows", contivFlows},
 		{"contiv_limits", contivLimits},
 		{"contiv_errors", contivErrors},
 		{"contiv_fragments", contivFragments},

@@ -143,6 +143,45 @@ func contivServiceComes(ps *packetScript) {
 	ps.connections()
 }
 
+// contivFlows tests that a UDP flow follows its backend from one service to another, and leaves a frontend that no longer leads to it.
+func contivFlows(ps *packetScript) {
+	contivNode(ps)
+	udp := uint8(vppfake.ProtoUDP)
+	for _, f := range []struct {
+		vip, a, b string
+		service   uint64
+	}{{"10.96.0.1", at4(podA), at4(podB), 1}, {"fd00:96::1", at6(podA), at6(podB), 11}} {
+		vip, backend := end2(f.vip, 80), end2(f.b, 8080)
+		flows := func() {
+			for port := range uint16(8) {
+				ps.l4(podA, udp, end2(f.a, 1000+port), vip)
+			}
+		}
+		ps.front(vip, udp, to(f.service), to(f.service))
+		flows()
+		ps.note("another service with this backend and one more")
+		ps.service(true, f.service+20, 0)
+		ps.backend(true, f.service+20, backend, 0)
+		ps.backend(true, f.service+20, end2(f.b, 8081), 0)
+		ps.front(vip, udp, to(f.service+20), to(f.service+20))
+		ps.service(false, f.service, 0)
+		ps.advance(3 * time.Second)
+		flows()
+		ps.dump(&contiv.ContivBackendDump{ServiceID: f.service + 20})
+		ps.note("a service without the backend")
+		ps.service(true, f.service, 0)
+		ps.backend(true, f.service, end2(f.b, 8082), 0)
+		ps.front(vip, udp, to(f.service), to(f.service))
+		flows()
+		ps.note("the frontend is deleted")
+		gone := place(vip, udp)
+		gone.IsAdd = false
+		ps.do(gone)
+		ps.advance(3 * time.Second)
+		ps.dumpConnections(addr(f.a).Is6())
+	}
+}
+
 // contivLastBackend tests that the last backend stays for a moment, or until there is another one.
 func contivLastBackend(ps *packetScript) {
 	contivNode(ps)

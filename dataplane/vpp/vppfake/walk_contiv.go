@@ -98,15 +98,40 @@ func (c *contivState) tunnelPort(port uint16) bool {
 
 // chooseAgain reports whether the packet is the first one of a new connection of the same client.
 func (c *contivState) chooseAgain(conn *contivConn, t contivTuple, p *Packet) bool {
-	leaves := t == conn.keys[contivToBackend] && (conn.gone() || conn.backend == nil && c.frontendOf(t) != nil)
+	toBackend := t == conn.keys[contivToBackend]
+	leaves := toBackend && (conn.gone() || conn.backend == nil && c.frontendOf(t) != nil)
 	switch p.Proto {
 	case ProtoTCP:
 		unanswered := conn.state == contivNew && !conn.replied || conn.state == contivClosing
 		return p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) == FlagSYN && (conn.state == contivClosed || unanswered && leaves)
 	case ProtoUDP:
-		return leaves
+		return toBackend && (conn.backend == nil && leaves || conn.backend != nil && !c.stillServed(conn))
 	}
 	return leaves && conn.backend == nil
+}
+
+// stillServed reports whether the client's frontend leads to the connection's backend, by this service or by another one. The connection then
+// belongs to the backend of the service that the frontend names now.
+func (c *contivState) stillServed(conn *contivConn) bool {
+	f := c.frontends[contivPlace{conn.keys[contivToBackend].dst, conn.keys[contivToBackend].proto}]
+	if f == nil {
+		return false
+	}
+	for _, id := range []uint64{f.set.InCluster.ServiceID, f.set.Outside.ServiceID} {
+		s := c.services[id]
+		if s == nil {
+			continue
+		}
+		for _, b := range s.backends {
+			if b.end == conn.keys[contivToClient].src {
+				b.conns++
+				c.release(conn)
+				conn.backend = b
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // frontendOf returns the frontend of a port, or else that of the whole address.

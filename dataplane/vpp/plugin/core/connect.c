@@ -25,8 +25,9 @@ cv_connection_end (cv_main_t *m, bool ip6, uint32_t i)
     }
   if (c->owner != CV_NO_INDEX)
     cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->connections[ip6], -1u);
-  if (c->backend != CV_NO_INDEX)
-    cv_add (&((cv_backend_state_t *) cv_pool_at (&m->backends, c->backend))->connections, -1u);
+  uint32_t backend = __atomic_exchange_n (&c->backend, CV_NO_INDEX, __ATOMIC_ACQ_REL); /* another thread may be replacing it */
+  if (backend != CV_NO_INDEX)
+    cv_add (&((cv_backend_state_t *) cv_pool_at (&m->backends, backend))->connections, -1u);
   cv_add (&t->n, -1u);
   c->next = cv_load (&t->retired);
   while (!__atomic_compare_exchange_n (&t->retired, &c->next, i, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

@@ -48,6 +48,45 @@ count_backend (cv_main_t *m, uint32_t i)
   return false;
 }
 
+/* move_to makes the connection one of another backend. It returns false if that backend has been deleted in the meantime. */
+static bool
+move_to (cv_main_t *m, cv_connection_t *c, uint32_t backend)
+{
+  uint32_t old = cv_load (&c->backend);
+  if (old == backend)
+    return !cv_backend_gone (m, c);
+  if (old == CV_NO_INDEX || !count_backend (m, backend))
+    return false;
+  if (__atomic_compare_exchange_n (&c->backend, &old, backend, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    uncount_backend (m, old);
+  else
+    uncount_backend (m, backend); /* another thread has moved or ended the connection */
+  return true;
+}
+
+bool
+cv_still_served (cv_main_t *m, cv_connection_t *c)
+{
+  const cv_tuple_t *client = &c->key[0], *answer = &c->key[1];
+  uint32_t epoch = cv_load_acquire (&m->frontends_epoch); /* must come before the lookup */
+  const cv_frontend_slot_t *slot = cv_frontend_find (m, &client->dst, client->proto, client->dport, client->ip6);
+  const cv_frontend_state_t *f = slot ? cv_load_acquire (&slot->state) : NULL;
+  cv_backend_t k = { .addr = answer->src, .port = answer->sport, .ip6 = answer->ip6 };
+  for (int i = 0; f && i < 2; i++)
+    {
+      if (f->service[i] == CV_NO_INDEX)
+	continue;
+      const cv_members_t *l = cv_load_acquire (&((const cv_service_t *) cv_pool_at (&m->services, f->service[i]))->members);
+      bool found;
+      uint32_t at = cv_member_at (m, l, &k, &found);
+      if (!found || !move_to (m, c, l->member[at]))
+	continue;
+      cv_store (&c->frontends, epoch);
+      return true;
+    }
+  return false;
+}
+
 static uint32_t
 pick (cv_worker_t *w, const cv_members_t *l, const cv_packet_t *p)
 {
@@ -187,9 +226,18 @@ judge (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uin
   return result;
 }
 
-static void
-balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_state_t *f, bool in_cluster, bool behind, uint32_t now)
+/* is_in_cluster reports whether a client is in the cluster: on this node. Pods of other nodes use the services on their own nodes; they reach
+ * this node only by its own addresses, like external machines. This also applies to clients for which the host forwards. */
+static bool
+is_in_cluster (const cv_endpoint_state_t *e, bool behind)
 {
+  return !behind && (e->config.role == CV_ROLE_HOST || e->config.role == CV_ROLE_POD);
+}
+
+static void
+balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_state_t *f, uint32_t frontends, bool behind, uint32_t now)
+{
+  bool in_cluster = is_in_cluster (e, behind);
   uint32_t epoch = cv_policy_epoch (m);
   const cv_target_t *target = in_cluster ? &f->config.in_cluster : &f->config.outside;
   /* a reset that belongs to no connection must not open one */
@@ -206,7 +254,9 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
       return;
     }
   const cv_backend_state_t *b = backend_at (m, backend);
-  cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend, .flags = behind ? CV_CONN_BEHIND_HOST : 0 };
+  cv_plan_t plan = {
+    .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend, .flags = behind ? CV_CONN_BEHIND_HOST : 0, .frontends = frontends
+  };
   if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
     {
       p->tuple.dst = b->addr; /* for the trace: policy was evaluated for the backend */
@@ -234,7 +284,7 @@ behind_host (const cv_endpoint_state_t *e, const cv_tuple_t *t)
 }
 
 static void
-at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, cv_frontend_slot_t *slot, uint32_t now)
+at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, cv_frontend_slot_t *slot, uint32_t frontends, uint32_t now)
 {
   const cv_frontend_state_t *f = cv_load_acquire (&slot->state);
   const cv_tuple_t *t = &p->tuple;
@@ -243,15 +293,12 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
       refuse (m, worker, p, CV_RANGES);
       return;
     }
-  /* In-cluster clients are those on this node. Pods of other nodes use the services on their own nodes; they reach this node only by its
-   * own addresses, like external machines. This also applies to clients for which the host forwards. */
   bool behind = behind_host (e, t);
-  bool in_cluster = !behind && (e->config.role == CV_ROLE_HOST || e->config.role == CV_ROLE_POD);
-  switch ((in_cluster ? &f->config.in_cluster : &f->config.outside)->action)
+  switch ((is_in_cluster (e, behind) ? &f->config.in_cluster : &f->config.outside)->action)
     {
     case CV_ACTION_BALANCE:
       cv_add (&slot->new_connections, 1);
-      balance (m, worker, p, e, f, in_cluster, behind, now);
+      balance (m, worker, p, e, f, frontends, behind, now);
       break;
     case CV_ACTION_DROP:
       refuse (m, worker, p, CV_NO_LOCAL);
@@ -415,7 +462,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   cv_frontend_slot_t *slot = p->stateless ? NULL : frontend_of (m, p);
   if (slot)
     {
-      at_frontend (m, worker, p, e, slot, now);
+      at_frontend (m, worker, p, e, slot, frontends, now);
       return;
     }
   bool can_connect = !p->stateless && (has_ports (p) || is_echo (p));

@@ -97,12 +97,6 @@ refuse (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_reason_t r)
 /* ---- known connections ---- */
 
 static inline bool
-backend_gone (const cv_main_t *m, const cv_connection_t *c)
-{
-  return c->backend != CV_NO_INDEX && cv_load (&((cv_backend_state_t *) cv_pool_at (&m->backends, c->backend))->gone);
-}
-
-static inline bool
 owner_gone (const cv_main_t *m, const cv_connection_t *c)
 {
   uint32_t owner = cv_load (&c->owner);
@@ -161,17 +155,17 @@ follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 /* cv_led_elsewhere reports whether a frontend now matches the packets of a connection without a backend; decide.c. */
 bool cv_led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c);
 
-/* led_elsewhere reports whether there is now a service for a connection that began without one. It does the lookup once after each new
- * frontend. */
+/* led_elsewhere reports whether there is now a service for a connection that began without one. It does the lookup once after each change
+ * of a frontend. */
 static inline bool
 led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c)
 {
-  return c->backend == CV_NO_INDEX && cv_unlikely (cv_load (&c->frontends) != cv_load (&m->frontends_epoch)) && cv_led_elsewhere (m, p, c);
+  return cv_load (&c->backend) == CV_NO_INDEX && cv_unlikely (cv_load (&c->frontends) != cv_load (&m->frontends_epoch)) && cv_led_elsewhere (m, p, c);
 }
 
 /* starts_again reports whether this packet opens a new connection while the table still contains an old one. */
 static inline bool
-starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
+starts_again (cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {
   switch (p->proto)
     {
@@ -181,13 +175,13 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint
       if (c->state == CV_STATE_CLOSED || owner_gone (m, c))
 	return true;
       /* answered: the client may already have the answer, and continues with this backend */
-      return !direction && c->state != CV_STATE_OPEN && c->state != CV_STATE_ANSWERED && (backend_gone (m, c) || led_elsewhere (m, p, c));
+      return !direction && c->state != CV_STATE_OPEN && c->state != CV_STATE_ANSWERED && (cv_backend_gone (m, c) || led_elsewhere (m, p, c));
     case CV_PROTO_UDP:
-      return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)) || led_elsewhere (m, p, c));
+      return !direction && (cv_unlikely (owner_gone (m, c)) || (cv_may_be_unserved (m, c) && !cv_still_served (m, c)) || led_elsewhere (m, p, c));
     case CV_PROTO_SCTP:
       /* 1: INIT */
       return !direction && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] == 1 &&
-	     (backend_gone (m, c) || led_elsewhere (m, p, c));
+	     (cv_backend_gone (m, c) || led_elsewhere (m, p, c));
     default:
       return !direction && led_elsewhere (m, p, c);
     }
@@ -281,7 +275,7 @@ store_known (cv_worker_t *w, const cv_packet_t *p, const cv_connection_t *c, uin
 {
   bool tcp = p->proto == CV_PROTO_TCP, translated = c->flags & CV_CONN_TRANSLATED;
   uint64_t ref = (uint64_t) cv_load (&c->serial) << 32 | i << 1 | direction | (translated ? CV_REF_TRANSLATED : 0);
-  if (!tcp && !translated && c->backend == CV_NO_INDEX)
+  if (!tcp && !translated && cv_load (&c->backend) == CV_NO_INDEX)
     store_passed (w, p->hash, tag, 0);
   else if (lets_through (c, ref, tcp))
     store_passed (w, p->hash, tag, ref);

@@ -187,7 +187,8 @@ typedef struct
   union
   {
     uint32_t timeout;	/* of an affinity record, ticks */
-    uint32_t frontends; /* of a connection without backend: value of m->frontends_epoch at the last lookup that found no frontend for it */
+    uint32_t frontends; /* value of m->frontends_epoch at the last lookup of the client's frontend. A connection without backend: there was
+                         * none. UDP with a backend: it led to the backend */
   };
   uint32_t judged;   /* policy.h */
   uint32_t acked[2]; /* TCP: last acknowledgement number of each direction, in wire order; before the first one the number that is expected;
@@ -441,7 +442,7 @@ struct cv_main
   uint64_t config_epoch;
   uint32_t policy_epoch; /* counts changes of policy and of its inputs */
   uint32_t n_policed;	 /* number of endpoints that have policy */
-  uint32_t frontends_epoch; /* changes with every new frontend */
+  uint32_t frontends_epoch; /* changes with every change of a frontend */
   uint32_t n_workers;
   cv_worker_t *workers;
   cv_table_t table[2];
@@ -491,6 +492,23 @@ cv_endpoint (const cv_main_t *m, uint32_t sw_if_index)
     return NULL;
   cv_endpoint_slot_t *c = cv_load_acquire (&m->endpoints[sw_if_index / CV_ENDPOINT_CHUNK]);
   return c ? cv_load_acquire (&c[sw_if_index % CV_ENDPOINT_CHUNK].state) : NULL;
+}
+
+/* cv_backend_gone reports whether the connection has a backend that was deleted. Any thread may replace the connection's backend. */
+static inline bool
+cv_backend_gone (const cv_main_t *m, const cv_connection_t *c)
+{
+  uint32_t i = cv_load (&c->backend);
+  return i != CV_NO_INDEX && cv_load (&((cv_backend_state_t *) cv_pool_at (&m->backends, i))->gone);
+}
+
+/* cv_may_be_unserved reports whether a UDP connection to a backend has to be looked up again: its backend has gone, or a frontend has
+ * changed. */
+static inline bool
+cv_may_be_unserved (const cv_main_t *m, const cv_connection_t *c)
+{
+  return cv_load (&c->backend) != CV_NO_INDEX &&
+	 cv_unlikely (cv_backend_gone (m, c) || cv_load (&c->frontends) != cv_load (&m->frontends_epoch));
 }
 
 static inline void
@@ -678,6 +696,9 @@ bool cv_own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6)
 
 uint32_t cv_timeout (const cv_main_t *m, const cv_connection_t *c); /* in ticks */
 bool cv_expired (const cv_main_t *m, const cv_connection_t *c, uint32_t now);
+/* cv_still_served reports whether the client's frontend still leads to the connection's backend (address, protocol and port), by this
+ * service or by another one. The connection then belongs to the backend of the service that the frontend names now; decide.c. */
+bool cv_still_served (cv_main_t *m, cv_connection_t *c);
 /* cv_connection_end removes a connection from the table. It returns false if another caller has removed it. */
 bool cv_connection_end (cv_main_t *m, bool ip6, uint32_t connection);
 

@@ -138,12 +138,6 @@ tcp_timeout (const cv_main_t *m, const cv_connection_t *c, bool gone)
     }
 }
 
-static bool
-gone (const cv_main_t *m, const cv_connection_t *c)
-{
-  return c->backend != CV_NO_INDEX && cv_load (&((cv_backend_state_t *) cv_pool_at (&m->backends, c->backend))->gone);
-}
-
 uint32_t
 cv_timeout (const cv_main_t *m, const cv_connection_t *c)
 {
@@ -153,7 +147,7 @@ cv_timeout (const cv_main_t *m, const cv_connection_t *c)
   switch (c->key[0].proto)
     {
     case CV_PROTO_TCP:
-      seconds = tcp_timeout (m, c, gone (m, c));
+      seconds = tcp_timeout (m, c, cv_backend_gone (m, c));
       break;
     case CV_PROTO_UDP:
       seconds = c->state == CV_STATE_OPEN ? m->config.udp_stream : m->config.udp;
@@ -185,7 +179,7 @@ cv_expired (const cv_main_t *m, const cv_connection_t *c, uint32_t now)
 }
 
 static bool
-must_end (const cv_main_t *m, const cv_connection_t *c, uint32_t now)
+must_end (cv_main_t *m, cv_connection_t *c, uint32_t now)
 {
   if (cv_expired (m, c, now))
     return true;
@@ -195,7 +189,7 @@ must_end (const cv_main_t *m, const cv_connection_t *c, uint32_t now)
   uint32_t owner = cv_load (&c->owner);
   if (owner == CV_NO_INDEX || !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive))
     return true;
-  return c->key[0].proto == CV_PROTO_UDP && gone (m, c);
+  return c->key[0].proto == CV_PROTO_UDP && cv_may_be_unserved (m, c) && !cv_still_served (m, c);
 }
 
 static void

@@ -483,6 +483,13 @@ no_memory:
   return NULL;
 }
 
+static void
+frontend_changed (cv_main_t *m)
+{
+  __atomic_fetch_add (&m->frontends_epoch, 1, __ATOMIC_RELEASE);
+  cv_changed (m); /* after the epoch: the fast path must not follow connections that have to be looked up again */
+}
+
 cv_result_t
 cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *f)
 {
@@ -497,7 +504,7 @@ cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *
       cv_frontend_state_t *old = slot->state;
       cv_publish (&slot->state, s);
       release_state (m, old);
-      cv_changed (m);
+      frontend_changed (m);
       return CV_OK;
     }
   uint32_t i = cv_pool_get (&m->frontends);
@@ -508,8 +515,7 @@ cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *
       if (cv_map_add (m, &m->frontend_map, frontend_hash (m, &k->addr, k->proto, k->port, k->ip6), i))
 	{
 	  cv_served_add (m, CV_SERVED_FRONTEND, &k->addr, k->ip6);
-	  __atomic_fetch_add (&m->frontends_epoch, 1, __ATOMIC_RELEASE);
-	  cv_changed (m);
+	  frontend_changed (m);
 	  return CV_OK;
 	}
       slot->state = NULL;
@@ -533,7 +539,7 @@ cv_frontend_del (cv_main_t *m, const cv_frontend_key_t *k)
       cv_served_del (m, CV_SERVED_FRONTEND, &k->addr, k->ip6);
       release_state (m, f->state);
       cv_retire_element (m, &m->frontends, index);
-      cv_changed (m);
+      frontend_changed (m);
       return CV_OK;
     }
   return CV_NOT_FOUND;

@@ -619,6 +619,89 @@ backends_come_and_go (void)
   cv_free (n.m);
 }
 
+/* tell_flows sends the next packet of each of a client's UDP flows to a service, and checks which backend it goes to. */
+static void
+tell_flows (net_t *n, int ip6, const char *backend_want)
+{
+  for (uint16_t port = 5000; port < 5016; port++)
+    {
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, port, 80, 0, 0);
+      PASS (n, POD_A, &k);
+      expect (&k, A[ip6], port, backend_want, 8080);
+      pkt_t r = answer (&k, 0);
+      PASS (n, strcmp (backend_want, B[ip6]) ? OVERLAY : POD_B, &r);
+      expect (&r, VIP[ip6], 80, A[ip6], port);
+    }
+}
+
+typedef struct
+{
+  const char *addr;
+  uint64_t service;
+  uint32_t connections, draining;
+} backend_count_t;
+
+static void
+count_of_backend (void *ctx, uint64_t service, const cv_backend_t *b, bool draining, uint32_t connections)
+{
+  backend_count_t *c = ctx;
+  cv_addr_t want = addr (c->addr);
+  c->draining += draining;
+  if (!draining && service == c->service && !memcmp (&b->addr, &want, sizeof (want)))
+    c->connections = connections;
+}
+
+/* A UDP flow follows its backend, not the service: if another service has the backend now and the frontend leads to that service, the flow
+ * stays, however long its client is silent. If the frontend leads to a service without this backend, the flow moves, although the
+ * previous service still has the backend. */
+static void
+flows_follow_backends (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      uint64_t old = 10 + (uint64_t) ip6;
+      tell_flows (&n, ip6, B[ip6]);
+      /* the port gets a name: the same frontend and backend, with another service */
+      service (&n, 20, 0);
+      check (backend (&n, 20, B[ip6], 8080, 0, true) == CV_OK && backend (&n, 20, R[ip6], 8080, 0, true) == CV_OK);
+      frontend (&n, VIP[ip6], CV_PROTO_UDP, 80, balanced (20));
+      check (cv_service_del (n.m, old) == CV_OK);
+      sleep_ticks (&n, 50);
+      check (n_connections (&n) == 16, "%u flows left", n_connections (&n));
+      tell_flows (&n, ip6, B[ip6]);
+      backend_count_t c = { .addr = B[ip6], .service = 20 };
+      cv_backend_walk (n.m, 0, count_of_backend, &c);
+      check (c.connections == 16 && !c.draining, "%u connections, %u draining", c.connections, c.draining);
+      /* a service that is deleted and created again */
+      check (cv_service_del (n.m, 20) == CV_OK);
+      service (&n, 20, 0);
+      check (backend (&n, 20, B[ip6], 8080, 0, true) == CV_OK && backend (&n, 20, R[ip6], 8080, 0, true) == CV_OK);
+      tell_flows (&n, ip6, B[ip6]);
+      /* the other target of the frontend has the backend */
+      service (&n, 21, 0);
+      check (backend (&n, 21, R[ip6], 8080, 0, true) == CV_OK);
+      cv_frontend_t split = balanced (21);
+      split.outside.service = 20;
+      frontend (&n, VIP[ip6], CV_PROTO_UDP, 80, split);
+      tell_flows (&n, ip6, B[ip6]);
+      /* the address belongs to another service now; the previous one still has the backend */
+      frontend (&n, VIP[ip6], CV_PROTO_UDP, 80, balanced (21));
+      tell_flows (&n, ip6, R[ip6]);
+      /* the same address with another port is another backend */
+      check (backend (&n, 21, R[ip6], 8081, 0, true) == CV_OK && backend (&n, 21, R[ip6], 8080, 0, false) == CV_OK);
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 5000, 80, 0, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 5000, R[ip6], 8081);
+      /* flows of silent clients end with the frontend */
+      cv_frontend_key_t at = place (VIP[ip6], CV_PROTO_UDP, 80);
+      check (cv_frontend_del (n.m, &at) == CV_OK);
+      sleep_ticks (&n, 30);
+      check (n_connections (&n) == 0, "%u flows left", n_connections (&n));
+      cv_free (n.m);
+    }
+}
+
 /* A service that is added after its first clients: a client without an answer gets the service, even with the same port. An open
  * connection is not changed. */
 static void
@@ -1009,6 +1092,7 @@ main (void)
   pass_cache ();
   fast_path ();
   backends_come_and_go ();
+  flows_follow_backends ();
   service_comes ();
   last_backend ();
   timeouts ();

@@ -121,6 +121,15 @@ churn (thread_t *t)
     cv_frontend_set (race_net.m, &k, &f);
   else
     cv_frontend_del (race_net.m, &k);
+  /* the frontend of the shared flows leads to one of two services in turn; both have the backend */
+  cv_frontend_key_t shared = place (VIP[ip6], CV_PROTO_UDP, 80);
+  uint64_t other = 20 + (uint64_t) ip6;
+  service (&race_net, other, 0);
+  check (backend (&race_net, other, B[ip6], 8080, 0, true) == CV_OK);
+  f = balanced (rnd (t, 2) ? other : 10 + (uint64_t) ip6);
+  check (cv_frontend_set (race_net.m, &shared, &f) == CV_OK);
+  if (f.in_cluster.service != other)
+    check (cv_service_del (race_net.m, other) == CV_OK);
   network (&race_net, "10.2.0.0", 16, CV_CLASS_POD);
   if (rnd (t, 4) == 0)
     {
@@ -162,6 +171,8 @@ main (int argc, char **argv)
     cv_endpoint_del (race_net.m, i);
   cv_service_del (race_net.m, 10);
   cv_service_del (race_net.m, 11);
+  cv_service_del (race_net.m, 20);
+  cv_service_del (race_net.m, 21);
   sleep_ticks (&race_net, 40);
   check (n_connections (&race_net) == 0 && cv_idle (race_net.m), "%u left", n_connections (&race_net));
   for (int ip6 = 0; ip6 < 2; ip6++)
