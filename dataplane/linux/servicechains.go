@@ -69,11 +69,18 @@ func newChainServices(families []table.Family, config rules.Config, render rules
 	return c
 }
 
-// Set adds a service or replaces it.
+// Set adds a service or replaces it. A change of backends rewrites only the chains of the service: the chains and sets that all services
+// share depend on the frontends alone.
 func (c *chainServices) Set(s *lb.Service) {
 	for f, t := range c.tables {
 		has := slices.ContainsFunc(s.Ports, func(p lb.Port) bool { return p.Family == f })
-		if !has && t.services[s.Name] == nil {
+		old := t.services[s.Name]
+		if !has && old == nil {
+			continue
+		}
+		t.services[s.Name] = s
+		t.dirty = t.dirty || old == nil || !old.SameFrontends(s, f)
+		if old != nil && old.SameBackends(s, f) {
 			continue
 		}
 		chains := c.groupChains(f, s)
@@ -84,7 +91,7 @@ func (c *chainServices) Set(s *lb.Service) {
 		gone := slices.DeleteFunc(t.own[s.Name], func(name string) bool { return slices.Contains(names, name) })
 		c.out.SetChains(f, table.NAT, chains...)
 		c.out.DeleteChains(f, table.NAT, gone...)
-		t.services[s.Name], t.own[s.Name], t.dirty = s, names, true
+		t.own[s.Name] = names
 	}
 }
 
@@ -101,10 +108,12 @@ func (c *chainServices) Delete(name string) {
 	}
 }
 
-// SetPods sets the subnets of pods.
+// SetPods sets the subnets of pods, in any order.
 func (c *chainServices) SetPods(f table.Family, nets []netip.Prefix) {
 	t := c.tables[f]
-	t.pods, t.dirty = nets, true
+	nets = slices.SortedFunc(slices.Values(nets), netip.Prefix.Compare)
+	t.dirty = t.dirty || !slices.Equal(t.pods, nets)
+	t.pods = nets
 }
 
 // Render passes the chains and sets that all services share to the backend.

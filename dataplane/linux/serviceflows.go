@@ -89,7 +89,7 @@ func (f *flowSweeper) compare(old, now *lb.Service) {
 		}
 	}
 	for key, has := range after {
-		if len(before[key]) == 0 {
+		if had, known := before[key]; !known || len(had) == 0 && len(has) > 0 {
 			f.noted.backends[key] = has
 		}
 	}
