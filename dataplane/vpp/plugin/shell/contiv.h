@@ -21,10 +21,16 @@ typedef struct
   u32 table;	  /* cv_endpoint_t.table, 0: none; locked in both families */
 } contiv_interface_t;
 
+/* The budget for answers to rejected packets of one interface: reject.c. */
 typedef struct
 {
-  f64 second;	 /* time of the last calculation of tokens */
+  f64 second; /* time of the last calculation of tokens */
   f64 tokens;
+} contiv_budget_t;
+
+typedef struct
+{
+  contiv_budget_t *answers; /* vector by sw_if_index, at least as long as that of interfaces; changed only under the barrier */
   CLIB_CACHE_LINE_ALIGN_MARK (end);
 } contiv_worker_t;
 
@@ -136,7 +142,9 @@ void contiv_limit_neighbours (vlib_main_t *vm);
 /* receive.c: contiv_receive_waiting schedules queues for which no interrupt may come. Main thread. */
 void contiv_receive_waiting (void);
 
-/* reject.c: contiv_reject returns the answer to a rejected packet in a new buffer; ~0: no answer. */
+/* reject.c: contiv_reject returns the answer to a rejected packet in a new buffer; ~0: no answer. contiv_reject_init creates the budgets of an
+ * interface. It is called under the barrier. */
+void contiv_reject_init (u32 sw_if_index);
 u32 contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error);
 
 /* api.c */

@@ -99,6 +99,7 @@ change_role (vlib_main_t *vm, u32 sw_if_index, cv_role_t role)
   int rv = 0;
   vlib_worker_thread_barrier_sync (vm);
   vec_validate (cm->interfaces, sw_if_index);
+  contiv_reject_init (sw_if_index);
   contiv_interface_t *i = &cm->interfaces[sw_if_index];
   bool was = i->role != CV_ROLE_NONE;
   drop_fragments (vm, i);

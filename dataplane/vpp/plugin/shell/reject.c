@@ -1,21 +1,34 @@
-/* Answers to rejected packets: each in a new buffer, with a rate limit. */
+/* Answers to rejected packets: each in a new buffer. The rate limit is one for each interface, so that a pod that sends many packets that
+ * are rejected does not use up the answers to other pods. */
 #include "contiv.h"
 #include <vnet/ip/ip.h>
 
-#define ANSWERS_PER_SECOND 1000 /* per worker */
+#define ANSWERS_PER_SECOND 1000 /* per worker, for the packets of one interface */
 #define ANSWER_SIZE	   1280
 
-/* allowed takes a token from the bucket, which holds the tokens of at most one second. */
+void
+contiv_reject_init (u32 sw_if_index)
+{
+  contiv_worker_t *w;
+  vec_foreach (w, contiv_main.workers)
+    {
+      vec_validate (w->answers, sw_if_index);
+      w->answers[sw_if_index] = (contiv_budget_t){ 0 };
+    }
+}
+
+/* allowed takes a token from the bucket of an interface, which holds the tokens of at most one second. */
 static bool
-allowed (vlib_main_t *vm)
+allowed (vlib_main_t *vm, u32 sw_if_index)
 {
   contiv_worker_t *w = vec_elt_at_index (contiv_main.workers, vm->thread_index);
+  contiv_budget_t *b = vec_elt_at_index (w->answers, sw_if_index);
   f64 now = vlib_time_now (vm);
-  w->tokens = clib_min (w->tokens + (now - w->second) * ANSWERS_PER_SECOND, ANSWERS_PER_SECOND);
-  w->second = now;
-  if (w->tokens < 1)
+  b->tokens = clib_min (b->tokens + (now - b->second) * ANSWERS_PER_SECOND, ANSWERS_PER_SECOND);
+  b->second = now;
+  if (b->tokens < 1)
     return false;
-  w->tokens--;
+  b->tokens--;
   return true;
 }
 
@@ -23,7 +36,7 @@ u32
 contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error)
 {
   u32 bi;
-  if (!allowed (vm))
+  if (!allowed (vm, p->sw_if_index))
     {
       *error = (contiv_error_t) CV_REJECTED_SILENTLY;
       return ~0;
