@@ -152,7 +152,8 @@ typedef struct
   _ (LIMIT, "endpoint has too many connections")                                                                                 \
   _ (NO_PORT, "no free port for source NAT")                                                                                     \
   _ (NO_SNAT, "no address for source NAT")                                                                                      \
-  _ (POLICY, "denied by network policy")
+  _ (POLICY, "denied by network policy")                                                                                         \
+  _ (SCTP_FRAGMENT, "SCTP fragment that needs other ports")
 
 typedef enum
 {

@@ -227,7 +227,7 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
       if (cv_unlikely (p->proto == CV_PROTO_SCTP && p->reassembled && c->flags & CV_CONN_PORTS_CHANGE))
 	{
 	  /* the checksum covers other fragments, which are not available here */
-	  refuse (m, worker, p, CV_MALFORMED);
+	  refuse (m, worker, p, CV_SCTP_FRAGMENT);
 	  return;
 	}
       cv_translate (p, c, direction);
