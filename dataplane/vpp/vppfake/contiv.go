@@ -45,6 +45,7 @@ type contivEndpoint struct {
 	answers          [2]*fib // by family: the table for replies to clients behind a HOST other than the host itself; nil: none
 	connections      [2]int
 	spoofed, refused uint64
+	unjudged         time.Time // of the last UDP packet to or from the pod that passed while the pod had no policy
 }
 
 type contivFrontend struct {
@@ -171,7 +172,7 @@ func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpo
 	e.hold(1)
 	if old := c.contiv.endpoints[uint32(q.SwIfIndex)]; old != nil {
 		old.hold(-1)
-		e.connections, e.spoofed, e.refused = old.connections, old.spoofed, old.refused
+		e.connections, e.spoofed, e.refused, e.unjudged = old.connections, old.spoofed, old.refused, old.unjudged
 	}
 	c.contiv.endpoints[uint32(q.SwIfIndex)] = e
 	c.contiv.policy.epoch++

@@ -31,6 +31,7 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_policy", contivPolicy},
 		{"contiv_policy_services", contivPolicyServices},
 		{"contiv_policy_changes", contivPolicyChanges},
+		{"contiv_policy_older", contivPolicyOlder},
 		{"contiv_policy_icmp", contivPolicyICMP},
 		{"contiv_policy_node", contivPolicyNode},
 	}

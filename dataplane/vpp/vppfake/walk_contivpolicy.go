@@ -305,26 +305,6 @@ func (c *contivState) errorAllowed(i *iface, p *Packet, conn *contivConn, to net
 	return c.evaluate(i.index, contivFlowOf(p), now) != contivDenied
 }
 
-// evaluateOpen evaluates a packet of a TCP connection that was opened before its ends had policy. If exactly one end has a port above 32 767, that
-// end is the client; otherwise both directions must be allowed.
-func (n *contivOpening) evaluateOpen() {
-	c, forth := &n.w.contiv, contivFlowOf(n.p)
-	fromHigh, toHigh, receiver := forth.sport >= 32768, forth.dport >= 32768, c.contivPod(forth.dst)
-	byReceiver := toHigh && !fromHigh
-	n.judged = contivFree
-	if !byReceiver {
-		n.judged = c.evaluate(n.i.index, forth, n.now)
-	}
-	if (byReceiver || fromHigh == toHigh) && n.judged != contivDenied {
-		n.judged = max(n.judged, c.evaluate(receiver, forth.reverse(), n.now))
-	}
-	if !byReceiver || n.judged != contivAllowed {
-		return
-	}
-	// The connection counts for the packet's sender, and not for the client: otherwise any sender could use up a pod's connections.
-	n.reversed, n.ofBackend, n.t = true, true, n.t.reverse()
-}
-
 // answeredByEgress reports whether the replies of a pod to a machine outside need a connection: without one they would get the source of the
 // pod's egress address.
 func (c *contivState) answeredByEgress(t contivTuple) bool {
@@ -346,8 +326,11 @@ func (n *contivOpening) plain() bool {
 	switch {
 	case n.judged == contivDenied:
 		return n.w.contivDrop(&c.conns.stats.Denied, "denied by network policy")
+	case n.judged == contivAllowed && n.answersDenied():
+		return n.makeDenied()
 	case n.judged == contivAllowed, toBackend, role == contiv.CONTIV_ROLE_API_UPLINK && c.answeredByEgress(n.t):
 		return n.make(nil, n.t.dst, nil, false)
 	}
+	n.noteUnjudged()
 	return true
 }

@@ -219,3 +219,15 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
   carry (m, worker, p, i, plan->reversed, now);
 }
 
+void
+cv_connect_denied (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now)
+{
+  uint32_t i = CV_NO_INDEX;
+  if (try_connection (m, worker, p, plan, now, &i) == CV_CREATED)
+    {
+      cv_count (m, worker, CV_CREATED);
+      m->table[p->tuple.ip6].connections[i].state = CV_STATE_OPEN; /* both ends have sent: the longer timeout */
+      p->connection = i;
+    }
+  refuse (m, worker, p, CV_POLICY);
+}

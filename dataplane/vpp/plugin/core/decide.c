@@ -377,12 +377,29 @@ opener_of (const cv_packet_t *p)
   return from_high == to_high ? EITHER : from_high ? SENDER : RECEIVER;
 }
 
+static cv_flow_t
+reversed (const cv_flow_t *f)
+{
+  return (cv_flow_t){ .src = f->dst, .dst = f->src, .sport = f->dport, .dport = f->sport, .proto = f->proto, .ip6 = f->ip6 };
+}
+
+/* by_receiver changes a plan to a connection that the packet's receiver has opened. The connection counts for the packet's sender, not for
+ * the client: otherwise any machine could use up a pod's connections. */
+static void
+by_receiver (const cv_packet_t *p, cv_plan_t *plan)
+{
+  plan->reversed = true;
+  plan->flags = CV_CONN_OF_BACKEND;
+  plan->dst = p->tuple.src;
+  plan->dport = p->tuple.sport;
+}
+
 /* judge_open judges a packet of a connection that was opened before its ends had policy and therefore is not in the table. It fills in
  * the plan of a connection that its client may have opened. */
 static cv_judgement_t
 judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
 {
-  cv_flow_t forth = cv_flow_of (p), back = { .src = forth.dst, .dst = forth.src, .sport = forth.dport, .dport = forth.sport, .proto = forth.proto, .ip6 = forth.ip6 };
+  cv_flow_t forth = cv_flow_of (p), back = reversed (&forth);
   uint32_t receiver = cv_interface_of (m, &forth.dst, forth.ip6);
   opener_t opener = opener_of (p);
   cv_judgement_t result = opener == RECEIVER ? CV_FREE : cv_judge (m, worker, p->sw_if_index, &forth, now);
@@ -393,14 +410,40 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
     }
   plan->judged = cv_judged (epoch, result);
   if (opener == RECEIVER && result == CV_ALLOWED)
-    {
-      /* the connection counts for the packet's sender, not for the client: otherwise any machine could use up a pod's connections */
-      plan->reversed = true;
-      plan->flags = CV_CONN_OF_BACKEND;
-      plan->dst = p->tuple.src;
-      plan->dport = p->tuple.sport;
-    }
+    by_receiver (p, plan);
   return result;
+}
+
+/* answers_denied judges the opposite direction of a UDP packet that policy allows. UDP has no packet that opens a flow. If a pod with a new
+ * policy sends to a client that the policy denies, the flow may be older than the policy; as a flow that the pod opens it would let the
+ * client's packets pass as answers. Therefore both directions must be allowed, unless the ports show that the sender is the client. If the
+ * answer is true, the plan is that of a denied connection: it remains denied when the time for old flows is over. */
+static bool
+answers_denied (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
+{
+  opener_t opener = opener_of (p);
+  if (p->proto != CV_PROTO_UDP || opener == SENDER)
+    return false;
+  cv_flow_t forth = cv_flow_of (p), back = reversed (&forth);
+  uint32_t receiver = cv_interface_of (m, &forth.dst, forth.ip6);
+  if (!cv_was_unjudged (m, p->sw_if_index, now) && !cv_was_unjudged (m, receiver, now))
+    return false;
+  cv_judgement_t result = cv_judge (m, worker, receiver, &back, now);
+  if (result == CV_DENIED || (opener == RECEIVER && result == CV_ALLOWED))
+    {
+      plan->judged = cv_judged (epoch, result);
+      by_receiver (p, plan);
+    }
+  return result == CV_DENIED;
+}
+
+static void
+note_unjudged (cv_main_t *m, const cv_packet_t *p, uint32_t now)
+{
+  if (p->proto != CV_PROTO_UDP)
+    return;
+  cv_note_unjudged (m, p->sw_if_index, now);
+  cv_note_unjudged (m, cv_interface_of (m, &p->tuple.dst, p->tuple.ip6), now);
 }
 
 /* answered_by_egress reports whether the answers of a pod to an external machine would get the pod's egress source address unless they
@@ -426,6 +469,11 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       refuse (m, worker, p, CV_POLICY);
       return;
     }
+  if (can_connect && judgement == CV_ALLOWED && answers_denied (m, worker, p, plan, epoch, now))
+    {
+      cv_connect_denied (m, worker, p, plan, now);
+      return;
+    }
   bool to_backend = has_ports (p) && (role == CV_ROLE_POD || role == CV_ROLE_HOST) && cv_is_backend (m, &t->dst, t->dport, t->ip6);
   bool answered = can_connect && role == CV_ROLE_UPLINK && answered_by_egress (m, t);
   if (can_connect && (judgement == CV_ALLOWED || to_backend || answered))
@@ -436,6 +484,7 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
   /* for ICMP other than echo, policy depends on the type, which is not in the hash */
   if (judgement == CV_FREE && !(p->stateless && is_icmp (p)))
     {
+      note_unjudged (m, p, now);
       store_passed (&m->workers[worker], p->hash, tag, 0);
       if (cv_passes_by_pair (m, p, plan->endpoint))
 	{

@@ -355,6 +355,8 @@ uncount_backend (cv_main_t *m, uint32_t backend)
 
 /* cv_connect creates the connection of a plan and sends the packet along it. */
 void cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
+/* cv_connect_denied drops the packet, and adds the denied connection of a plan if there is room. */
+void cv_connect_denied (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
 void cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
 
 #endif

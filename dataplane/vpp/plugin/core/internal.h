@@ -254,6 +254,7 @@ typedef struct
   uint32_t connections[2];
   uint64_t spoofed, refused;
   uint64_t denied[2]; /* flows denied by its policy, by side */
+  uint32_t unjudged;  /* tick of the last UDP packet to or from the pod that passed while the pod had no policy; 0: none */
 } cv_owner_t;
 
 typedef struct

@@ -371,6 +371,31 @@ cv_never_judged (const cv_main_t *m, uint32_t from, const cv_flow_t *f)
   return !any_has_policy (m, addresses, &f->src, f->ip6) && !any_has_policy (m, addresses, &f->dst, f->ip6);
 }
 
+/* ---- UDP flows that are older than the policy of their ends ---- */
+
+static cv_owner_t *
+pod_at (const cv_main_t *m, uint32_t sw_if_index)
+{
+  const cv_endpoint_state_t *e = sw_if_index == CV_NO_INDEX ? NULL : cv_endpoint (m, sw_if_index);
+  return e && e->config.role == CV_ROLE_POD ? cv_pool_at (&m->owners, e->owner) : NULL;
+}
+
+void
+cv_note_unjudged (cv_main_t *m, uint32_t sw_if_index, uint32_t now)
+{
+  cv_owner_t *o = pod_at (m, sw_if_index);
+  if (o && cv_load (&o->unjudged) != now && !has_policy (m, sw_if_index))
+    cv_store (&o->unjudged, now);
+}
+
+bool
+cv_was_unjudged (const cv_main_t *m, uint32_t sw_if_index, uint32_t now)
+{
+  const cv_owner_t *o = pod_at (m, sw_if_index);
+  uint32_t at = o ? cv_load (&o->unjudged) : 0;
+  return at && (int32_t) (now - at) < (int32_t) (cv_load (&m->config.udp_stream) * CV_TICKS_PER_SECOND) && has_policy (m, sw_if_index);
+}
+
 /* ---- connections ---- */
 
 /* flow_of returns the flow of a connection. */

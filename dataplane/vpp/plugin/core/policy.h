@@ -266,6 +266,10 @@ cv_policy_epoch (const cv_main_t *m)
 /* cv_may_pass judges a packet of a connection, and also the connection if policy has changed. It is for the packets for which
  * cv_judged_open returns false. */
 bool cv_may_pass (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_connection_t *c, uint32_t direction, uint32_t now);
+/* cv_note_unjudged records that a UDP packet to or from an interface has passed, if the interface is that of a pod without policy. */
+void cv_note_unjudged (cv_main_t *m, uint32_t sw_if_index, uint32_t now);
+/* cv_was_unjudged reports whether an interface belongs to a pod with policy that may have UDP flows from the time before it had policy. */
+bool cv_was_unjudged (const cv_main_t *m, uint32_t sw_if_index, uint32_t now);
 /* cv_interface_of returns the interface from which packets of an address come: that of a pod or of the node itself; CV_NO_INDEX: another
  * node. */
 uint32_t cv_interface_of (const cv_main_t *m, const cv_addr_t *a, bool ip6);

@@ -270,6 +270,77 @@ first_policy (void)
   cv_free (n.m);
 }
 
+/* UDP flows that are older than the first policy of a pod: a denied client is cut although the pod sends first and continues to send.
+ * Allowed clients and the pod's own flows continue. */
+static void
+first_policy_udp (int ip6)
+{
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  check (member (&n, 100, R[ip6], true) == CV_OK);
+  connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_UDP, 40000, 53);
+  connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_UDP, 5000, 5000);
+  connect_both_ways (&n, OVERLAY, R[ip6], POD_B, B[ip6], CV_PROTO_UDP, 40000, 53);
+  connect_both_ways (&n, POD_B, B[ip6], POD_A, A[ip6], CV_PROTO_UDP, 40001, 53);
+  check (n_connections (&n) == 0);
+  admit (&n, allow (100, 0, CV_PROTO_UDP, 53));
+  pkt_t back = build (B[ip6], R[ip6], CV_PROTO_UDP, 53, 40000, 0, 5), k = build (R[ip6], B[ip6], CV_PROTO_UDP, 40000, 53, 0, 5);
+  PASS (&n, POD_B, &back);
+  PASS (&n, OVERLAY, &k);
+  check (member (&n, 100, R[ip6], false) == CV_OK);
+  DENY (&n, POD_B, &back); /* R is the client of the connection, although the first packet was the pod's */
+  DENY (&n, OVERLAY, &k);
+  k = build (B[ip6], A[ip6], CV_PROTO_UDP, 40001, 53, 0, 5);
+  back = answer (&k, 0);
+  PASS (&n, POD_B, &k);
+  PASS (&n, POD_A, &back);
+  for (int i = 0; i < 40; i++)
+    {
+      for (uint16_t ports = 0; ports < 2; ports++)
+	{
+	  k = build (A[ip6], B[ip6], CV_PROTO_UDP, ports ? 5000 : 40000, ports ? 5000 : 53, 0, 5);
+	  back = answer (&k, 0);
+	  DENY (&n, POD_B, &back);
+	  DENY (&n, POD_A, &k);
+	}
+      sleep_ticks (&n, 10 * CV_TICKS_PER_SECOND);
+    }
+  /* a denied client is allowed again */
+  k = build (A[ip6], B[ip6], CV_PROTO_UDP, 40000, 53, 0, 5);
+  back = answer (&k, 0);
+  check (member (&n, 100, A[ip6], true) == CV_OK);
+  PASS (&n, POD_B, &back);
+  PASS (&n, POD_A, &k);
+  /* no flow can be older now: the pod opens new ones from any port */
+  connect_both_ways (&n, POD_B, B[ip6], POD_A, A[ip6], CV_PROTO_UDP, 54, 40002);
+  cv_free (n.m);
+}
+
+/* The same for the first egress policy of a client: the answers do not let its packets pass. */
+static void
+first_egress_policy_udp (int ip6)
+{
+  net_t n = policed_world ();
+  connect_both_ways (&n, POD_A, A[ip6], OVERLAY, R[ip6], CV_PROTO_UDP, 40000, 53);
+  check (policy (&n, 2, CV_EGRESS, NULL, 0) == CV_OK && police (&n, POD_A, 0, 2) == CV_OK);
+  pkt_t k = build (A[ip6], R[ip6], CV_PROTO_UDP, 40000, 53, 0, 5), back = answer (&k, 0);
+  DENY (&n, OVERLAY, &back);
+  DENY (&n, POD_A, &k);
+  cv_free (n.m);
+}
+
+/* A pod that has had its policy from its first packet on opens flows from any port at once. */
+static void
+policy_from_the_start (int ip6)
+{
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  admit (&n, allow (100, 0, CV_PROTO_UDP, 53));
+  connect_both_ways (&n, POD_A, A[ip6], OVERLAY, R[ip6], CV_PROTO_UDP, 40000, 53);
+  connect_both_ways (&n, POD_B, B[ip6], POD_A, A[ip6], CV_PROTO_UDP, 53, 40000);
+  cv_free (n.m);
+}
+
 static void
 icmp (void)
 {
@@ -917,6 +988,12 @@ main (void)
   cut ();
   fast_path ();
   first_policy ();
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      first_policy_udp (ip6);
+      first_egress_policy_udp (ip6);
+      policy_from_the_start (ip6);
+    }
   icmp ();
   open_pods ();
   from_outside ();
