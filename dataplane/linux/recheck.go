@@ -24,6 +24,7 @@ const (
 	recheckDelay = 2 * time.Millisecond
 	recheckMost  = 500 * time.Millisecond
 	recheckRetry = time.Second // pause after an error
+	recheckAgain = time.Second // after this time the connections are checked once more
 )
 
 // recheck removes connections of workloads that policy would no longer allow to be opened. The rules accept packets of known connections,
@@ -33,6 +34,11 @@ const (
 // the kernel, a job lists the connections of these endpoints and addresses. The loop judges them while nothing is recorded that is not in the
 // kernel yet (settled): it walks the first packet of each connection through the chains that the kernel has. In between, the records are a
 // mixture of two states that may deny what both of them allow.
+//
+// Each check is repeated once, after recheckAgain. A packet that the old rules accepted may enter its connection into the table only after the
+// first check has listed it. An answer that was on its way when its connection was removed makes an entry in the opposite direction, which
+// policy may allow; the packets of the denied client would then pass as answers. So the second check also removes the entries in the opposite
+// direction of those that the first one removed.
 //
 // All fields without another comment are used by the loop only.
 type recheck struct {
@@ -233,39 +239,112 @@ func (r *recheck) add(list suspects) {
 	}
 }
 
+// flowCheck is one check of connections.
+type flowCheck struct {
+	at     time.Time // earliest start, of a second check
+	addrs  suspects
+	second bool
+	// ended are the connections that the first check has removed, each with its ends in the direction of the answers.
+	ended map[flowEnds]struct{}
+}
+
+type flowEnds struct {
+	proto    uint8
+	from, to netip.AddrPort
+}
+
 // run checks connections after each sweep, until ctx ends.
 func (r *recheck) run(ctx context.Context) error {
-	var next time.Time // earliest start of the next check
+	var next time.Time    // earliest start of the next check
+	var again []flowCheck // by time
 	for {
+		var c flowCheck
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-whenDue(again, next):
+			c, again = again[0], again[1:]
 		case <-r.wake:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(max(recheckDelay, time.Until(next))):
+			}
+			c.addrs = r.takeDue()
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(max(recheckDelay, time.Until(next))):
-		}
-		begin := time.Now()
-		r.mu.Lock()
-		due := r.due
-		r.due = suspects{}
-		r.mu.Unlock()
-		if len(due) == 0 {
+		if len(c.addrs) == 0 {
 			continue
 		}
-		removed, err := r.remove(ctx, conntrack.Which{Protocols: allProtocols(), Confirm: r.denied}, due.have)
-		next = time.Now().Add(min(time.Since(begin), recheckMost))
-		if err != nil && ctx.Err() == nil {
+		begin := time.Now()
+		ended, err := r.check(ctx, c)
+		now := time.Now()
+		next = now.Add(min(now.Sub(begin), recheckMost))
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			r.log.Warn("connections that policy does not allow any more may still be open; retrying", "retryIn", recheckRetry, "error", err)
-			next = time.Now().Add(recheckRetry)
-			r.add(due)
-		}
-		if removed > 0 {
-			r.log.Info("ended connections that policy no longer allows", "connections", removed)
+			next = now.Add(recheckRetry)
+			if c.second {
+				c.at = next
+				again = append(again, c)
+			} else {
+				r.add(c.addrs)
+			}
+		case !c.second:
+			again = checkAgain(again, flowCheck{at: now.Add(recheckAgain), addrs: c.addrs, second: true, ended: ended})
 		}
 	}
+}
+
+// whenDue returns a channel that receives when the first of the checks is due, but not before next.
+func whenDue(list []flowCheck, next time.Time) <-chan time.Time {
+	if len(list) == 0 {
+		return nil
+	}
+	return time.After(max(0, time.Until(list[0].at), time.Until(next)))
+}
+
+// checkAgain adds a second check to a list. Checks at nearly the same time become one.
+func checkAgain(list []flowCheck, c flowCheck) []flowCheck {
+	if n := len(list); n > 0 && c.at.Sub(list[n-1].at) < recheckAgain/4 {
+		maps.Copy(list[n-1].addrs, c.addrs)
+		maps.Copy(list[n-1].ended, c.ended)
+		return list
+	}
+	return append(list, c)
+}
+
+func (r *recheck) takeDue() suspects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	due := r.due
+	r.due = suspects{}
+	return due
+}
+
+// check removes connections that policy does not allow, and returns them.
+func (r *recheck) check(ctx context.Context, c flowCheck) (ended map[flowEnds]struct{}, err error) {
+	ended = map[flowEnds]struct{}{}
+	confirm := func(ctx context.Context, flows []conntrack.Flow) ([]bool, error) {
+		denied, err := r.denied(ctx, flows)
+		if err != nil {
+			return nil, err
+		}
+		for i, f := range flows {
+			if _, answers := c.ended[flowEnds{f.Proto, f.From, f.Answers}]; answers {
+				denied[i] = true
+			}
+			if denied[i] {
+				ended[flowEnds{f.Proto, f.Answers, f.From}] = struct{}{}
+			}
+		}
+		return denied, nil
+	}
+	removed, err := r.remove(ctx, conntrack.Which{Protocols: allProtocols(), Confirm: confirm}, c.addrs.have)
+	if removed > 0 {
+		r.log.Info("ended connections that policy no longer allows", "connections", removed)
+	}
+	return ended, err
 }
 
 // denied returns which connections policy would not allow to be opened. It waits until the loop has judged them.

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -159,36 +161,61 @@ func TestRecheckAfterRepair(t *testing.T) {
 
 // removal is a fake of removeFlows: a table of connections.
 type removal struct {
-	flows   []conntrack.Flow
-	err     error // the first call fails
+	mu      sync.Mutex
+	flows   []conntrack.Flow // guarded by mu
+	err     error            // guarded by mu; the first call fails
 	removed chan []conntrack.Flow
 }
 
+// set changes the table; the next call fails if err is not nil.
+func (r *removal) set(err error, flows ...conntrack.Flow) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flows, r.err = flows, err
+}
+
+// list returns the table, or the error of this call.
+func (r *removal) list() ([]conntrack.Flow, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.err
+	r.err = nil
+	return r.flows, err
+}
+
 func (r *removal) remove(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error) {
-	if err := r.err; err != nil {
-		r.err = nil
+	flows, err := r.list()
+	if err != nil {
 		return 0, err
 	}
 	var found, gone []conntrack.Flow
-	for _, f := range r.flows {
+	for _, f := range flows {
 		if slices.Contains(which.Protocols, f.Proto) && stale(f) {
 			found = append(found, f)
 		}
 	}
 	confirmed, err := which.Confirm(ctx, found)
+	if err != nil {
+		return 0, err
+	}
 	for i, f := range found {
 		if confirmed[i] {
 			gone = append(gone, f)
 		}
 	}
 	r.removed <- gone
-	return len(gone), err
+	return len(gone), nil
 }
 
 // recheckJob runs the job of the bench's driver on a table of connections. inspect takes the functions for the loop.
 func (b *bench) recheckJob(err error, flows ...conntrack.Flow) (removed <-chan []conntrack.Flow, inspect <-chan func()) {
-	ctx, cancel := context.WithCancel(b.t.Context())
 	table := &removal{flows: flows, err: err, removed: make(chan []conntrack.Flow, 1)}
+	return table.removed, b.recheckTable(table)
+}
+
+// recheckTable is like recheckJob, for a table that the test changes.
+func (b *bench) recheckTable(table *removal) (inspect <-chan func()) {
+	ctx, cancel := context.WithCancel(b.t.Context())
 	inspections := make(chan func())
 	b.d.recheck.remove = table.remove
 	b.d.recheck.inspect = func(f func()) error {
@@ -207,7 +234,7 @@ func (b *bench) recheckJob(err error, flows ...conntrack.Flow) (removed <-chan [
 			b.t.Error(err)
 		}
 	})
-	return table.removed, inspections
+	return inspections
 }
 
 // TestRecheckRemoves: of the checked connections, the job removes those that are not allowed, also after a failed attempt.
@@ -234,6 +261,85 @@ func TestRecheckRemoves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRecheckAgain: a second after a check the job checks the same connections once more. It then removes what came into the table meanwhile: a
+// connection whose first packet the old rules had accepted, and the entry that an answer to a removed connection has made, which the rules allow
+// as a connection of the pod.
+func TestRecheckAgain(t *testing.T) {
+	for name, fault := range map[string]error{"at once": nil, "after an error": errors.New("no buffer space")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, Config{})
+				b.must(openProfile(), policy("web", tcpPort("allow", 80)), endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
+				web := addressesOf(b.d.recheck.known[wlKey("w1")])[0].String()
+				reverse := func(f conntrack.Flow) conntrack.Flow {
+					return conntrack.Flow{Proto: f.Proto, From: f.Answers, To: f.From, Answers: f.From}
+				}
+				client, other := flow(17, "192.0.2.1", web, 53), flow(17, "192.0.2.2", web, 53)
+				table := &removal{flows: []conntrack.Flow{client}, removed: make(chan []conntrack.Flow, 1)}
+				inspect := b.recheckTable(table)
+				b.d.recheck.sweep()
+				(<-inspect)()
+				if gone := <-table.removed; !slices.Equal(gone, []conntrack.Flow{client}) {
+					t.Fatalf("the first check removed %v", gone)
+				}
+				synctest.Wait()
+				own := reverse(flow(17, "192.0.2.3", web, 53))
+				table.set(fault, other, reverse(client), own)
+				begin := time.Now()
+				(<-inspect)()
+				if gone := <-table.removed; !slices.Equal(gone, []conntrack.Flow{other, reverse(client)}) {
+					t.Errorf("the second check removed %v", gone)
+				}
+				want := recheckAgain
+				if fault != nil {
+					want += recheckRetry
+				}
+				if took := time.Since(begin); took < want || took > want+recheckAgain/4 {
+					t.Errorf("the second check came after %s, want %s", took, want)
+				}
+				synctest.Wait()
+				select {
+				case <-inspect:
+					t.Error("there was a third check")
+				case <-time.After(time.Minute):
+				}
+			})
+		})
+	}
+}
+
+// TestRecheckOfManyChanges: changes that follow each other cause as many second checks as their time needs, not one for each change.
+func TestRecheckOfManyChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{})
+		b.must(openProfile(), policy("web", tcpPort("allow", 80)), endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
+		web := addressesOf(b.d.recheck.known[wlKey("w1")])[0]
+		table := &removal{flows: []conntrack.Flow{flow(17, "192.0.2.1", web.String(), 53)}, removed: make(chan []conntrack.Flow, 1000)}
+		inspect := b.recheckTable(table)
+		const changes = 100
+		end := time.After(time.Minute)
+		for i, checks := 0, 0; ; {
+			var change <-chan time.Time
+			if i < changes {
+				change = time.After(10 * time.Millisecond)
+			}
+			select {
+			case f := <-inspect:
+				f()
+				checks++
+			case <-change:
+				i++
+				b.d.recheck.add(suspects{web: {}})
+			case <-end:
+				if checks < changes+4 || checks > changes+10 {
+					t.Errorf("%d checks of %d changes in a second", checks, changes)
+				}
+				return
+			}
+		}
+	})
 }
 
 // TestRecheckJudgesNoMixture: while changes are recorded that the kernel does not have, no connection is judged: the records may deny a connection
