@@ -104,6 +104,20 @@ func (a *allocations) release(id podmanager.AttachmentID) []netip.Addr {
 	return addrs
 }
 
+// restore releases the addresses of the attachment that it did not have before; had holds those that it had.
+func (a *allocations) restore(id podmanager.AttachmentID, had []netip.Addr) {
+	if len(had) == 0 {
+		a.release(id)
+		return
+	}
+	for _, addr := range a.byID[id] {
+		if !slices.Contains(had, addr) {
+			a.free(addr)
+		}
+	}
+	a.byID[id] = had
+}
+
 func (a *allocations) free(addr netip.Addr) {
 	for _, p := range a.pools {
 		p.release(addr)

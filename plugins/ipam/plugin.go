@@ -51,10 +51,15 @@ type IPAM struct {
 	pods   map[podmanager.AttachmentID]podmanager.PodID
 	nodeID uint32
 
-	// adding is the attachment of the last AddPod, if it had no addresses before; only the event loop uses it
-	adding *podmanager.AttachmentID
+	adding *addition                   // of the last AddPod; only the event loop uses it
 	lost   map[string]podmanager.PodID // lost pods by the key of their object (lost.go); only the event loop uses it
 	found  *found                      // the lost pod that the last AddPod has added, if any; only the event loop uses it
+}
+
+// addition is the state of an attachment before its AddPod.
+type addition struct {
+	id  podmanager.AttachmentID
+	had []netip.Addr // its addresses; none unless the AddPod repeats an earlier one
 }
 
 var (
@@ -134,16 +139,14 @@ func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ a
 	return nil
 }
 
-// Update records the attachment whose addresses must be released if AddPod fails, and releases those of DeletePod.
+// Update records the addresses that the attachment has before AddPod, and releases those of DeletePod.
 func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch ev := event.(type) {
 	case *podmanager.AddPod:
-		p.adding, p.found = nil, nil
-		if len(p.alloc.byID[ev.Attachment.ID]) == 0 {
-			p.adding = &ev.Attachment.ID
-		}
+		p.found = nil
+		p.adding = &addition{id: ev.Attachment.ID, had: slices.Clone(p.alloc.byID[ev.Attachment.ID])}
 		p.lostAdded(ev.Attachment.ID, ev.Attachment.Pod)
 		p.pods[ev.Attachment.ID] = ev.Attachment.Pod
 	case *podmanager.DeletePod:
@@ -157,8 +160,8 @@ func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 	return "", nil
 }
 
-// Revert releases the addresses that were allocated while the failed AddPod was handled. An ADD that repeated an earlier one keeps them:
-// the pod still uses them. Those of a pod that was lost before are held again.
+// Revert releases the addresses that were allocated while the failed AddPod was handled. An ADD that repeated an earlier one keeps those of
+// the earlier one: the pod still uses them. Those of a pod that was lost before are held again.
 func (p *IPAM) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
 	if !ok {
@@ -166,9 +169,11 @@ func (p *IPAM) Revert(event api.Event) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.adding != nil && *p.adding == ev.Attachment.ID {
-		p.alloc.release(ev.Attachment.ID)
-		delete(p.pods, ev.Attachment.ID)
+	if p.adding != nil && p.adding.id == ev.Attachment.ID {
+		p.alloc.restore(p.adding.id, p.adding.had)
+		if len(p.adding.had) == 0 {
+			delete(p.pods, ev.Attachment.ID)
+		}
 		p.lostAgain()
 	}
 	p.adding, p.found = nil, nil

@@ -373,6 +373,37 @@ func TestREST(t *testing.T) {
 	}
 }
 
+// TestFailedRepetitionInAnotherFamily: a repeated ADD allocates an address in a family that was configured after the first one. If it fails, the
+// attachment has its first address again, and no other.
+func TestFailedRepetitionInAnotherFamily(t *testing.T) {
+	f := newFixture(t, dualStack())
+	f.pods.list = []*podmanager.Attachment{attachment(1, "10.1.1.7")}
+	f.mustResync(1)
+	before := f.DescribeInternalData()
+	for range 2 {
+		ev := podmanager.NewAddPod(f.pods.list[0])
+		f.update(ev)
+		if ips := f.allocate(1); len(ips) != 2 || ips[0] != addr("10.1.1.7") {
+			t.Fatalf("addresses %v, want one of each family, and the first one again", ips)
+		}
+		if err := f.Revert(ev); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.DescribeInternalData(); got != before {
+			t.Errorf("after Revert %q, before %q", got, before)
+		}
+		for _, u := range f.Usage() {
+			if want := map[bool]int{true: 1}[u.Subnet.Addr().Is4()]; u.Used != want {
+				t.Errorf("%d addresses of %s are in use, want %d", u.Used, u.Subnet, want)
+			}
+		}
+	}
+	f.want(f.PodIPs(id(1)), "10.1.1.7")
+	if change := f.update(podmanager.NewDeletePod(f.pods.list[0])); change != "release 10.1.1.7" {
+		t.Errorf("change %q", change)
+	}
+}
+
 // TestUpdatesEqualResync checks that, after random ADDs, failed ADDs and DELs, a resync from podmanager's data gives the same state.
 func TestUpdatesEqualResync(t *testing.T) {
 	for seed := range uint64(20) {

@@ -1,6 +1,7 @@
 package ipnet
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -69,6 +70,38 @@ func TestFamilyWithoutGateway(t *testing.T) {
 			}
 			if len(ev.Routes) != 1 || ev.Routes[0].Dst.String() != "0.0.0.0/0" || ev.Routes[0].GW.String() != "10.1.1.1" {
 				t.Errorf("routes %v, want the default route of IPv4", ev.Routes)
+			}
+		})
+	}
+}
+
+// TestFailedRepetition: a repeated ADD gives a pod an address of a family that it did not have. If a later step fails, everything is as after the
+// first ADD.
+func TestFailedRepetition(t *testing.T) {
+	for name, fault := range map[string]error{"later handler": nil, "store": errors.New("disk full")} {
+		t.Run(name, func(t *testing.T) {
+			w := newNode(t, dualTAP)
+			a := w.connected("a", "10.1.1.9/32")
+			w.resync()
+			link, keys, addrs := w.n.pods[a.ID], w.n.KeysOf(a.ID), w.ipam.PodIPs(a.ID)
+			w.pods.fail = fault
+			ev := podmanager.NewAddPod(a)
+			if err := w.update(ev); !errors.Is(err, fault) {
+				t.Fatal(err)
+			}
+			for _, h := range []api.EventHandler{w.n, w.ipam} {
+				if err := h.Revert(ev); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.n.pods[a.ID] != link || !slices.Equal(w.n.KeysOf(a.ID), keys) {
+				t.Errorf("the pod is connected by %v, before by %v", w.n.KeysOf(a.ID), keys)
+			}
+			if got := w.ipam.PodIPs(a.ID); !slices.Equal(got, addrs) || len(addrs) != 1 {
+				t.Errorf("addresses %v, before %v", got, addrs)
+			}
+			if _, pod, ok := w.n.GetPodByIf(link.names.vpp); !ok || pod != "a" {
+				t.Errorf("%s is of pod %q, %t", link.names.vpp, pod, ok)
 			}
 		})
 	}

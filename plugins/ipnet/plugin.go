@@ -36,6 +36,7 @@ type state struct {
 	leased      netip.Prefix
 	watched     string // the interface whose leases are reported
 	pods        map[podmanager.AttachmentID]*podLink
+	before      *podLink // of the attachment of the last AddPod; nil if it was not connected
 	peers       peers
 	mesh        []value                    // the values that all peers share
 	report      atomic.Pointer[ipamReport] // the response of the REST handler; from any goroutine
@@ -300,6 +301,7 @@ func (n *IPNet) Update(event api.Event, txn api.UpdateOperations) (change string
 // addPod connects an attachment. A repeated ADD renders the same values again, which changes nothing in the dataplane.
 func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string, error) {
 	a := ev.Attachment
+	n.before = n.pods[a.ID]
 	addrs, err := n.IPAM.AllocatePodIPs(a.ID)
 	if err != nil {
 		return "", fmt.Errorf("pod %s: allocate addresses: %w: %w", a.Pod, podmanager.ErrTryAgain, err)
@@ -364,14 +366,18 @@ func (n *IPNet) removePodLink(p *podLink) {
 	delete(n.keys, p.attachment.ID)
 }
 
-// Revert is called for AddPod. If the ADD was a repeated one, the pod was already connected and stays connected.
+// Revert is called for AddPod. If the ADD was a repeated one, the pod was already connected and stays connected as before.
 func (n *IPNet) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
-	if !ok || len(ev.Attachment.Addresses) > 0 {
+	if !ok {
 		return nil
 	}
-	if p := n.pods[ev.Attachment.ID]; p != nil {
+	if p := n.pods[ev.Attachment.ID]; p != nil && p != n.before {
 		n.removePodLink(p)
+		if n.before != nil {
+			n.addPodLink(n.before)
+		}
 	}
+	n.before = nil
 	return nil
 }
