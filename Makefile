@@ -5,7 +5,7 @@ export PATH := $(PATH):/usr/local/go/bin
 BIN         := bin
 VERSION     ?= $(shell sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
 COMMIT      ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -dirty)
-# Sets the version and the commit in internal/version. contiv-cni imports no package of ours, so it has a copy in main.
+# Sets the version and the commit in internal/version. contiv-cni does not import that package (test/arch), so it has a copy in main.
 STAMP       := -X contiv.dev/vswitch/internal/version.release=$(VERSION) -X contiv.dev/vswitch/internal/version.commit=$(COMMIT) -X 'main.stamp=$(VERSION) ($(COMMIT))'
 GOFLAGS_STATIC := -trimpath -ldflags "-s -w $(STAMP)"
 SUDO        := $(if $(filter 0,$(shell id -u)),,sudo)

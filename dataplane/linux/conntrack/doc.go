@@ -1,4 +1,8 @@
-// Package conntrack removes entries of the kernel's connection table by address, over ctnetlink. The Linux driver uses it in three cases:
-// an address is removed, so that its next owner's connections do not continue those of the last owner; a backend of a service is removed,
-// so that packets of clients that keep sending do not go there; a service is added, so that clients that connected too early can reach it.
+// Package conntrack removes entries of the kernel's table of connections, over ctnetlink, and reads the table for metrics and troubleshooting.
+//
+// The Linux driver removes entries in these cases:
+//   - An address is removed (Delete): the next pod with this address must not continue the connections of the last one.
+//   - A backend of a service is removed (DeleteFlows): clients that keep sending must not reach it.
+//   - A service is added (DeleteFlows): clients that sent before it was served must be able to reach it.
+//   - Network policy has changed (DeleteFlows): the connections that it now denies must end.
 package conntrack
