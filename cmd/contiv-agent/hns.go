@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,7 +20,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
 	"contiv.dev/vswitch/internal/health"
-	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipnet"
 	policymodel "contiv.dev/vswitch/plugins/policy/model"
@@ -197,11 +196,8 @@ func (m *hnsPlane) close() error {
 func (m *hnsPlane) serveDump(w http.ResponseWriter, r *http.Request) {
 	dump, err := m.wiring.Snapshot(r.Context())
 	if err != nil {
-		httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(dump) // fails only if the client has disconnected
+	rest.WriteJSON(w, http.StatusOK, dump)
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,7 +23,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/internal/health"
-	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/policy"
@@ -203,11 +202,8 @@ func (m *linuxPlane) countWrites() float64 {
 func (m *linuxPlane) serveDump(w http.ResponseWriter, _ *http.Request) {
 	dump, err := m.driver.Dump()
 	if err != nil {
-		httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(dump) // fails only if the client has disconnected
+	rest.WriteJSON(w, http.StatusOK, dump)
 }

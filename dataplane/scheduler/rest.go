@@ -61,18 +61,7 @@ func (s *Scheduler) answerError(w http.ResponseWriter, err error) {
 	case errors.Is(err, txn.ErrClosed):
 		code = http.StatusServiceUnavailable
 	}
-	s.answer(w, code, body)
-}
-
-func (s *Scheduler) answer(w http.ResponseWriter, code int, body any) {
-	text, err := json.MarshalIndent(body, "", "  ")
-	if err != nil {
-		code, text = http.StatusInternalServerError, []byte(`{"error": "the reply cannot be encoded"}`)
-		s.log.Error("REST reply cannot be encoded", "error", err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	s.write(w, append(text, '\n'))
+	rest.WriteJSON(w, code, body)
 }
 
 // write sends the body. It returns false if the client has disconnected, in which case no reply can be sent.
@@ -309,7 +298,7 @@ func (s *Scheduler) restStatus(w http.ResponseWriter, r *http.Request) {
 	if values == nil {
 		values = []ValueStatus{}
 	}
-	s.answer(w, http.StatusOK, struct {
+	rest.WriteJSON(w, http.StatusOK, struct {
 		Counts map[State]int
 		Stats  Stats
 		Values []ValueStatus
@@ -344,13 +333,13 @@ func (s *Scheduler) restResync(w http.ResponseWriter, r *http.Request) {
 		s.answerError(w, err)
 		return
 	}
-	s.answer(w, http.StatusOK, rec)
+	rest.WriteJSON(w, http.StatusOK, rec)
 }
 
 // restPlan serves POST /scheduler/plan with {"values": [{"key": …, "value": {…} or null}]}
 func (s *Scheduler) restPlan(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Decode == nil {
-		s.answer(w, http.StatusNotImplemented, restError{Error: "values cannot be decoded here"})
+		rest.WriteJSON(w, http.StatusNotImplemented, restError{Error: "values cannot be decoded here"})
 		return
 	}
 	t, err := s.decodePlan(http.MaxBytesReader(w, r.Body, maxBody))
@@ -366,5 +355,5 @@ func (s *Scheduler) restPlan(w http.ResponseWriter, r *http.Request) {
 	if ops == nil {
 		ops = []txn.Op{}
 	}
-	s.answer(w, http.StatusOK, ops)
+	rest.WriteJSON(w, http.StatusOK, ops)
 }

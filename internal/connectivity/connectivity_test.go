@@ -120,7 +120,7 @@ func TestPod(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	status, text = r.post(TransferPath, TransferRequest{Name: "contiv-test-a", To: netip.MustParseAddr("127.0.0.1"), Port: Port, Bytes: 300_001})
-	if status != 200 || !strings.Contains(text, `"bytes":300001`) {
+	if status != 200 || !strings.Contains(text, `"bytes": 300001`) {
 		t.Errorf("transfer: %d %s", status, text)
 	}
 	if status, text := r.post(Path, map[string]string{"name": "a"}); status != 503 || !strings.Contains(text, "it exists") {

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // ResolveRequest is the body of POST ResolvePath.
@@ -28,15 +28,15 @@ type ResolveResult struct {
 // serveResolve: POST /contiv/v1/testpods/resolve
 func (s *Service) serveResolve(w http.ResponseWriter, r *http.Request) {
 	var req ResolveRequest
-	if !read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	res, err := s.resolve(&req)
 	if err != nil {
-		httpapi.WriteError(w, http.StatusBadGateway, fmt.Errorf("DNS server %s: %w", req.Server, err))
+		rest.WriteError(w, http.StatusBadGateway, fmt.Errorf("DNS server %s: %w", req.Server, err))
 		return
 	}
-	answer(w, res)
+	rest.WriteJSON(w, http.StatusOK, res)
 }
 
 func (s *Service) resolve(req *ResolveRequest) (*ResolveResult, error) {

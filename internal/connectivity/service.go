@@ -2,10 +2,8 @@ package connectivity
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/cniapi"
-	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/nsdo"
 	"contiv.dev/vswitch/internal/rest"
@@ -130,19 +127,19 @@ var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
 // serveAdd: POST /contiv/v1/testpods {"name": "a"}
 func (s *Service) serveAdd(w http.ResponseWriter, r *http.Request) {
 	var req nameRequest
-	if !read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	if !validName.MatchString(req.Name) {
-		httpapi.WriteError(w, http.StatusBadRequest, fmt.Errorf("name %q: use up to 41 lower-case letters, digits and hyphens", req.Name))
+		rest.WriteError(w, http.StatusBadRequest, fmt.Errorf("name %q: use up to 41 lower-case letters, digits and hyphens", req.Name))
 		return
 	}
 	p, err := s.add(r.Context(), prefix+req.Name)
 	if err != nil {
-		httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	answer(w, p.Pod)
+	rest.WriteJSON(w, http.StatusOK, p.Pod)
 }
 
 func (s *Service) request(command cniapi.Command, p *testPod) *cniapi.Request {
@@ -202,14 +199,14 @@ func (s *Service) connect(ctx context.Context, p *testPod) error {
 // serveDelete: POST /contiv/v1/testpods/delete {"name": "contiv-test-a"}
 func (s *Service) serveDelete(w http.ResponseWriter, r *http.Request) {
 	var req nameRequest
-	if !read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	if err := s.remove(r.Context(), req.Name); err != nil {
-		httpapi.WriteError(w, http.StatusInternalServerError, err)
+		rest.WriteError(w, http.StatusInternalServerError, err)
 		return
 	}
-	answer(w, map[string]string{"removed": req.Name})
+	rest.WriteJSON(w, http.StatusOK, map[string]string{"removed": req.Name})
 }
 
 // remove disconnects a pod. It returns nil for a pod that does not exist.
@@ -237,21 +234,4 @@ func (s *Service) namespaceOf(name string) (*nsdo.Namespace, error) {
 		return nil, fmt.Errorf("there is no test pod %q on this node", name)
 	}
 	return nsdo.Open(p.netns)
-}
-
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		httpapi.WriteError(w, http.StatusBadRequest, fmt.Errorf("request: %w", err))
-		return false
-	}
-	return true
-}
-
-func answer(w http.ResponseWriter, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

@@ -13,9 +13,9 @@ import (
 	"net/netip"
 	"time"
 
-	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/nsdo"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // The transfer protocol: the client sends the number of bytes (8 bytes), then the bytes; the server answers with the number of bytes that it
@@ -129,25 +129,25 @@ type TransferResult struct {
 // serveTransfer: POST /contiv/v1/testpods/transfer
 func (s *Service) serveTransfer(w http.ResponseWriter, r *http.Request) {
 	var req TransferRequest
-	if !read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	if !req.To.IsValid() || req.Port == 0 || req.Bytes < 1 || req.Bytes > maxBytes {
-		httpapi.WriteError(w, http.StatusBadRequest, fmt.Errorf("to, port and bytes (1 to %d) are needed", maxBytes))
+		rest.WriteError(w, http.StatusBadRequest, fmt.Errorf("to, port and bytes (1 to %d) are needed", maxBytes))
 		return
 	}
 	c, err := s.dial(req.Name, "tcp", netip.AddrPortFrom(req.To, req.Port))
 	if err != nil {
-		httpapi.WriteError(w, http.StatusBadGateway, err)
+		rest.WriteError(w, http.StatusBadGateway, err)
 		return
 	}
 	defer c.Close()
 	begun := time.Now()
 	if err := send(c, req.Bytes); err != nil {
-		httpapi.WriteError(w, http.StatusBadGateway, fmt.Errorf("transfer from %s to %s: %w", req.Name, req.To, err))
+		rest.WriteError(w, http.StatusBadGateway, fmt.Errorf("transfer from %s to %s: %w", req.Name, req.To, err))
 		return
 	}
-	answer(w, TransferResult{Bytes: req.Bytes, Seconds: time.Since(begun).Seconds()})
+	rest.WriteJSON(w, http.StatusOK, TransferResult{Bytes: req.Bytes, Seconds: time.Since(begun).Seconds()})
 }
 
 // dial connects from inside a pod.

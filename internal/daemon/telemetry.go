@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/internal/version"
 )
 
@@ -24,7 +24,7 @@ func NewRegistry() *prometheus.Registry {
 }
 
 // ServeHealth serves /metrics, and /liveness and /readiness, which report what is wrong.
-func ServeHealth(server *httpapi.Server, registry *prometheus.Registry, live, ready func() error) {
+func ServeHealth(server rest.HTTPHandlers, registry *prometheus.Registry, live, ready func() error) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "contiv_ready", Help: "1 while the program is ready, as /readiness says.",
 	}, func() float64 {
@@ -34,15 +34,15 @@ func ServeHealth(server *httpapi.Server, registry *prometheus.Registry, live, re
 		return 1
 	}))
 	metrics := &metrics{next: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), slots: make(chan struct{}, gatherers)}
-	server.RegisterHTTPHandler(httpapi.MetricsPath, metrics.ServeHTTP)
-	server.RegisterHTTPHandler(httpapi.LivenessPath, probe(live))
-	server.RegisterHTTPHandler(httpapi.ReadinessPath, probe(ready))
+	server.RegisterHTTPHandler(rest.MetricsPath, metrics.ServeHTTP)
+	server.RegisterHTTPHandler(rest.LivenessPath, probe(live))
+	server.RegisterHTTPHandler(rest.ReadinessPath, probe(ready))
 }
 
 func probe(problem func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if err := problem(); err != nil {
-			httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+			rest.WriteError(w, http.StatusServiceUnavailable, err)
 			return
 		}
 		_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
@@ -71,7 +71,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case m.slots <- struct{}{}:
 	case <-ctx.Done():
-		httpapi.WriteError(w, http.StatusServiceUnavailable, errors.New("too many concurrent requests for metrics"))
+		rest.WriteError(w, http.StatusServiceUnavailable, errors.New("too many concurrent requests for metrics"))
 		return
 	}
 	answer := &gathered{ResponseWriter: w}

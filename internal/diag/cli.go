@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // cliTimeout bounds a command: "show ip fib" of a large cluster takes seconds.
@@ -16,11 +18,11 @@ type CLI func(ctx context.Context, command string) (string, error)
 // serveCLI: POST /vpp/cli {"command": "show interface"}
 func (s *Service) serveCLI(w http.ResponseWriter, r *http.Request) {
 	var req CLIRequest
-	if !s.read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	if err := s.mayRun(req); err != nil {
-		s.fail(w, http.StatusForbidden, err)
+		rest.WriteError(w, http.StatusForbidden, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cliTimeout)
@@ -30,10 +32,10 @@ func (s *Service) serveCLI(w http.ResponseWriter, r *http.Request) {
 	}
 	out, err := s.CLI(ctx, req.Command)
 	if err != nil {
-		s.fail(w, http.StatusBadGateway, fmt.Errorf("VPP: %w", err))
+		rest.WriteError(w, http.StatusBadGateway, fmt.Errorf("VPP: %w", err))
 		return
 	}
-	s.answer(w, CLIReply{Output: out})
+	rest.WriteJSON(w, http.StatusOK, CLIReply{Output: out})
 }
 
 // mayRun returns an error if the command may not run. A command that writes must be allowed by both

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // DropsPath is the path of the counters of dropped packets, with the reason of the drops.
@@ -35,13 +37,13 @@ func (s *Service) serveDrops(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	list, err := s.drops(ctx)
 	if err != nil {
-		s.fail(w, http.StatusBadGateway, err)
+		rest.WriteError(w, http.StatusBadGateway, err)
 		return
 	}
 	slices.SortFunc(list, func(a, b DropCounter) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Where, b.Where), cmp.Compare(a.Reason, b.Reason))
 	})
-	s.answer(w, DropsReply{Sampled: time.Now().UTC(), Counters: list})
+	rest.WriteJSON(w, http.StatusOK, DropsReply{Sampled: time.Now().UTC(), Counters: list})
 }
 
 func (s *Service) drops(ctx context.Context) ([]DropCounter, error) {

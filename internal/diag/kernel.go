@@ -1,13 +1,17 @@
 package diag
 
-import "net/http"
+import (
+	"net/http"
+
+	"contiv.dev/vswitch/internal/rest"
+)
 
 // serveKernel: GET /contiv/v1/kernel
 func (s *Service) serveKernel(w http.ResponseWriter, _ *http.Request) {
 	k, err := readKernel()
 	if err != nil {
-		s.fail(w, http.StatusInternalServerError, err)
+		rest.WriteError(w, http.StatusInternalServerError, err)
 		return
 	}
-	s.answer(w, k)
+	rest.WriteJSON(w, http.StatusOK, k)
 }

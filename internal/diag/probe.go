@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/ipv6"
 
 	"contiv.dev/vswitch/internal/nsdo"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const (
@@ -32,18 +33,18 @@ const (
 // serveProbe: POST /contiv/v1/probe
 func (s *Service) serveProbe(w http.ResponseWriter, r *http.Request) {
 	var req ProbeRequest
-	if !s.read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	if err := req.validate(); err != nil {
-		s.fail(w, http.StatusBadRequest, err)
+		rest.WriteError(w, http.StatusBadRequest, err)
 		return
 	}
 	netns := ""
 	if req.Pod != "" {
 		pod, err := s.pod(req.Namespace, req.Pod)
 		if err != nil {
-			s.fail(w, http.StatusNotFound, err)
+			rest.WriteError(w, http.StatusNotFound, err)
 			return
 		}
 		netns = pod.Netns
@@ -52,10 +53,10 @@ func (s *Service) serveProbe(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	res, err := probe(ctx, netns, req)
 	if err != nil {
-		s.fail(w, http.StatusInternalServerError, err)
+		rest.WriteError(w, http.StatusInternalServerError, err)
 		return
 	}
-	s.answer(w, res)
+	rest.WriteJSON(w, http.StatusOK, res)
 }
 
 func (r *ProbeRequest) validate() error {

@@ -2,10 +2,8 @@ package diag
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -90,16 +88,16 @@ func (s *Service) serveAgent(w http.ResponseWriter, r *http.Request) {
 	if s.Warnings != nil {
 		info.Warnings = s.Warnings()
 	}
-	s.answer(w, info)
+	rest.WriteJSON(w, http.StatusOK, info)
 }
 
 func (s *Service) serveCheck(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.Check(r.Context())
 	if err != nil {
-		s.fail(w, http.StatusServiceUnavailable, err)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	s.answer(w, reply)
+	rest.WriteJSON(w, http.StatusOK, reply)
 }
 
 // pod returns the current attachment of a pod of this node.
@@ -111,33 +109,6 @@ func (s *Service) pod(namespace, name string) (Pod, error) {
 	}
 	return Pod{}, fmt.Errorf("node %s has no pod %s/%s; contiv-netctl pods lists its pods", s.Info.Node, namespace,
 		name)
-}
-
-func (s *Service) read(w http.ResponseWriter, r *http.Request, into any) bool {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		s.fail(w, http.StatusBadRequest, fmt.Errorf("request: %w", err))
-		return false
-	}
-	return true
-}
-
-func (s *Service) answer(w http.ResponseWriter, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		s.Log.Debug("the client went away", "error", err)
-	}
-}
-
-func (s *Service) fail(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}); err != nil {
-		s.Log.Debug("the client went away", "error", err)
-	}
 }
 
 // errBusy is the error of a second recording: recordings share VPP's one trace buffer.

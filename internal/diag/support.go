@@ -7,20 +7,22 @@ import (
 	"net/http"
 	"os/exec"
 	"time"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // serveConfig: GET /contiv/v1/configuration
 func (s *Service) serveConfig(w http.ResponseWriter, _ *http.Request) {
 	if s.Configuration == nil {
-		s.fail(w, http.StatusNotFound, fmt.Errorf("the configuration of the agent of %s is unknown", s.Info.Node))
+		rest.WriteError(w, http.StatusNotFound, fmt.Errorf("the configuration of the agent of %s is unknown", s.Info.Node))
 		return
 	}
 	c, err := s.Configuration()
 	if err != nil {
-		s.fail(w, http.StatusInternalServerError, err)
+		rest.WriteError(w, http.StatusInternalServerError, err)
 		return
 	}
-	s.answer(w, c)
+	rest.WriteJSON(w, http.StatusOK, c)
 }
 
 const (
@@ -39,7 +41,7 @@ func (s *Service) serveRuleset(w http.ResponseWriter, r *http.Request) {
 	cmd := exec.CommandContext(ctx, "nft", "-a", "list", "ruleset")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		s.fail(w, http.StatusBadGateway, fmt.Errorf("nft list ruleset: %w: %s", err, bytes.TrimSpace(errs.Bytes())))
+		rest.WriteError(w, http.StatusBadGateway, fmt.Errorf("nft list ruleset: %w: %s", err, bytes.TrimSpace(errs.Bytes())))
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

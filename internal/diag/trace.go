@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const (
@@ -32,24 +34,24 @@ type recording interface {
 // reports that packets are recorded from now on, the second has the packets.
 func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
 	var req TraceRequest
-	if !s.read(w, r, &req) {
+	if !rest.ReadJSON(w, r, maxBody, &req) {
 		return
 	}
 	if err := req.validate(); err != nil {
-		s.fail(w, http.StatusBadRequest, err)
+		rest.WriteError(w, http.StatusBadRequest, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), traceTimeout)
 	defer cancel()
 	id, err := s.begin(cancel)
 	if err != nil {
-		s.fail(w, http.StatusConflict, err)
+		rest.WriteError(w, http.StatusConflict, err)
 		return
 	}
 	defer s.end()
 	rec, err := s.startNoted(ctx, req)
 	if err != nil {
-		s.fail(w, http.StatusServiceUnavailable, err)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -151,7 +153,7 @@ func (s *Service) end() {
 // serveTraceStop: POST /contiv/v1/trace/stop {"id": "1"}
 func (s *Service) serveTraceStop(w http.ResponseWriter, r *http.Request) {
 	var ev TraceEvent
-	if !s.read(w, r, &ev) {
+	if !rest.ReadJSON(w, r, maxBody, &ev) {
 		return
 	}
 	s.mu.Lock()
@@ -161,9 +163,9 @@ func (s *Service) serveTraceStop(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if stop == nil {
-		s.fail(w, http.StatusNotFound, fmt.Errorf("there is no recording %q", ev.ID))
+		rest.WriteError(w, http.StatusNotFound, fmt.Errorf("there is no recording %q", ev.ID))
 		return
 	}
 	stop()
-	s.answer(w, ev)
+	rest.WriteJSON(w, http.StatusOK, ev)
 }

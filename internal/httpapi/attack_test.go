@@ -33,7 +33,7 @@ func attacked(t *testing.T, cfg Config) *Server {
 			}
 		})
 	})
-	for path, size := range map[string]int{ReadinessPath: 2, MetricsPath: 1 << 20} {
+	for path, size := range map[string]int{rest.ReadinessPath: 2, rest.MetricsPath: 1 << 20} {
 		answer := bytes.Repeat([]byte{'m'}, size)
 		s.RegisterHTTPHandler(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
 	}
@@ -76,7 +76,7 @@ func TestSlowReaders(t *testing.T) {
 		each int // of 20 callers
 	}{
 		"any user on loopback":          {Config{Address: freePort(t)}, plain, "/list", 50},
-		"any user on loopback, metrics": {Config{Address: freePort(t)}, plain, MetricsPath, 50},
+		"any user on loopback, metrics": {Config{Address: freePort(t)}, plain, rest.MetricsPath, 50},
 		"with the token":                {Config{Address: freePort(t), TokenFile: token}, plain, "/list", 50},
 		"with TLS and the token": {Config{Address: freePort(t), TokenFile: token, CertFile: certFile, KeyFile: keyFile}, secure,
 			"/list", 15},
@@ -107,7 +107,7 @@ func TestSlowReaders(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = conn.SetDeadline(time.Now().Add(time.Minute))
-				_, err = io.WriteString(conn, "GET "+ReadinessPath+" HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n")
+				_, err = io.WriteString(conn, "GET "+rest.ReadinessPath+" HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n")
 				answer, err2 := io.ReadAll(conn)
 				if err != nil || err2 != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
 					t.Errorf("a probe is not answered: %q, %v, %v", answer, err, err2)
@@ -188,7 +188,7 @@ func TestAnswersThatBeginLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.limits.public, s.limits.answer = 100*time.Millisecond, 100*time.Millisecond
-	for _, path := range []string{MetricsPath, "/list"} {
+	for _, path := range []string{rest.MetricsPath, "/list"} {
 		s.RegisterHTTPHandler(path, func(w http.ResponseWriter, _ *http.Request) {
 			<-time.After(300 * time.Millisecond)
 			_, _ = io.WriteString(w, "late")
@@ -199,7 +199,7 @@ func TestAnswersThatBeginLate(t *testing.T) {
 	if err := s.Start(jobs); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{MetricsPath, "/list"} {
+	for _, path := range []string{rest.MetricsPath, "/list"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.Address+path, nil)
 		if err != nil {
 			t.Fatal(err)

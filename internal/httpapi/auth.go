@@ -8,25 +8,21 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
-// The paths that callers without a token may request. The probes are for the kubelet. The others are public on a loopback address that
-// has no token: every process of the node, of any user, can reach that address, and the rest of the API is about other pods.
-const (
-	LivenessPath  = "/liveness"
-	ReadinessPath = "/readiness"
-	MetricsPath   = "/metrics"
-	IPAMPath      = "/contiv/v1/ipam"
-)
-
-func isProbe(r *http.Request) bool { return r.URL.Path == LivenessPath || r.URL.Path == ReadinessPath }
+func isProbe(r *http.Request) bool {
+	return r.URL.Path == rest.LivenessPath || r.URL.Path == rest.ReadinessPath
+}
 
 // looks reports whether the request changes nothing.
 func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isPublic reports whether the request needs no token when none is configured. The answers are short.
+// isPublic reports whether the request needs no token when none is configured: every process of the node, of any user, can reach a loopback
+// address, and the rest of the API is about other pods. The answers are short.
 func isPublic(r *http.Request) bool {
-	return looks(r) && (isProbe(r) || r.URL.Path == MetricsPath || r.URL.Path == IPAMPath)
+	return looks(r) && (isProbe(r) || r.URL.Path == rest.MetricsPath || r.URL.Path == rest.IPAMPath)
 }
 
 // trustedKey marks requests of trusted callers.
@@ -67,7 +63,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			next.ServeHTTP(&statusOnly{ResponseWriter: w}, r)
 		default:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			WriteError(w, http.StatusUnauthorized, errors.New("missing or wrong bearer token"))
+			rest.WriteError(w, http.StatusUnauthorized, errors.New("missing or wrong bearer token"))
 		}
 	})
 }
@@ -79,9 +75,9 @@ func (s *Server) publicOnly(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s (contiv-netctl, or curl "+
+		rest.WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s (contiv-netctl, or curl "+
 			"--unix-socket), or with a token where %s is set; public here are GET %s, %s, %s and %s", r.Method, r.URL.Path,
-			s.cfg.Socket, flagToken, LivenessPath, ReadinessPath, MetricsPath, IPAMPath))
+			s.cfg.Socket, flagToken, rest.LivenessPath, rest.ReadinessPath, rest.MetricsPath, rest.IPAMPath))
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const (
@@ -92,7 +93,7 @@ func startRemote(t *testing.T) remote {
 		t.Fatal(err)
 	}
 	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret reason") }
-	for _, path := range []string{LivenessPath, ReadinessPath, "/thing"} {
+	for _, path := range []string{rest.LivenessPath, rest.ReadinessPath, "/thing"} {
 		s.RegisterHTTPHandler(path, answer)
 	}
 	s.RegisterHTTPHandler("/write", answer, http.MethodPost)
@@ -150,12 +151,12 @@ func TestRemoteCallersNeedTheTokenAndProbesGetNoReason(t *testing.T) {
 		{"GET", "/thing", testToken + "x", 401, false},
 		{"POST", "/write", testToken, 200, true},
 		{"POST", "/write", "", 401, false},
-		{"GET", ReadinessPath, "", 200, false},
-		{"GET", LivenessPath, "", 200, false},
-		{"GET", ReadinessPath, "wrong", 401, false},
-		{"GET", ReadinessPath, testToken, 200, true},
+		{"GET", rest.ReadinessPath, "", 200, false},
+		{"GET", rest.LivenessPath, "", 200, false},
+		{"GET", rest.ReadinessPath, "wrong", 401, false},
+		{"GET", rest.ReadinessPath, testToken, 200, true},
 		{"GET", "/thing", lookToken, 200, true},
-		{"GET", ReadinessPath, lookToken, 200, true},
+		{"GET", rest.ReadinessPath, lookToken, 200, true},
 		{"POST", "/write", lookToken, 403, false},
 		{"PUT", "/both", lookToken, 403, false},
 		{"DELETE", "/both", lookToken, 403, false},
@@ -178,12 +179,12 @@ func TestLoopbackWithoutTokenServesOnlyWhatIsPublic(t *testing.T) {
 	}
 	called := 0
 	handler := func(http.ResponseWriter, *http.Request) { called++ }
-	public := []string{LivenessPath, ReadinessPath, MetricsPath, IPAMPath}
+	public := []string{rest.LivenessPath, rest.ReadinessPath, rest.MetricsPath, rest.IPAMPath}
 	for _, path := range append([]string{"/both"}, public...) {
 		s.RegisterHTTPHandler(path, handler, http.MethodGet, http.MethodPost)
 	}
 	h := s.authenticate(s.guard(s.mux))
-	for _, path := range []string{"/both", "/", "/nothing", IPAMPath + "/", "/liveness/../both"} {
+	for _, path := range []string{"/both", "/", "/nothing", rest.IPAMPath + "/", "/liveness/../both"} {
 		if w := record(h, "GET", path); w != 403 || called > 0 {
 			t.Errorf("GET %s without a token: %d, handler called: %d", path, w, called)
 		}

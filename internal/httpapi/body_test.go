@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // TestBodyThatNeverComes checks that a caller that announces a body and does not send it cannot hold resources, and that a handler that
@@ -33,7 +34,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	defer func() { _ = jobs.Stop(time.Minute) }()
 	s.serve(jobs, "test", l, trust)
-	for _, path := range []string{LivenessPath, "/long"} {
+	for _, path := range []string{rest.LivenessPath, "/long"} {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // limits bound the resources that callers can occupy. Memory is determined by running answers, each of which holds one piece of
@@ -46,7 +48,7 @@ func (l limits) bound(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case <-ctx.Done():
 			w.Header().Set("Retry-After", "10")
-			WriteError(w, http.StatusServiceUnavailable, errBusy)
+			rest.WriteError(w, http.StatusServiceUnavailable, errBusy)
 		}
 	})
 }

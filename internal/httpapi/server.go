@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -134,11 +133,11 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 		allowed := slices.Contains(methods, r.Method) || r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet)
 		if !allowed {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
-			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
+			rest.WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
 			return
 		}
 		if !looks(r) && !trusted(r) {
-			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s "+
+			rest.WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s "+
 				"(that of %s only reads)", r.Method, path, s.cfg.Socket, flagToken, flagReadToken))
 			return
 		}
@@ -149,7 +148,7 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 // index lists the paths, and answers 404 for every other path.
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
-		WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; GET / lists all paths", r.URL.Path))
+		rest.WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; GET / lists all paths", r.URL.Path))
 		return
 	}
 	s.mu.Lock()
@@ -160,13 +159,6 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	slices.Sort(lines)
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
-}
-
-// WriteError answers with {"error": "…"}.
-func WriteError(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }
 
 // Listen opens the TCP address, and reads the certificate, before Start: an address that another program uses, or a certificate that
@@ -292,7 +284,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer func() {
 			if p := recover(); p != nil {
 				s.log.Error("REST handler panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				WriteError(w, http.StatusInternalServerError, errors.New("internal error; the agent's log has the details"))
+				rest.WriteError(w, http.StatusInternalServerError, errors.New("internal error; the agent's log has the details"))
 			}
 			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "took", time.Since(start))
 		}()

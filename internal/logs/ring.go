@@ -62,7 +62,7 @@ func (r *Ring) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if text := req.URL.Query().Get("last"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < 1 {
-			http.Error(w, fmt.Sprintf(`{"error": "parameter last: %q is not a number of at least 1"}`, text), http.StatusBadRequest)
+			rest.WriteError(w, http.StatusBadRequest, fmt.Errorf("parameter last: %q is not a number of at least 1", text))
 			return
 		}
 	}

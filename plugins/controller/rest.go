@@ -184,28 +184,28 @@ func (q *historyQuery) filter(records []*EventRecord) []*EventRecord {
 func (c *Controller) serveHistory(w http.ResponseWriter, r *http.Request) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		writeError(w, http.StatusBadRequest, fmt.Errorf("query: %w", err), nil)
+		rest.WriteError(w, http.StatusBadRequest, fmt.Errorf("query: %w", err))
 		return
 	}
 	q, err := parseHistoryQuery(values)
 	if err != nil {
-		writeError(w, http.StatusBadRequest, err, nil)
+		rest.WriteError(w, http.StatusBadRequest, err)
 		return
 	}
 	if !c.cfg.RecordEventHistory {
-		writeError(w, http.StatusNotFound, errors.New("the event history is off (recordEventHistory)"), nil)
+		rest.WriteError(w, http.StatusNotFound, errors.New("the event history is off (recordEventHistory)"))
 		return
 	}
 	records := q.filter(c.EventHistory())
 	if q.seqNum != 0 && len(records) == 0 {
-		writeError(w, http.StatusNotFound, fmt.Errorf("no event #%d in the history", q.seqNum), nil)
+		rest.WriteError(w, http.StatusNotFound, fmt.Errorf("no event #%d in the history", q.seqNum))
 		return
 	}
 	switch {
 	case q.text:
 		writeText(w, records)
 	case q.seqNum != 0:
-		writeJSON(w, http.StatusOK, records[0])
+		rest.WriteJSON(w, http.StatusOK, records[0])
 	default:
 		if err := rest.WriteArray(w, slices.Values(records)); err != nil {
 			c.deps.Log.Debug("event history: the reply was not sent completely", "error", err)
@@ -265,12 +265,12 @@ func parseBody(contentType string, body []byte) (url.Values, error) {
 func (c *Controller) serveResync(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		writeError(w, http.StatusBadRequest, fmt.Errorf("body: %w", err), nil)
+		rest.WriteError(w, http.StatusBadRequest, fmt.Errorf("body: %w", err))
 		return
 	}
 	method, text, err := parseResyncRequest(r.URL.RawQuery, r.Header.Get("Content-Type"), body)
 	if err != nil {
-		writeError(w, http.StatusBadRequest, err, nil)
+		rest.WriteError(w, http.StatusBadRequest, err)
 		return
 	}
 	record, err := c.Resync(r.Context(), method)
@@ -278,32 +278,20 @@ func (c *Controller) serveResync(w http.ResponseWriter, r *http.Request) {
 	case err == nil && text:
 		writeText(w, []*EventRecord{record})
 	case err == nil:
-		writeJSON(w, http.StatusOK, record)
+		rest.WriteJSON(w, http.StatusOK, record)
 	case record != nil:
-		writeError(w, http.StatusInternalServerError, err, record)
+		rest.WriteJSON(w, http.StatusInternalServerError, failedResync{Error: err.Error(), Record: record})
 	case r.Context().Err() != nil:
-		writeError(w, http.StatusGatewayTimeout, err, nil)
+		rest.WriteError(w, http.StatusGatewayTimeout, err)
 	default:
-		writeError(w, http.StatusServiceUnavailable, err, nil)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 	}
 }
 
-func writeError(w http.ResponseWriter, code int, err error, record *EventRecord) {
-	writeJSON(w, code, struct {
-		Error  string       `json:"error"`
-		Record *EventRecord `json:"record,omitempty"`
-	}{err.Error(), record})
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		http.Error(w, `{"error": "reply cannot be encoded"}`, http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(b, '\n')) // the client has disconnected
+// failedResync is the answer to a resync that was carried out with an error.
+type failedResync struct {
+	Error  string       `json:"error"`
+	Record *EventRecord `json:"record"`
 }
 
 func writeText(w http.ResponseWriter, records []*EventRecord) {

@@ -662,7 +662,7 @@ func TestREST(t *testing.T) {
 			}
 			return w.Body.String()
 		}
-		if got := call(releasePath, `{"owner":"gone"}`, http.StatusOK); !strings.Contains(got, `"released":2`) {
+		if got := call(releasePath, `{"owner":"gone"}`, http.StatusOK); !strings.Contains(got, `"released": 2`) {
 			t.Errorf("release: %s", got)
 		}
 		call(releasePath, `{"owner":"a"}`, http.StatusServiceUnavailable)

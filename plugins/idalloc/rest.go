@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/idalloc/idallocation"
 )
 
@@ -131,10 +132,10 @@ func (p *IDAlloc) serveAllocations(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	report, err := p.store.report(ctx)
 	if err != nil {
-		p.answer(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	p.answer(w, http.StatusOK, map[string]any{"pools": report})
+	rest.WriteJSON(w, http.StatusOK, map[string]any{"pools": report})
 }
 
 func (p *IDAlloc) serveRelease(w http.ResponseWriter, r *http.Request) {
@@ -148,21 +149,13 @@ func (p *IDAlloc) serveRelease(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &request)
 	}
 	if err != nil || request.Owner == "" {
-		p.answer(w, http.StatusBadRequest, map[string]string{"error": `send {"owner": "<name of the node that is gone>"}`})
+		rest.WriteError(w, http.StatusBadRequest, errors.New(`send {"owner": "<name of the node that is gone>"}`))
 		return
 	}
 	count, err := p.ReleaseOwnedBy(ctx, request.Owner)
 	if err != nil {
-		p.answer(w, http.StatusServiceUnavailable, map[string]any{"error": err.Error(), "released": count})
+		rest.WriteJSON(w, http.StatusServiceUnavailable, map[string]any{"error": err.Error(), "released": count})
 		return
 	}
-	p.answer(w, http.StatusOK, map[string]any{"released": count})
-}
-
-func (p *IDAlloc) answer(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		p.Logger().Debug("the client went away", "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, map[string]any{"released": count})
 }

@@ -1,12 +1,12 @@
 package ipam
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -74,8 +74,5 @@ func (r podReport) sortKey() string {
 }
 
 func (p *IPAM) serveAllocations(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(p.report()); err != nil {
-		p.Logger().Debug("the client went away", "path", allocationsPath, "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, p.report())
 }

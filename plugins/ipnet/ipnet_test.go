@@ -25,6 +25,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
@@ -443,7 +444,7 @@ func TestFailedAddLeavesNothing(t *testing.T) {
 func TestREST(t *testing.T) {
 	w := newNode(t, "useTAPInterfaces: false\n")
 	rec := httptest.NewRecorder()
-	w.n.serveIPAM(rec, httptest.NewRequest("GET", ipamPath, nil))
+	w.n.serveIPAM(rec, httptest.NewRequest("GET", rest.IPAMPath, nil))
 	var got map[string]any
 	if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -464,7 +465,7 @@ func TestREST(t *testing.T) {
 	}
 	fresh := NewPlugin()
 	rec = httptest.NewRecorder()
-	fresh.serveIPAM(rec, httptest.NewRequest("GET", ipamPath, nil))
+	fresh.serveIPAM(rec, httptest.NewRequest("GET", rest.IPAMPath, nil))
 	if rec.Code != 503 {
 		t.Errorf("before the start-up resync: %d, want 503", rec.Code)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync"
@@ -115,7 +116,7 @@ func (n *IPNet) Init() error {
 		n.VPPNICs.Watch(func() { n.pushOnce(&n.nicsWait, nicsChange{}) })
 	}
 	if n.HTTPHandlers != nil {
-		n.HTTPHandlers.RegisterHTTPHandler(ipamPath, n.serveIPAM)
+		n.HTTPHandlers.RegisterHTTPHandler(rest.IPAMPath, n.serveIPAM)
 	}
 	return nil
 }

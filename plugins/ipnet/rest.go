@@ -1,11 +1,11 @@
 package ipnet
 
 import (
-	"encoding/json"
+	"errors"
 	"net/http"
-)
 
-const ipamPath = "/contiv/v1/ipam"
+	"contiv.dev/vswitch/internal/rest"
+)
 
 // ipamReport is the documented response of GET /contiv/v1/ipam. With two address families it contains the first one (IPv4); GET
 // /contiv/v1/ipam/allocations contains both.
@@ -32,14 +32,10 @@ func (s *settings) ipamReport() *ipamReport {
 }
 
 func (n *IPNet) serveIPAM(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
 	report := n.report.Load()
 	if report == nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"error": "the start-up resync has not run yet: is the cluster database reachable?"}` + "\n"))
+		rest.WriteError(w, http.StatusServiceUnavailable, errors.New("the start-up resync has not run yet; check that the cluster database is reachable"))
 		return
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(report)
+	rest.WriteJSON(w, http.StatusOK, report)
 }

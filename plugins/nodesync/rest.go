@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
@@ -87,14 +88,14 @@ func (ns *NodeSync) serveNodes(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	v, err := ns.readNodes(ctx)
 	if err == nil {
-		ns.answer(w, http.StatusOK, v.report())
+		rest.WriteJSON(w, http.StatusOK, v.report())
 		return
 	}
 	if report, ok := ns.state.remembered.report(err); ok {
-		ns.answer(w, http.StatusOK, report)
+		rest.WriteJSON(w, http.StatusOK, report)
 		return
 	}
-	ns.fail(w, http.StatusServiceUnavailable, err)
+	rest.WriteError(w, http.StatusServiceUnavailable, err)
 }
 
 var errAway = errors.New("the connection is lost")
@@ -118,29 +119,17 @@ func (ns *NodeSync) serveRelease(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &request)
 	}
 	if err != nil || request.Name == "" {
-		ns.fail(w, http.StatusBadRequest, errors.New(`send {"name": "<name of the node>"}`))
+		rest.WriteError(w, http.StatusBadRequest, errors.New(`send {"name": "<name of the node>"}`))
 		return
 	}
 	switch err := ns.ReleaseNodeID(ctx, request.Name); {
 	case err == nil:
-		ns.answer(w, http.StatusOK, map[string]string{"released": request.Name})
+		rest.WriteJSON(w, http.StatusOK, map[string]string{"released": request.Name})
 	case errors.Is(err, errNoSuchNode):
-		ns.fail(w, http.StatusNotFound, err)
+		rest.WriteError(w, http.StatusNotFound, err)
 	case errors.Is(err, errOwnNode):
-		ns.fail(w, http.StatusConflict, err)
+		rest.WriteError(w, http.StatusConflict, err)
 	default:
-		ns.fail(w, http.StatusServiceUnavailable, err)
+		rest.WriteError(w, http.StatusServiceUnavailable, err)
 	}
-}
-
-func (ns *NodeSync) answer(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		ns.Logger().Debug("the client went away", "error", err)
-	}
-}
-
-func (ns *NodeSync) fail(w http.ResponseWriter, status int, err error) {
-	ns.answer(w, status, map[string]string{"error": err.Error()})
 }

@@ -1,13 +1,14 @@
 package pathwatch
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // Path is the REST path of the state.
@@ -65,10 +66,7 @@ func what(a action) string {
 }
 
 func (p *Plugin) serve(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(Report{State: p.State(), Repairs: p.repairs.all(), Paths: p.book.list()}); err != nil {
-		p.log.Debug("reply not sent", "path", Path, "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, Report{State: p.State(), Repairs: p.repairs.all(), Paths: p.book.list()})
 }
 
 // metrics holds the values for Prometheus.

@@ -1,9 +1,10 @@
 package podmanager
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/netip"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const podsPath = "/contiv/v1/pods"
@@ -37,10 +38,5 @@ func (p *PodManager) servePods(w http.ResponseWriter, _ *http.Request) {
 			Current: newest[a.Pod] == a,
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(list); err != nil {
-		p.Logger().Debug("list of pods not sent", "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, list)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/denied"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/policy/drops"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/verdict"
@@ -144,7 +145,7 @@ func (p *Plugin) serveDrops(w http.ResponseWriter, r *http.Request) {
 			rows = append(rows, row)
 		}
 	}
-	p.answer(w, rows)
+	rest.WriteJSON(w, http.StatusOK, rows)
 }
 
 func rowOf(f drops.Flow) dropRow {

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
@@ -85,7 +85,7 @@ func (p *Plugin) servePolicies(w http.ResponseWriter, _ *http.Request) {
 	p.mu.RLock()
 	rows := p.rows()
 	p.mu.RUnlock()
-	p.answer(w, rows)
+	rest.WriteJSON(w, http.StatusOK, rows)
 }
 
 func (p *Plugin) servePolicy(w http.ResponseWriter, r *http.Request) {
@@ -93,42 +93,27 @@ func (p *Plugin) servePolicy(w http.ResponseWriter, r *http.Request) {
 	detail, err := p.detail(r.URL.Query().Get("policy"))
 	p.mu.RUnlock()
 	if err != nil {
-		refuse(w, http.StatusNotFound, err)
+		rest.WriteError(w, http.StatusNotFound, err)
 		return
 	}
-	p.answer(w, detail)
+	rest.WriteJSON(w, http.StatusOK, detail)
 }
 
 func (p *Plugin) serveWhy(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	packet, err := packetOf(q.Get("protocol"), q.Get("port"))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		rest.WriteError(w, http.StatusBadRequest, err)
 		return
 	}
 	p.mu.RLock()
 	rows, err := p.why(q.Get("from"), q.Get("to"), packet)
 	p.mu.RUnlock()
 	if err != nil {
-		refuse(w, http.StatusNotFound, err)
+		rest.WriteError(w, http.StatusNotFound, err)
 		return
 	}
-	p.answer(w, rows)
-}
-
-func (p *Plugin) answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		p.Logger().Debug("policies not sent", "error", err)
-	}
-}
-
-func refuse(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // an error means that the client has disconnected
+	rest.WriteJSON(w, http.StatusOK, rows)
 }
 
 // splitName splits namespace/name; without a namespace it is "default".

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const (
@@ -19,22 +21,22 @@ func (p *Plugin) serveTry(w http.ResponseWriter, r *http.Request) {
 		Policy string `json:"policy"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTriedPolicy)).Decode(&request); err != nil {
-		refuse(w, http.StatusBadRequest, fmt.Errorf(`body: %w; send {"policy": "the YAML text of a policy"}`, err))
+		rest.WriteError(w, http.StatusBadRequest, fmt.Errorf(`body: %w; send {"policy": "the YAML text of a policy"}`, err))
 		return
 	}
 	if p.ParsePolicy == nil {
-		refuse(w, http.StatusServiceUnavailable, errors.New("this agent does not watch Kubernetes and has no policies"))
+		rest.WriteError(w, http.StatusServiceUnavailable, errors.New("this agent does not watch Kubernetes and has no policies"))
 		return
 	}
 	np, cnp, err := p.ParsePolicy([]byte(request.Policy))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		rest.WriteError(w, http.StatusBadRequest, err)
 		return
 	}
 	if !p.trying.TryLock() {
-		refuse(w, http.StatusTooManyRequests, errors.New("another policy is being tried; retry later"))
+		rest.WriteError(w, http.StatusTooManyRequests, errors.New("another policy is being tried; retry later"))
 		return
 	}
 	defer p.trying.Unlock()
-	p.answer(w, p.try(r.Context(), np, cnp))
+	rest.WriteJSON(w, http.StatusOK, p.try(r.Context(), np, cnp))
 }

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -54,22 +54,17 @@ type packet struct {
 }
 
 func (p *Plugin) serveResolve(w http.ResponseWriter, r *http.Request) {
-	var body any
-	status := http.StatusOK
 	pkt, err := readPacket(r)
 	if err != nil {
-		status = http.StatusBadRequest
-	} else if body, err = p.resolve(pkt); err != nil {
-		status = http.StatusNotFound
+		rest.WriteError(w, http.StatusBadRequest, err)
+		return
 	}
+	resolution, err := p.resolve(pkt)
 	if err != nil {
-		body = map[string]string{"error": err.Error()}
+		rest.WriteError(w, http.StatusNotFound, err)
+		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		p.Logger().Debug("answering a request failed", "path", ResolvePath, "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, resolution)
 }
 
 func readPacket(r *http.Request) (pkt packet, err error) {

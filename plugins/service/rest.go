@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -41,11 +40,7 @@ func (p *Plugin) registerREST(handlers rest.HTTPHandlers) {
 	handlers.RegisterHTTPHandler(ResolvePath, p.serveResolve)
 	handlers.RegisterHTTPHandler(servicesPath, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		out := p.report(q.Get("namespace"), q.Get("name"))
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(out); err != nil {
-			p.Logger().Debug("answering a request failed", "path", servicesPath, "error", err)
-		}
+		rest.WriteJSON(w, http.StatusOK, p.report(q.Get("namespace"), q.Get("name")))
 	})
 }
 

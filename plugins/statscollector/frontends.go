@@ -3,12 +3,13 @@ package statscollector
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
 	"time"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // FrontendsPath is the path of the connections of services by frontend.
@@ -104,8 +105,5 @@ func protocolName(proto uint8) string {
 
 // serveFrontends serves GET FrontendsPath.
 func (n *NAT) serveFrontends(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(n.frontends(r.Context())); err != nil {
-		n.log.Debug("reply not sent", "path", FrontendsPath, "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, n.frontends(r.Context()))
 }

@@ -3,7 +3,6 @@ package statscollector
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -206,8 +205,5 @@ func (n *NAT) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		report.Error = strings.TrimPrefix(report.Error+"; "+err.Error(), "; ")
 	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(report); err != nil {
-		n.log.Debug("the client went away", "path", NATPath, "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, report)
 }

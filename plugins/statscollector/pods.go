@@ -1,7 +1,6 @@
 package statscollector
 
 import (
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -119,8 +118,5 @@ func (p *Plugin) servePods(w http.ResponseWriter, _ *http.Request) {
 		out.Pods = append(out.Pods, p.pods[key])
 	}
 	p.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(out); err != nil {
-		p.log.Debug("the client went away", "path", PodsPath, "error", err)
-	}
+	rest.WriteJSON(w, http.StatusOK, out)
 }

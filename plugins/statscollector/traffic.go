@@ -1,7 +1,7 @@
 package statscollector
 
 import (
-	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -44,9 +44,7 @@ func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandle
 		if missing == "" {
 			list, err := read()
 			if err != nil {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusBadGateway)
-				_ = json.NewEncoder(w).Encode(map[string]string{"error": "counters of interfaces: " + err.Error()}) // the client has disconnected
+				rest.WriteError(w, http.StatusBadGateway, fmt.Errorf("counters of interfaces: %w", err))
 				return
 			}
 			rep.Sampled = time.Now().UTC()
@@ -55,9 +53,6 @@ func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandle
 					c.TxPackets, c.TxBytes, c.Drops, c.RxErrors + c.TxErrors, c.NoBuffer + c.Missed})
 			}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(rep); err != nil {
-			log.Debug("reply not sent", "path", TrafficPath, "error", err)
-		}
+		rest.WriteJSON(w, http.StatusOK, rep)
 	})
 }

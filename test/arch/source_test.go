@@ -3,6 +3,7 @@ package arch
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,17 @@ func sourceRules() []sourceRule {
 			},
 		},
 		{
+			name:    "JSON answer without internal/rest",
+			match:   answersInJSON,
+			instead: "answer with rest.WriteJSON, rest.WriteError or rest.WriteArray, so that all answers have one format",
+			allowed: map[string]string{
+				"internal/rest/write.go":                  "has these functions",
+				"internal/diag/trace.go":                  "a stream of two lines, of which the second is sent minutes later",
+				"cmd/contiv-netctl/internal/ui/server.go": "needs the text for its ETag",
+				"test/": "test doubles of other servers",
+			},
+		},
+		{
 			name: "init function",
 			match: func(n ast.Node) bool {
 				f, ok := n.(*ast.FuncDecl)
@@ -58,6 +70,46 @@ func startsGoroutine(n ast.Node) bool {
 		return ok && f.Sel.Name == "Go" && len(n.Args) == 1
 	}
 	return false
+}
+
+// answersInJSON reports whether a node is a function with an http.ResponseWriter that makes a JSON encoder for it, or sets the content type of JSON.
+func answersInJSON(n ast.Node) bool {
+	var typ *ast.FuncType
+	var body *ast.BlockStmt
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		typ, body = n.Type, n.Body
+	case *ast.FuncLit:
+		typ, body = n.Type, n.Body
+	}
+	writer := writerOf(typ)
+	if writer == "" || body == nil {
+		return false
+	}
+	found := false
+	ast.Inspect(body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		text := types.ExprString(call)
+		found = found || text == "json.NewEncoder("+writer+")" || text == writer+`.Header().Set("Content-Type", "application/json")`
+		return true
+	})
+	return found
+}
+
+// writerOf returns the name of the parameter of type http.ResponseWriter.
+func writerOf(f *ast.FuncType) string {
+	if f == nil {
+		return ""
+	}
+	for _, p := range f.Params.List {
+		if len(p.Names) > 0 && types.ExprString(p.Type) == "http.ResponseWriter" {
+			return p.Names[0].Name
+		}
+	}
+	return ""
 }
 
 // TestSourceRules checks the rules. An exception that no file needs is an error.

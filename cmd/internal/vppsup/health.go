@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // State is the state of VPP.
@@ -67,12 +68,11 @@ func serveHealth(jobs *lifecycle.Group, socket string, status func() Status) err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		s := status()
-		w.Header().Set("Content-Type", "application/json")
+		s, code := status(), http.StatusOK
 		if s.State != Up {
-			w.WriteHeader(http.StatusServiceUnavailable)
+			code = http.StatusServiceUnavailable
 		}
-		_ = json.NewEncoder(w).Encode(s) // fails only if the client has disconnected
+		rest.WriteJSON(w, code, s)
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	jobs.Go("health socket", func(ctx context.Context) error {

@@ -2,9 +2,7 @@ package healthcheck
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +12,7 @@ import (
 
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const (
@@ -193,18 +192,11 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	local := e.local
 	e.mu.Unlock()
 	healthy := e.cfg.Healthy == nil || e.cfg.Healthy()
-	body, err := json.Marshal(answer{service{e.id.Namespace, e.id.Name}, local, healthy})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set(weightHeader, strconv.Itoa(local))
 	status := http.StatusOK
 	if local == 0 || !healthy {
 		status = http.StatusServiceUnavailable
 	}
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, string(body)) // an error means that the client has disconnected
+	rest.WriteJSON(w, status, answer{service{e.id.Namespace, e.id.Name}, local, healthy})
 }

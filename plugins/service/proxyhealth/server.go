@@ -2,7 +2,6 @@ package proxyhealth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 const (
@@ -174,10 +175,8 @@ func (s *Server) handler() http.Handler {
 				status = http.StatusServiceUnavailable
 			}
 			metric.WithLabelValues(strconv.Itoa(status)).Inc()
-			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
-			w.WriteHeader(status)
-			_ = json.NewEncoder(w).Encode(body) // an error means that the client has disconnected
+			rest.WriteJSON(w, status, body)
 		})
 	}
 	return mux

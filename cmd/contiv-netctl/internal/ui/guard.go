@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -14,6 +13,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"contiv.dev/vswitch/internal/rest"
 )
 
 // policy is what the page may load and do: its own files, and requests to this server. Trusted Types disable all ways to convert text to HTML,
@@ -63,12 +64,12 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if no.status == http.StatusMethodNotAllowed {
 			h.Set("Allow", "GET, HEAD")
 		}
-		fail(w, no.status, no.err)
+		rest.WriteError(w, no.status, no.err)
 		return
 	}
 	if key := r.URL.Query().Get(keyParameter); r.URL.Path == "/" && key != "" {
 		if !same(key, g.secret) {
-			fail(w, http.StatusForbidden, errKey)
+			rest.WriteError(w, http.StatusForbidden, errKey)
 			return
 		}
 		// The redirect removes the secret from the address bar, from the history and from what the page could send to other servers.
@@ -77,7 +78,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c, err := r.Cookie(g.cookie); err != nil || !same(c.Value, g.secret) {
-		fail(w, http.StatusForbidden, errKey)
+		rest.WriteError(w, http.StatusForbidden, errKey)
 		return
 	}
 	g.next.ServeHTTP(w, r)
@@ -125,10 +126,3 @@ func loopbackHost(host string) bool {
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
-
-// fail answers with an error in the format of the agents.
-func fail(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // fails only if the client has disconnected
-}

@@ -21,6 +21,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/ui/fleet"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 )
 
 //go:embed web
@@ -145,7 +146,7 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("POST "+tracePath, s.api(s.trace))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no %s", path.Clean(r.URL.Path)))
+		rest.WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s", path.Clean(r.URL.Path)))
 	})
 	return mux
 }
@@ -204,22 +205,22 @@ func (s *Server) api(answer func(*http.Request) (any, error)) http.HandlerFunc {
 			defer func() { <-s.slots }()
 		default:
 			w.Header().Set("Retry-After", "2")
-			fail(w, http.StatusServiceUnavailable, errors.New("too many requests at once; close some of the pages"))
+			rest.WriteError(w, http.StatusServiceUnavailable, errors.New("too many requests at once; close some of the pages"))
 			return
 		}
 		v, err := answer(r)
 		var bad *fleet.BadRequest
 		switch {
 		case errors.As(err, &bad):
-			fail(w, http.StatusBadRequest, err)
+			rest.WriteError(w, http.StatusBadRequest, err)
 			return
 		case err != nil:
-			fail(w, http.StatusBadGateway, err)
+			rest.WriteError(w, http.StatusBadGateway, err)
 			return
 		}
 		text, err := json.Marshal(v)
 		if err != nil {
-			fail(w, http.StatusInternalServerError, err)
+			rest.WriteError(w, http.StatusInternalServerError, err)
 			return
 		}
 		sum := sha256.Sum256(text)
