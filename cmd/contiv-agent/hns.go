@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/cmd/contiv-agent/internal/durable"
 	"contiv.dev/vswitch/dataplane/feed"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	windataplane "contiv.dev/vswitch/dataplane/windows"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
+	"contiv.dev/vswitch/internal/atomicfile"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -99,7 +99,7 @@ func newHNS(a *agent, node windowsNode) (parts, error) {
 			}
 			return hcn.ACLPolicies(rules)
 		},
-		Record: durable.Lines(filepath.Join(a.opts.dataDir, "load-balancers")),
+		Record: atomicfile.Lines(filepath.Join(a.opts.dataDir, "load-balancers")),
 	})
 	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)
 	return m.parts(a), nil

@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/atomicfile"
 )
 
 // away is how long requests to an API server that does not respond are repeated when the addresses of etcd from the last start are stored: in
@@ -95,13 +95,8 @@ func (s *starter) endpoints(ctx context.Context) (string, error) {
 		urls = append(urls, etcdURL(e.Addr, etcdClientPort))
 	}
 	text := strings.Join(urls, ",")
-	if err := s.storeEndpoints(text); err != nil {
+	if err := atomicfile.Write(s.cache, []byte(text), 0o600); err != nil {
 		s.log.Warn("the addresses of etcd could not be stored; the next start needs the API server", "error", err)
 	}
 	return text, nil
-}
-
-func (s *starter) storeEndpoints(text string) error {
-	tmp := s.cache + ".tmp"
-	return errors.Join(os.MkdirAll(filepath.Dir(s.cache), 0o700), os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, s.cache))
 }

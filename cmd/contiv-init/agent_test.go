@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/internal/atomicfile"
 )
 
 const maxWait = 2 * time.Second
@@ -63,7 +65,7 @@ func TestEtcdsAddresses(t *testing.T) {
 			s := newStarter(t, a)
 			s.maxWait = tc.maxWait
 			if tc.last != "" {
-				if err := s.storeEndpoints(tc.last); err != nil {
+				if err := atomicfile.Write(s.cache, []byte(tc.last), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

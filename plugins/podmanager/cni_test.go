@@ -273,12 +273,12 @@ func TestAgentIsStopping(t *testing.T) {
 
 func TestStoreCannotBeWritten(t *testing.T) {
 	r := newRig(t)
-	if err := os.RemoveAll(r.dir); err != nil {
+	if err := errors.Join(os.RemoveAll(r.dir), os.WriteFile(r.dir, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.do(addReq("c1", "web"))
 	wantCode(t, err, cniapi.CodeInternal, r.dir)
-	if err := os.Mkdir(r.dir, 0o700); err != nil {
+	if err := errors.Join(os.Remove(r.dir), os.Mkdir(r.dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	r.consistent()

@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"contiv.dev/vswitch/internal/atomicfile"
 	"contiv.dev/vswitch/internal/cniapi"
 )
 
 const (
 	storeVersion  = 1
 	recordSuffix  = ".json"
-	tempSuffix    = ".tmp"
+	tempSuffix    = ".tmp" // of atomicfile
 	corruptSuffix = ".corrupt"
 )
 
@@ -67,18 +68,13 @@ func (r *record) attachment() *Attachment {
 // fileName returns the file name of an attachment: an ID cannot contain an '@', so the name is unambiguous.
 func fileName(id AttachmentID) string { return id.ContainerID + "@" + id.IfName + recordSuffix }
 
-// write replaces the file atomically. The file is not synced to disk: it has to survive the agent, not the machine.
+// write replaces the file. It is not synced to disk: it has to survive the agent, not the machine.
 func (s *store) write(a *Attachment) error {
 	data, err := json.Marshal(newRecord(a, s.bootID))
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	path := filepath.Join(s.dir, fileName(a.ID))
-	if err = os.WriteFile(path+tempSuffix, data, 0o600); err == nil {
-		err = os.Rename(path+tempSuffix, path)
-	}
-	if err != nil {
-		_ = os.Remove(path + tempSuffix)
+	if err := atomicfile.WriteUnsynced(filepath.Join(s.dir, fileName(a.ID)), data, 0o600); err != nil {
 		return fmt.Errorf("write (make sure that %s is writable and has room): %w", s.dir, err)
 	}
 	return nil

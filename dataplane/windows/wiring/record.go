@@ -11,7 +11,7 @@ import (
 )
 
 // Record stores the IDs of our load balancers, and the intents for those that are being made, while the agent does not run. In HNS only the
-// endpoints of a load balancer show that it is ours, and on an L2 bridge HNS may still list one whose endpoints have been removed. durable.Lines is one.
+// endpoints of a load balancer show that it is ours, and on an L2 bridge HNS may still list one whose endpoints have been removed. atomicfile.Lines is one.
 type Record interface {
 	Load() ([]string, error)
 	Store(ids []string) error

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+
+	"contiv.dev/vswitch/internal/atomicfile"
 )
 
 // Install describes the files and the directories that they are installed in.
@@ -88,7 +89,7 @@ func (i Install) PutConflist() (changed bool, err error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, text) {
 		return false, nil
 	}
-	if err := replace(path, 0o644, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+	if err := replace(path, text, 0o644); err != nil {
 		return false, fmt.Errorf("CNI configuration %s: %w", path, err)
 	}
 	return true, nil
@@ -114,54 +115,36 @@ func (i Install) Remove() error {
 	return errors.Join(errs...)
 }
 
-// putFile copies an executable unless the destination is the same.
+// putFile copies an executable unless the destination has the same content and is executable.
 func putFile(from, to string) (changed bool, err error) {
-	same, err := equal(from, to)
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return false, err
+	}
+	same, err := isExecutable(to, text)
 	if err != nil || same {
 		return false, err
 	}
-	src, err := os.Open(from)
-	if err != nil {
-		return false, err
-	}
-	defer src.Close()
-	return true, replace(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
+	return true, replace(to, text, 0o755)
 }
 
-// equal compares two executables. It returns false if the second one is missing or not executable.
-func equal(a, b string) (bool, error) {
-	x, err := os.ReadFile(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := os.ReadFile(b)
+// isExecutable reports whether a file exists, has the content text and is executable.
+func isExecutable(path string, text []byte) (bool, error) {
+	have, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	info, statErr := os.Stat(b)
+	info, statErr := os.Stat(path)
 	if err = errors.Join(err, statErr); err != nil {
 		return false, err
 	}
-	return bytes.Equal(x, y) && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0), nil
+	return bytes.Equal(have, text) && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0), nil
 }
 
-// replace writes a file under a temporary name in the same directory, syncs it to the disk, and renames it. The temporary name begins with a
-// dot and ends in .tmp, so that no runtime takes it for a configuration.
-func replace(path string, mode os.FileMode, write func(io.Writer) error) (err error) {
+// replace replaces a file, in a directory that all users of the node may read.
+func replace(path string, text []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(path, text, mode)
 }

@@ -1,4 +1,4 @@
-package durable
+package atomicfile
 
 import (
 	"os"
@@ -7,13 +7,19 @@ import (
 	"testing"
 )
 
-// TestWriteFile checks the content and the mode of the file, and that its directory is created; no temporary file is left; a file that cannot be
+// TestWrite checks the content and the mode of the file, and that its directory is created; no temporary file is left; a file that cannot be
 // replaced keeps its content.
-func TestWriteFile(t *testing.T) {
+func TestWrite(t *testing.T) {
+	for name, write := range map[string]func(string, []byte, os.FileMode) error{"synced": Write, "unsynced": WriteUnsynced} {
+		t.Run(name, func(t *testing.T) { checkWrite(t, write) })
+	}
+}
+
+func checkWrite(t *testing.T, write func(path string, data []byte, mode os.FileMode) error) {
 	dir := filepath.Join(t.TempDir(), "new")
 	path := filepath.Join(dir, "file")
 	for _, text := range []string{"one", "", "three\n"} {
-		if err := WriteFile(path, []byte(text), 0o640); err != nil {
+		if err := write(path, []byte(text), 0o640); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(path)
@@ -26,10 +32,10 @@ func TestWriteFile(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(taken, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(taken, []byte("x"), 0o600); err == nil || !strings.Contains(err.Error(), taken) {
+	if err := write(taken, []byte("x"), 0o600); err == nil || !strings.Contains(err.Error(), taken) {
 		t.Errorf("a directory of the name: %v, want an error that names it", err)
 	}
-	if err := WriteFile(filepath.Join(path, "below"), []byte("x"), 0o600); err == nil {
+	if err := write(filepath.Join(path, "below"), []byte("x"), 0o600); err == nil {
 		t.Error("a file in place of the directory: no error")
 	}
 	entries, err := os.ReadDir(dir)

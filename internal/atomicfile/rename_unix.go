@@ -1,6 +1,6 @@
 //go:build !windows
 
-package durable
+package atomicfile
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package durable
+package atomicfile
 
 import (
 	"errors"
@@ -21,5 +21,5 @@ func (f Lines) Load() ([]string, error) {
 
 // Store replaces the words.
 func (f Lines) Store(words []string) error {
-	return WriteFile(string(f), []byte(strings.Join(words, "\n")+"\n"), 0o600)
+	return Write(string(f), []byte(strings.Join(words, "\n")+"\n"), 0o600)
 }
