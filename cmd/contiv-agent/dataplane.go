@@ -20,6 +20,8 @@ type dataplane struct {
 	lock      *nodeLock
 }
 
+// newDataplane makes the dataplane that the options name, and the scheduler with its handlers and metrics. It first locks the node, so that no other
+// agent programs the same dataplane.
 func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 	lockPath, err := a.lockPath()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/kubepods"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
@@ -28,9 +29,9 @@ func (o *diagOptions) register(f *pflag.FlagSet) {
 		"(default: --http-cert)")
 }
 
-// registerDiagnosis serves contiv-netctl and makes the metrics of interfaces.
+// registerDiagnosis registers the handlers for contiv-netctl, and the metrics of interfaces.
 func (a *agent) registerDiagnosis() error {
-	a.stats = statscollector.NewPlugin(a.opts.nodeName, a.kube != nil, a.http, a.logger("statscollector"))
+	a.kubePods = kubepods.New(a.opts.nodeName, a.kube != nil, a.http)
 	build := version.Get()
 	deps := diag.Deps{
 		Log: a.log.With("component", "diag"), HTTP: a.http, Ready: a.ready, Pods: a.diagPods, Check: a.dataplane.checkAll,
@@ -53,7 +54,7 @@ func (a *agent) registerDiagnosis() error {
 	if a.path != nil {
 		deps.Warnings = a.pathWarnings
 	}
-	a.jobs.Go("end of an interrupted trace", diag.New(deps).EndInterrupted)
+	a.diag = diag.New(deps)
 	interfaces := statscollector.NewInterfaces(a.dataplane.counts.interfaces, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
 		a.logger("statscollector"))
 	missing := ""

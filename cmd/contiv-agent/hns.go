@@ -60,6 +60,7 @@ const refreshHNS = 90 * time.Second
 // minWindowsVNI is the least VNI that Windows accepts for an overlay, maxWindowsVNI the greatest that its API can hold.
 const minWindowsVNI, maxWindowsVNI = 4096, 65535
 
+// newHNS makes the parts for Windows' network service, and registers their handler; nothing is programmed before open.
 func newHNS(a *agent, node windowsNode) (parts, error) {
 	routing := a.conf.Routing()
 	overlay := routing.NodeToNodeTransport == contivconf.TransportVXLAN

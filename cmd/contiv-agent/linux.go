@@ -55,6 +55,7 @@ func linuxNamesOf(o *options) linuxNames {
 	return linuxNames{chains: "contiv-", metrics: "contiv_linux_", logs: "contiv-packet"}
 }
 
+// newLinux makes the parts for the host's own stack, and registers their handler; nothing is programmed before open.
 func newLinux(a *agent) (parts, error) {
 	names := linuxNamesOf(a.opts)
 	_, err := os.Stat("/proc/sys/net/ipv6")

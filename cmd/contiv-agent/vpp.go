@@ -60,6 +60,7 @@ type vppPlane struct {
 	hostPorts *hostports.Tables
 }
 
+// newVPP makes the parts for VPP, or for its fake; nothing is connected before open. It detects which tool the host uses for packet filtering.
 func newVPP(a *agent) parts {
 	m := &vppPlane{socket: a.opts.vppSocket, index: iface.NewIndex(), nat: a.opts.nat.settings(), kernel: newHostKernel(a.log)}
 	m.nat.ClusterIPs = a.conf.IPAM().ServiceCIDR

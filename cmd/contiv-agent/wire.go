@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"contiv.dev/vswitch/internal/daemon"
+	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube"
@@ -25,13 +26,13 @@ import (
 	"contiv.dev/vswitch/plugins/idalloc"
 	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/kubepods"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/proxyhealth"
-	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // agent holds the parts of the agent in the order of their construction. Stop closes them in the opposite order.
@@ -58,7 +59,8 @@ type agent struct {
 	ipam       *ipam.IPAM
 	ipnet      *ipnet.IPNet
 	services   *service.Plugin
-	stats      *statscollector.Plugin
+	kubePods   *kubepods.Plugin
+	diag       *diag.Service
 	path       *pathwatch.Plugin // nil: packets are not watched
 	kube       *kubeState        // nil: no Kubernetes
 	problems   *problem.Reporter
@@ -173,7 +175,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 
 // handlers returns the plugins in the order in which they handle events.
 func (a *agent) handlers() []api.EventHandler {
-	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.policies, a.stats}
+	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.policies, a.kubePods}
 	if a.path != nil {
 		list = append(list, a.path)
 	}
@@ -207,6 +209,7 @@ func (a *agent) Start() error {
 	a.db.start(a.jobs)
 	a.kube.start(a.jobs)
 	a.jobs.Go("problems", a.problems.Run)
+	a.jobs.Go("end of an interrupted trace", a.diag.EndInterrupted)
 	if a.statuses != nil {
 		a.jobs.Go("policy conditions", a.statuses.status.Run)
 	}

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/validate"
 	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/kubepods"
 	"contiv.dev/vswitch/plugins/nodesync"
-	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // gather reads an agent's view of the cluster.
@@ -29,7 +29,7 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 		func() error { return a.Get(ctx, client.NodesPath, &nodes) },
 		func() error { return a.Get(ctx, podsPath, &v.Pods) },
 		func() error { return a.Get(ctx, "/contiv/v1/ipam/allocations", &v.Allocations) },
-		func() error { return a.Get(ctx, statscollector.PodsPath, &v.Kube) },
+		func() error { return a.Get(ctx, kubepods.Path, &v.Kube) },
 		func() error { return a.Get(ctx, "/scheduler/dump", &v.Values) },
 		func() error { return compare(ctx, a, v) },
 	} {

@@ -53,7 +53,7 @@ type inspection struct {
 	done chan error
 }
 
-// New returns a driver that is not started.
+// New returns a driver that is not started, and registers it with cfg.Health.
 func New(cfg Config) *Driver {
 	cfg = cfg.withDefaults()
 	d := &Driver{

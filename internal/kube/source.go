@@ -66,7 +66,7 @@ type Source struct {
 	status *status
 }
 
-// NewSource returns a Source; the caller starts it with Start.
+// NewSource returns a Source, and registers its metrics; the caller starts it with Start.
 func NewSource(deps Deps) (*Source, error) {
 	if deps.LocalDelay == 0 {
 		deps.LocalDelay = defaultLocalDelay

@@ -67,7 +67,7 @@ var (
 	errResync  = errors.New("a comparison with etcd is due")
 )
 
-// New returns a Relay; the caller starts it with Run.
+// New returns a Relay, and registers its metrics; the caller starts it with Run.
 func New(deps Deps) (*Relay, error) {
 	if deps.LeaseTTL == 0 {
 		deps.LeaseTTL = defaultLeaseTTL

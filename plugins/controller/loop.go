@@ -58,7 +58,7 @@ type Controller struct {
 	closeErr error // guarded by closing
 }
 
-// New returns a controller. Events may be pushed immediately; they are handled after Start.
+// New returns a controller, and registers its metrics. Events may be pushed immediately; they are handled after Start.
 func New(cfg Config, deps Deps) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("controller config: %w", err)

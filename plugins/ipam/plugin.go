@@ -68,7 +68,7 @@ var (
 	_ api.DataDescriber = (*IPAM)(nil)
 )
 
-// NewPlugin returns an IPAM that has the networks of all nodes. It allocates addresses only after the start-up resync.
+// NewPlugin returns an IPAM that has the networks of all nodes, and registers its handler. It allocates addresses only after the start-up resync.
 func NewPlugin(deps Deps) *IPAM {
 	if deps.PluginName == "" {
 		deps.SetName("ipam")

@@ -121,7 +121,7 @@ type targets struct {
 
 var _ api.EventHandler = (*Plugin)(nil)
 
-// New returns the plugin; Run starts the watch.
+// New returns the plugin, and registers its handler and metrics; Run starts the watch.
 func New(deps Deps) (*Plugin, error) {
 	if deps.Times == (Times{}) {
 		deps.Times = defaultTimes()

@@ -62,7 +62,8 @@ type PodManager struct {
 	resynced    bool // Resync has been called for the start-up resync
 }
 
-// New returns the plugin with the attachments of the previous agent, except for those whose sandbox certainly no longer exists.
+// New returns the plugin with the attachments that it reads from Config.StoreDir, which the previous agent has left, except for those whose sandbox
+// certainly no longer exists. It registers its handler and metrics.
 func New(cfg Config, deps Deps) (*PodManager, error) { return newPodManager(cfg, deps, realSystem()) }
 
 func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {

@@ -10,7 +10,4 @@
 //
 // Programming latency (programming.go) uses the names of kube-proxy's metrics, so that dashboards, alerts and the SLO of Kubernetes
 // ("network programming latency") apply unchanged. The controller reports every event when its transaction has been applied.
-//
-// The plugin is also an event handler: it stores this node's pods as reported by Kubernetes, for contiv-netctl check (GET
-// /contiv/v1/kubernetes/pods).
 package statscollector

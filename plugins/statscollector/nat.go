@@ -91,7 +91,7 @@ type NAT struct {
 	fronts      FrontendsReport // guarded by mu
 }
 
-// NewNAT returns a NAT that counts for metrics at most once per every; if every is zero, it counts only for GET NATPath.
+// NewNAT returns a NAT, and registers its handlers. It counts for metrics at most once per every; if every is zero, it counts only for GET NATPath.
 func NewNAT(source NATSource, packets Source, every time.Duration, handlers rest.HTTPHandlers, log *slog.Logger) *NAT {
 	n := &NAT{
 		source: source, packets: packets, log: log, gap: max(every, natGap), now: time.Now,

@@ -1,12 +1,9 @@
 package statscollector
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -160,44 +157,5 @@ func TestResyncIsAFullSync(t *testing.T) {
 	p.EventHandled(api.NewDBResync(), now, now.Add(time.Second), nil)
 	if n, sum := observed(t, reg, "kubeproxy_sync_full_proxy_rules_duration_seconds"); n != 1 || sum != 1 {
 		t.Errorf("%d full syncs, %g s", n, sum)
-	}
-}
-
-type mux map[string]http.HandlerFunc
-
-func (m mux) RegisterHTTPHandler(path string, h http.HandlerFunc, _ ...string) { m[path] = h }
-
-func TestPodsOfThisNode(t *testing.T) {
-	m := mux{}
-	p := NewPlugin("n1", true, m, quiet())
-	get := func() (out KubePods) {
-		t.Helper()
-		w := httptest.NewRecorder()
-		m[PodsPath](w, httptest.NewRequest(http.MethodGet, PodsPath, nil))
-		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	if get().Known {
-		t.Error("pods are known before anything has come from Kubernetes")
-	}
-	here := &model.Pod{Name: "a", Namespace: "x", NodeName: "n1", Ips: []string{"10.1.1.2"}}
-	there := &model.Pod{Name: "b", Namespace: "x", NodeName: "n2"}
-	if err := p.Resync(nil, api.KubeStateData{"pod": {"a": here, "b": there}}, 1, nil); err != nil {
-		t.Fatal(err)
-	}
-	if out := get(); !out.Known || len(out.Pods) != 1 || out.Pods[0].Name != "a" || out.Pods[0].IPs[0] != "10.1.1.2" {
-		t.Errorf("after the snapshot: %+v", out)
-	}
-	if p.HandlesEvent(&api.KubeStateChange{Resource: "pod", NewValue: there}) {
-		t.Error("a pod of another node is an event for this one")
-	}
-	gone := &api.KubeStateChange{Resource: "pod", Key: "a", PrevValue: here}
-	if !p.HandlesEvent(gone) {
-		t.Error("the end of a pod is no event")
-	}
-	if _, err := p.Update(gone, nil); err != nil || len(get().Pods) != 0 {
-		t.Errorf("the pod is gone: %+v %v", get(), err)
 	}
 }

@@ -49,7 +49,7 @@ type Server struct {
 	metrics map[string]*prometheus.CounterVec // by path
 }
 
-// New checks the configuration. The Server starts to listen in Run.
+// New checks the configuration and registers the metrics. The Server starts to listen in Run.
 func New(cfg Config) (*Server, error) {
 	if err := checkAddress(cfg.Address); err != nil {
 		return nil, fmt.Errorf("%s %q: %w; use host:port, or nothing at all to serve no health port", cfg.Flag, cfg.Address, err)

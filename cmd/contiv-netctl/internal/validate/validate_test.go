@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/plugins/statscollector"
+	"contiv.dev/vswitch/plugins/kubepods"
 )
 
 // views returns the views of two nodes without faults (recorded from real ones).
@@ -197,10 +197,10 @@ func unroute(v *View, dst string) {
 }
 
 func podFaults() []fault {
-	kube := func(pods ...statscollector.KubePod) statscollector.KubePods {
-		return statscollector.KubePods{Known: true, Pods: pods}
+	kube := func(pods ...kubepods.Pod) kubepods.List {
+		return kubepods.List{Known: true, Pods: pods}
 	}
-	c := statscollector.KubePod{Namespace: "default", Name: "c", IPs: []string{"10.1.2.2"}}
+	c := kubepods.Pod{Namespace: "default", Name: "c", IPs: []string{"10.1.2.2"}}
 	return []fault{
 		{"pod's route missing", false, func(_ *testing.T, n1, _ *View) { without(n1, "dst/10.1.1.2/32") }, "pod", "n1",
 			"VPP has no route to its address 10.1.1.2", 0},
@@ -218,7 +218,7 @@ func podFaults() []fault {
 				Addresses: podOf("10.1.1.2/32")})
 		}, "address", "n1", "is also that of default/a on n1", 0},
 		{"known to Kubernetes only", false, func(_ *testing.T, _, n2 *View) {
-			n2.Kube = kube(c, statscollector.KubePod{Namespace: "x", Name: "z", IPs: []string{"10.1.2.77"}})
+			n2.Kube = kube(c, kubepods.Pod{Namespace: "x", Name: "z", IPs: []string{"10.1.2.77"}})
 		}, "pod", "n2", "is not connected", 0},
 		{"unknown to Kubernetes", false, func(_ *testing.T, _, n2 *View) { n2.Kube = kube() }, "pod", "n2",
 			"Kubernetes has no such pod", 0},
@@ -238,7 +238,7 @@ func TestAClusterInOrderHasNoFindings(t *testing.T) {
 	}
 	// Pods that Kubernetes does not report are not faults: pods of the host's network, pods that end, pods without an address yet.
 	v := views(t, "vpp")
-	v[1].Kube = statscollector.KubePods{Known: true, Pods: []statscollector.KubePod{
+	v[1].Kube = kubepods.List{Known: true, Pods: []kubepods.Pod{
 		{Namespace: "default", Name: "c", IPs: []string{"10.1.2.2"}}, {Namespace: "k", Name: "proxy", HostNetwork: true,
 			IPs: []string{"10.99.0.102"}},
 		{Namespace: "k", Name: "new"}, {Namespace: "k", Name: "old", Terminating: true, IPs: []string{"10.1.2.3"}},

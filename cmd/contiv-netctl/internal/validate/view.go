@@ -7,23 +7,23 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/kubepods"
 	"contiv.dev/vswitch/plugins/nodesync"
-	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // View is what one agent reports.
 type View struct {
-	Node        string                  `json:"node"`
-	Error       string                  `json:"error,omitempty"` // why the view is missing or incomplete
-	Info        diag.AgentInfo          `json:"agent"`
-	Nodes       []nodesync.NodeReport   `json:"nodes"`
-	Stale       string                  `json:"stale,omitempty"` // why Nodes is stored data; empty: it is current
-	Pods        []Pod                   `json:"pods"`
-	Allocations Allocations             `json:"allocations"`
-	Kube        statscollector.KubePods `json:"kubernetes"`
-	Values      []Value                 `json:"values"`
-	Check       diag.CheckReply         `json:"check"`
-	Kernel      *diag.Kernel            `json:"kernel,omitempty"` // without VPP
+	Node        string                `json:"node"`
+	Error       string                `json:"error,omitempty"` // why the view is missing or incomplete
+	Info        diag.AgentInfo        `json:"agent"`
+	Nodes       []nodesync.NodeReport `json:"nodes"`
+	Stale       string                `json:"stale,omitempty"` // why Nodes is stored data; empty: it is current
+	Pods        []Pod                 `json:"pods"`
+	Allocations Allocations           `json:"allocations"`
+	Kube        kubepods.List         `json:"kubernetes"`
+	Values      []Value               `json:"values"`
+	Check       diag.CheckReply       `json:"check"`
+	Kernel      *diag.Kernel          `json:"kernel,omitempty"` // without VPP
 	// NotCompared is why Check is missing: the request needs full access.
 	NotCompared string `json:"notCompared,omitempty"`
 }

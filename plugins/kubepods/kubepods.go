@@ -1,7 +1,6 @@
-package statscollector
+package kubepods
 
 import (
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,18 +13,18 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// PodsPath is the path of this node's pods as reported by Kubernetes.
-const PodsPath = "/contiv/v1/kubernetes/pods"
+// Path is the path of this node's pods as reported by Kubernetes.
+const Path = "/contiv/v1/kubernetes/pods"
 
-// KubePods is the response to GET PodsPath.
-type KubePods struct {
+// List is the response to GET Path.
+type List struct {
 	// Known is false while no data have arrived from Kubernetes.
-	Known bool      `json:"known"`
-	Pods  []KubePod `json:"pods"`
+	Known bool  `json:"known"`
+	Pods  []Pod `json:"pods"`
 }
 
-// KubePod is a pod of this node as reported by Kubernetes.
-type KubePod struct {
+// Pod is a pod of this node as reported by Kubernetes.
+type Pod struct {
 	Namespace   string   `json:"namespace"`
 	Name        string   `json:"name"`
 	UID         string   `json:"uid,omitempty"`
@@ -38,22 +37,21 @@ type KubePod struct {
 type Plugin struct {
 	node    string
 	watched bool // whether Kubernetes is watched
-	log     *slog.Logger
 
 	mu     sync.Mutex
-	synced bool               // guarded by mu; a snapshot has arrived
-	pods   map[string]KubePod // guarded by mu; by key
+	synced bool           // guarded by mu; a snapshot has arrived
+	pods   map[string]Pod // guarded by mu; by key
 }
 
-// NewPlugin returns a Plugin for the pods of the node; watched reports whether Kubernetes is used at all.
-func NewPlugin(node string, watched bool, http rest.HTTPHandlers, log *slog.Logger) *Plugin {
-	p := &Plugin{node: node, watched: watched, log: log, pods: map[string]KubePod{}}
-	http.RegisterHTTPHandler(PodsPath, p.servePods)
+// New returns a Plugin for the pods of the node, and registers the handler of Path; watched reports whether Kubernetes is used at all.
+func New(node string, watched bool, http rest.HTTPHandlers) *Plugin {
+	p := &Plugin{node: node, watched: watched, pods: map[string]Pod{}}
+	http.RegisterHTTPHandler(Path, p.servePods)
 	return p
 }
 
 // String implements api.EventHandler.
-func (p *Plugin) String() string { return "statscollector" }
+func (p *Plugin) String() string { return "kubepods" }
 
 // HandlesEvent implements api.EventHandler. It ignores pods of other nodes.
 func (p *Plugin) HandlesEvent(ev api.Event) bool {
@@ -105,7 +103,7 @@ func (p *Plugin) putLocked(key string, pod *model.Pod) {
 	if !p.isOurs(pod) {
 		return
 	}
-	p.pods[key] = KubePod{
+	p.pods[key] = Pod{
 		Namespace: pod.GetNamespace(), Name: pod.GetName(), UID: pod.GetUid(), IPs: append([]string{}, pod.GetIps()...),
 		HostNetwork: pod.GetHostNetwork(), Terminating: pod.GetTerminating(),
 	}
@@ -113,7 +111,7 @@ func (p *Plugin) putLocked(key string, pod *model.Pod) {
 
 func (p *Plugin) servePods(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
-	out := KubePods{Known: p.synced && p.watched, Pods: []KubePod{}}
+	out := List{Known: p.synced && p.watched, Pods: []Pod{}}
 	for _, key := range slices.Sorted(maps.Keys(p.pods)) {
 		out.Pods = append(out.Pods, p.pods[key])
 	}
