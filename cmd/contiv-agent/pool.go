@@ -10,8 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// newPool keeps VETH pairs ready with VPP attached to them, because creating an af_packet interface takes 30 to 100 ms. TAP interfaces need no
-// pool: VPP creates one in 1 ms (docs/adr/0005).
+// newPool keeps VETH pairs ready with VPP attached to them. Nil: there is no pool, because pods have TAPs, or because the operator wants none.
 func newPool(a *agent, c *conn.Conn) *pool.Pool {
 	ifc := a.conf.Interface()
 	// The pool's interfaces are in interrupt mode. If they exist beside polled interfaces, VPP's af_packet input stops polling, and packets that the

@@ -108,7 +108,7 @@ type link struct {
 
 // pooled reports whether a device waits for a pod.
 func (l link) pooled() bool {
-	return strings.HasPrefix(l.Name, "cvp-") || l.Alias == "" && (strings.HasPrefix(l.Name, "cvq") || strings.HasPrefix(l.Name, "cvh")) ||
+	return l.Alias == "" && (strings.HasPrefix(l.Name, "cvq") || strings.HasPrefix(l.Name, "cvh")) ||
 		strings.HasPrefix(l.Alias, "contiv-pool:") || l.Group != "" && l.Group != "default"
 }
 

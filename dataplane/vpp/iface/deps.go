@@ -24,7 +24,7 @@ type Deps struct {
 	Share func(dev string) error
 	// AfPacket sizes the rings of af_packet interfaces; DefaultAfPacketRings when zero.
 	AfPacket AfPacketRings
-	// Pool has interfaces that were made ahead. Optional.
+	// Pool has af_packet interfaces that were made ahead. Optional.
 	Pool Pool
 	// Segments reports whether VPP segments packets that stand for several (GSO), as our plugin does. Optional: without it no TAP
 	// accepts such packets.
@@ -33,11 +33,8 @@ type Deps struct {
 	DeletionQueue *DeletionQueue
 }
 
-// Pool hands out interfaces that were made ahead. An interface that it hands out belongs to the caller; only tag and addresses remain
-// to be set.
+// Pool hands out af_packet interfaces that were made ahead.
 type Pool interface {
-	// ClaimTap hands out a TAP with the specification spec; hostDev is its device in VPP's network namespace.
-	ClaimTap(spec TapSpec) (swIfIndex uint32, hostDev string, ok bool)
-	// ClaimAfPacket hands out the interface that is attached to a device.
+	// ClaimAfPacket hands out the interface that is attached to a device. It then belongs to the caller; only tag and addresses remain to be set.
 	ClaimAfPacket(hostDev string) (swIfIndex uint32, ok bool)
 }

@@ -87,7 +87,7 @@ func TestShortNamespace(t *testing.T) {
 		}
 	}
 	end := tapEnd{namespace: "/" + strings.Repeat("x", 70), device: "eth0"}
-	if err := end.addTo(TapRequest(TapSpec{}, "d", "t")); err == nil {
+	if err := end.addTo(tapRequest(tapSpec{}, "d", "t")); err == nil {
 		t.Error("a path that VPP would cut was taken")
 	}
 }
@@ -176,10 +176,10 @@ func TestAfPacketRings(t *testing.T) {
 			}
 		}
 	}
-	if tap := TapRequest(TapSpec{}, "t", ""); tap.TapFlags&(tapv2.TAP_API_FLAG_GSO|tapv2.TAP_API_FLAG_CSUM_OFFLOAD) != 0 {
+	if tap := tapRequest(tapSpec{}, "t", ""); tap.TapFlags&(tapv2.TAP_API_FLAG_GSO|tapv2.TAP_API_FLAG_CSUM_OFFLOAD) != 0 {
 		t.Error("a TAP has offloads")
 	}
-	if tap := TapRequest(TapSpec{GSO: true}, "t", ""); tap.TapFlags&tapv2.TAP_API_FLAG_GSO == 0 {
+	if tap := tapRequest(tapSpec{gso: true}, "t", ""); tap.TapFlags&tapv2.TAP_API_FLAG_GSO == 0 {
 		t.Error("a TAP lacks offloads")
 	}
 }

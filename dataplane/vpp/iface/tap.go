@@ -78,46 +78,43 @@ func validateTap(v *vpp_interfaces.Interface, f *kit.Faults) {
 // errNoSegmentation disappears with the resync after another VPP process has been connected.
 var errNoSegmentation = errors.New("tap.enable_gso: VPP runs without the contiv plugin, and damages packets when it splits them (docs/adr/0013)")
 
-// TapSpec holds the properties of a TAP that its creation needs.
-type TapSpec struct {
-	RxRing, TxRing uint32 // 0: VPP's default, 256
-	RxQueues       uint32 // 0: one. VPP creates one queue to Linux for each of its threads
-	Tunnel, GSO    bool
+// tapSpec holds the properties of a TAP that its creation needs.
+type tapSpec struct {
+	rxRing, txRing uint32
+	rxQueues       uint32 // from Linux; VPP creates one queue to Linux for each of its threads
+	tunnel, gso    bool
 }
 
-func tapSpec(v *vpp_interfaces.Interface) TapSpec {
+// tapSpecOf returns the properties of a TAP's value, with VPP's defaults filled in.
+func tapSpecOf(v *vpp_interfaces.Interface) tapSpec {
 	t := v.GetTap()
-	return TapSpec{
-		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), RxQueues: rxQueues(v), Tunnel: t.GetEnableTunnel(), GSO: t.GetEnableGso(),
-	}.Normal()
-}
-
-// Normal returns the spec with VPP's defaults filled in.
-func (s TapSpec) Normal() TapSpec {
-	if s.RxRing == 0 {
-		s.RxRing = tapRing
+	s := tapSpec{
+		rxRing: t.GetRxRingSize(), txRing: t.GetTxRingSize(), rxQueues: rxQueues(v), tunnel: t.GetEnableTunnel(), gso: t.GetEnableGso(),
 	}
-	if s.TxRing == 0 {
-		s.TxRing = tapRing
+	if s.rxRing == 0 {
+		s.rxRing = tapRing
 	}
-	if s.RxQueues == 0 {
-		s.RxQueues = 1
+	if s.txRing == 0 {
+		s.txRing = tapRing
+	}
+	if s.rxQueues == 0 {
+		s.rxQueues = 1
 	}
 	return s
 }
 
-// TapRequest returns the request for a persistent TAP with a Linux device called dev in VPP's network namespace.
-func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
+// tapRequest returns the request for a persistent TAP with a Linux device called dev in VPP's network namespace.
+func tapRequest(spec tapSpec, dev, tag string) *tapv2.TapCreateV3 {
 	flags := tapv2.TAP_API_FLAG_PERSIST
-	if spec.Tunnel {
+	if spec.tunnel {
 		flags |= tapv2.TAP_API_FLAG_TUN
 	}
-	if spec.GSO {
+	if spec.gso {
 		flags |= tapv2.TAP_API_FLAG_GSO // this flag also enables checksum offload
 	}
 	return &tapv2.TapCreateV3{
-		ID: kit.None, UseRandomMac: true, NumRxQueues: uint16(max(1, spec.RxQueues)), NumTxQueues: 1,
-		RxRingSz: uint16(spec.RxRing), TxRingSz: uint16(spec.TxRing),
+		ID: kit.None, UseRandomMac: true, NumRxQueues: uint16(max(1, spec.rxQueues)), NumTxQueues: 1,
+		RxRingSz: uint16(spec.rxRing), TxRingSz: uint16(spec.txRing),
 		TapFlags: flags, HostIfNameSet: true, HostIfName: dev,
 		// VPP stores the tag without a terminating zero, and dumps the memory behind it, too.
 		Tag: tag + "\x00",
@@ -126,23 +123,17 @@ func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
 
 func createTap(k *Descriptors, v *vpp_interfaces.Interface, done func(made, error)) {
 	link := v.GetTap()
-	spec := tapSpec(v)
-	if spec.GSO && (k.deps.Segments == nil || !k.deps.Segments()) {
+	spec := tapSpecOf(v)
+	if spec.gso && (k.deps.Segments == nil || !k.deps.Segments()) {
 		done(made{}, errNoSegmentation)
 		return
 	}
 	dev := link.GetHostIfName()
 	end, attach := k.tapEnd(v.Name)
-	if !attach && dev == "" && link.GetToMicroservice() == "" && k.deps.Pool != nil {
-		if index, dev, ok := k.deps.Pool.ClaimTap(spec); ok {
-			done(made{index: index, hostDev: dev}, nil)
-			return
-		}
-	}
 	if dev == "" {
 		dev = tapDeviceName(v.Name)
 	}
-	req := TapRequest(spec, dev, kit.TagOf(v.Name))
+	req := tapRequest(spec, dev, kit.TagOf(v.Name))
 	if v.PhysAddress != "" {
 		req.UseRandomMac, req.MacAddress = false, kit.MAC(v.PhysAddress)
 	}
@@ -260,7 +251,7 @@ func equalTap(_ *Descriptors, desired, applied *vpp_interfaces.Interface) bool {
 	if d == a && rxQueues(desired) == rxQueues(applied) {
 		return true
 	}
-	if tapSpec(desired) != tapSpec(applied) {
+	if tapSpecOf(desired) != tapSpecOf(applied) {
 		return false
 	}
 	if ns := a.GetToMicroservice(); ns != "" {

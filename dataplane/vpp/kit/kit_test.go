@@ -23,7 +23,7 @@ func TestTags(t *testing.T) {
 	if TagOf(strings.Repeat("x", 100)+"a") == TagOf(strings.Repeat("x", 100)+"b") {
 		t.Error("two long names have one tag")
 	}
-	for _, tag := range []string{"", PoolTagPrefix + "tap", "other", "CV:x"} {
+	for _, tag := range []string{"", PoolTagPrefix + "afpacket", "other", "CV:x"} {
 		if name, ours := NameOfTag(tag); ours {
 			t.Errorf("tag %q is ours: %q", tag, name)
 		}

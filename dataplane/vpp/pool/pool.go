@@ -14,14 +14,10 @@ import (
 
 // Config configures a pool.
 type Config struct {
-	// Size is the number of interfaces to keep ready. 0: none.
+	// Size is the number of pairs to keep ready. 0: none.
 	Size int
-	// Tap is the specification of the TAPs.
-	Tap iface.TapSpec
-	// Veths makes pairs of devices. If set, the pool has pairs and af_packet interfaces, otherwise TAPs.
+	// Veths makes the pairs.
 	Veths Veths
-	// AfPacket sizes the rings of af_packet interfaces; zero means iface.DefaultAfPacketRings.
-	AfPacket iface.AfPacketRings
 	// Busy reports whether a transaction is running. Optional.
 	Busy func() bool
 	// Quiet is the time without a claim before the pool is refilled; default 300 ms. Pods are often added in bursts.
@@ -46,7 +42,7 @@ type Veths interface {
 	Delete(Veth) error
 }
 
-// Pool hands out interfaces. It implements iface.Pool and links.VethPool; its methods may be called from any goroutine.
+// Pool hands out pairs. It implements iface.Pool and links.VethPool; its methods may be called from any goroutine.
 type Pool struct {
 	cfg  Config
 	conn *conn.Conn
@@ -65,8 +61,8 @@ type Pool struct {
 
 type item struct {
 	index uint32
-	dev   string // Linux device: of a TAP, or the host end
-	pod   string // the pod end of a pair
+	host  string // the host end of the pair
+	pod   string // its pod end; unknown if another agent took the pair
 }
 
 type takenItem struct {
@@ -86,10 +82,6 @@ func New(c *conn.Conn, cfg Config) *Pool {
 	def(&cfg.Quiet, 300*time.Millisecond)
 	def(&cfg.Pace, 50*time.Millisecond)
 	def(&cfg.Unclaimed, time.Minute)
-	if cfg.AfPacket == (iface.AfPacketRings{}) {
-		cfg.AfPacket = iface.DefaultAfPacketRings()
-	}
-	cfg.Tap = cfg.Tap.Normal()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -118,23 +110,20 @@ func (p *Pool) Ready() int {
 // Size returns how many interfaces are kept ready.
 func (p *Pool) Size() int { return p.cfg.Size }
 
-// ClaimTap hands out a TAP if the pool has one with this specification.
-func (p *Pool) ClaimTap(spec iface.TapSpec) (swIfIndex uint32, hostDev string, ok bool) {
-	if p.cfg.Veths != nil || spec.Normal() != p.cfg.Tap {
-		return 0, "", false
-	}
-	i, ok := p.take()
-	return i.index, i.dev, ok
-}
-
 // TakeVeth hands out a pair whose host end already has an af_packet interface. The af_packet descriptor then gets that interface from
 // ClaimAfPacket.
 func (p *Pool) TakeVeth() (podEnd, hostEnd string, ok bool) {
-	if p.cfg.Veths == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claimed = time.Now()
+	if len(p.ready) == 0 || !p.currentLocked() {
 		return "", "", false
 	}
-	i, ok := p.take()
-	return i.pod, i.dev, ok
+	i := p.ready[0]
+	p.ready = p.ready[1:]
+	p.taken[i.host] = takenItem{i, p.claimed}
+	p.signal()
+	return i.pod, i.host, true
 }
 
 // ClaimAfPacket hands out the interface on the host end of a pair that was taken.
@@ -148,22 +137,6 @@ func (p *Pool) ClaimAfPacket(hostDev string) (swIfIndex uint32, ok bool) {
 	delete(p.taken, hostDev)
 	p.claimed = time.Now()
 	return t.index, true
-}
-
-func (p *Pool) take() (item, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.claimed = time.Now()
-	if len(p.ready) == 0 || !p.currentLocked() {
-		return item{}, false
-	}
-	i := p.ready[0]
-	p.ready = p.ready[1:]
-	if i.pod != "" {
-		p.taken[i.dev] = takenItem{i, p.claimed}
-	}
-	p.signal()
-	return i, true
 }
 
 // currentLocked reports whether the pool's data is still valid: VPP may just have been restarted. The caller holds mu.
@@ -213,7 +186,7 @@ func (p *Pool) step(ctx context.Context) (time.Duration, error) {
 		return wait, nil
 	}
 	if t, ok := p.unclaimed(); ok {
-		return 0, p.remove(ctx, t.item)
+		return 0, p.deleteAfPacket(ctx, t.host)
 	}
 	switch n := p.Ready(); {
 	case n < p.cfg.Size:
@@ -296,35 +269,4 @@ func (p *Pool) sleep(ctx context.Context, d time.Duration, wake <-chan struct{})
 	case <-wake:
 	case <-timer.C:
 	}
-}
-
-// Clean deletes all interfaces and devices of the pool, in VPP and in Linux. It is for an agent that is uninstalled, after Run has ended.
-func (p *Pool) Clean(ctx context.Context) error {
-	if err := p.adopt(ctx, p.conn.State().Session); err != nil {
-		return fmt.Errorf("find the pool's interfaces in VPP: %w", err)
-	}
-	p.mu.Lock()
-	ready, taken := p.ready, p.taken
-	p.ready, p.taken = nil, map[string]takenItem{}
-	p.mu.Unlock()
-	var errs []error
-	for _, i := range ready {
-		errs = append(errs, p.delete(ctx, i))
-	}
-	for _, t := range taken {
-		errs = append(errs, p.remove(ctx, t.item))
-	}
-	if p.cfg.Veths != nil {
-		errs = append(errs, p.deletePairs())
-	}
-	return errors.Join(errs...)
-}
-
-func (p *Pool) deletePairs() error {
-	pairs, err := p.cfg.Veths.List()
-	errs := []error{err}
-	for _, v := range pairs {
-		errs = append(errs, p.cfg.Veths.Delete(v))
-	}
-	return errors.Join(errs...)
 }

@@ -2,12 +2,14 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // agent is an agent with the VPP descriptors and a pool.
@@ -77,13 +80,7 @@ func start(t *testing.T, v *vpptest.VPP, cfg Config) *agent {
 
 func (a *agent) await(what string, ok func() bool) {
 	a.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			a.t.Fatalf("no %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	poll.Await(a.t, what, 20*time.Second, ok)
 }
 
 func (a *agent) commit(kind txn.Kind, values ...proto.Message) time.Duration {
@@ -106,13 +103,6 @@ func (a *agent) commit(kind txn.Kind, values ...proto.Message) time.Duration {
 
 func (a *agent) sent(message string) uint64 { return a.conn.Stats().Sent[message] }
 
-func tap(name string) *vpp_interfaces.Interface {
-	return &vpp_interfaces.Interface{
-		Name: name, Type: vpp_interfaces.Interface_TAP, Enabled: true, PhysAddress: "02:fe:00:00:00:01",
-		Link: &vpp_interfaces.Interface_Tap{Tap: &vpp_interfaces.TapLink{}},
-	}
-}
-
 func devices(t *testing.T, prefix string) (names []string) {
 	t.Helper()
 	all, err := net.Interfaces()
@@ -127,72 +117,6 @@ func devices(t *testing.T, prefix string) (names []string) {
 	return names
 }
 
-func TestTaps(t *testing.T) {
-	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
-	cfg := Config{Size: 3, Quiet: 20 * time.Millisecond, Pace: time.Millisecond}
-	a := start(t, v, cfg)
-	full := func() bool { return a.pool.Ready() == 3 }
-	a.await("full pool", full)
-	t.Cleanup(func() { cleanDevices(t, tapPrefix) })
-
-	made := a.sent("tap_create_v3")
-	took := a.commit(txn.Update, tap("pod-1"))
-	t.Logf("an interface from the pool: %v", took)
-	dev, ok := a.idx.TapDevice("pod-1")
-	if !ok || !strings.HasPrefix(dev, tapPrefix) {
-		t.Errorf("device %q is not from the pool", dev)
-	}
-	a.await("full pool again", full)
-	if n := a.sent("tap_create_v3") - made; n != 1 {
-		t.Errorf("%d TAPs were made for one that was taken", n)
-	}
-	// an interface that differs from those of the pool is made
-	special := tap("pod-2")
-	special.GetTap().RxRingSize = 1024
-	took = a.commit(txn.Update, special)
-	t.Logf("an interface not from the pool: %v", took)
-	if dev, ok := a.idx.TapDevice("pod-2"); ok { // it outlives the VPP that is killed below
-		t.Cleanup(func() { cleanDevices(t, dev) })
-	}
-	if a.pool.Ready() != 3 {
-		t.Error("a TAP of another size came from the pool")
-	}
-
-	// a restarted agent finds them
-	a.stop()
-	b := start(t, v, cfg)
-	b.await("pool found", func() bool { return b.pool.Ready() == 3 })
-	if n := b.sent("tap_create_v3"); n != 0 {
-		t.Errorf("the restarted agent made %d TAPs", n)
-	}
-	b.commit(txn.FullResync, tap("pod-1"), special)
-	if n := b.conn.Writes(); n != 0 {
-		t.Errorf("the restarted agent wrote %d times", n)
-	}
-
-	// a restarted VPP gets them again, on the remaining devices
-	before := len(devices(t, tapPrefix))
-	if err := v.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.await("new session", func() bool { s := b.conn.State(); return s.Connected() && s.Session > 1 })
-	if _, _, ok := b.pool.ClaimTap(iface.TapSpec{}); ok && b.pool.Ready() == 3 {
-		t.Error("the pool hands out what a VPP had that is gone")
-	}
-	b.await("pool filled again", func() bool { return b.pool.Ready() == 3 })
-	if after := len(devices(t, tapPrefix)); after > before+1 {
-		t.Errorf("%d devices became %d", before, after)
-	}
-	b.commit(txn.FullResync)
-	b.stop()
-	if err := b.pool.Clean(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if out, _ := v.CLI("show interface"); strings.Contains(out, "tap") {
-		t.Errorf("VPP still has TAPs:\n%s", out)
-	}
-}
-
 func cleanDevices(t *testing.T, prefix string) {
 	for _, d := range devices(t, prefix) {
 		_ = exec.Command("ip", "link", "del", d).Run()
@@ -202,8 +126,21 @@ func cleanDevices(t *testing.T, prefix string) {
 // pairs makes veth pairs with the ip command.
 type pairs struct {
 	mu    sync.Mutex
-	n     int
+	tried []time.Time // calls of Make
+	err   error       // of Make
 	ready []Veth
+}
+
+func (p *pairs) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+func (p *pairs) attempts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.tried)
 }
 
 func (p *pairs) List() ([]Veth, error) {
@@ -215,8 +152,11 @@ func (p *pairs) List() ([]Veth, error) {
 func (p *pairs) Make() (Veth, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	v := Veth{Pod: fmt.Sprintf("cvpp%d", p.n), Host: fmt.Sprintf("cvph%d", p.n)}
-	p.n++
+	v := Veth{Pod: fmt.Sprintf("cvpp%d", len(p.tried)), Host: fmt.Sprintf("cvph%d", len(p.tried))}
+	p.tried = append(p.tried, time.Now())
+	if p.err != nil {
+		return Veth{}, p.err
+	}
 	out, err := exec.Command("sh", "-c", fmt.Sprintf("ip link add %s type veth peer name %s && ip link set %s up",
 		v.Host, v.Pod, v.Host)).CombinedOutput()
 	if err != nil {
@@ -288,54 +228,55 @@ func TestAfPackets(t *testing.T) {
 	if n := b.conn.Writes(); n != 0 {
 		t.Errorf("the restarted agent wrote %d times", n)
 	}
-	pairsBefore := veths.n
+	pairsBefore := veths.attempts()
 	if err := v.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.await("new session", func() bool { s := b.conn.State(); return s.Connected() && s.Session > 1 })
 	b.await("pool filled again", func() bool { return b.pool.Ready() == 2 })
-	if veths.n != pairsBefore {
-		t.Errorf("%d new pairs were made", veths.n-pairsBefore)
+	if veths.attempts() != pairsBefore {
+		t.Errorf("%d new pairs were made", veths.attempts()-pairsBefore)
 	}
-	b.commit(txn.FullResync)
 	b.stop()
-	if err := b.pool.Clean(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if left, _ := veths.List(); len(left) > 0 {
-		t.Errorf("pairs are left: %v", left)
-	}
+
+	// an agent with a smaller pool removes pairs
+	c := start(t, v, Config{Size: 1, Veths: veths, Quiet: time.Millisecond, Pace: time.Millisecond})
+	c.await("removal of a pair", func() bool { left, _ := veths.List(); return len(left) == 1 })
+	c.commit(txn.FullResync)
 }
 
-func TestTapsWithoutVhost(t *testing.T) {
+// TestFailingPairs checks that the pool waits between attempts, and is filled once pairs can be made.
+func TestFailingPairs(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{})
-	a := start(t, v, Config{Size: 1, Quiet: time.Millisecond})
-	a.await("attempt", func() bool { return a.sent("tap_create_v3") > 0 })
-	time.Sleep(300 * time.Millisecond)
-	if n := a.sent("tap_create_v3"); n > 2 && a.pool.Ready() == 0 {
-		t.Errorf("%d attempts within a third of a second", n)
+	veths := &pairs{}
+	t.Cleanup(func() { cleanDevices(t, "cvph") })
+	veths.fail(errors.New("no room"))
+	a := start(t, v, Config{Size: 1, Veths: veths, Quiet: time.Millisecond, Pace: time.Millisecond})
+	a.await("two attempts", func() bool { return veths.attempts() >= 2 })
+	veths.mu.Lock()
+	if wait := veths.tried[1].Sub(veths.tried[0]); wait < time.Second {
+		t.Errorf("the second attempt came %s after the first", wait)
 	}
+	veths.mu.Unlock()
+	veths.fail(nil)
+	a.await("full pool", func() bool { return a.pool.Ready() == 1 })
 }
 
+// TestBusy checks that the pool makes nothing while a transaction runs.
 func TestBusy(t *testing.T) {
-	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
-	var mu sync.Mutex
-	busy := true
-	a := start(t, v, Config{Size: 1, Quiet: time.Millisecond, Pace: time.Millisecond, Busy: func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return busy
+	v := vpptest.Start(t, vpptest.Options{})
+	veths := &pairs{}
+	t.Cleanup(func() { cleanDevices(t, "cvph") })
+	var asked atomic.Int64
+	var idle atomic.Bool
+	a := start(t, v, Config{Size: 1, Veths: veths, Quiet: time.Millisecond, Pace: time.Millisecond, Busy: func() bool {
+		asked.Add(1)
+		return !idle.Load()
 	}})
-	time.Sleep(200 * time.Millisecond)
-	if a.pool.Ready() != 0 {
+	a.await("pool that has checked for transactions", func() bool { return asked.Load() > 20 })
+	if veths.attempts() != 0 {
 		t.Error("the pool is filled while a transaction runs")
 	}
-	mu.Lock()
-	busy = false
-	mu.Unlock()
+	idle.Store(true)
 	a.await("full pool", func() bool { return a.pool.Ready() == 1 })
-	a.stop()
-	if err := a.pool.Clean(t.Context()); err != nil {
-		t.Error(err)
-	}
 }

@@ -3,6 +3,7 @@ package poll
 import (
 	"context"
 	"fmt"
+	"testing"
 	"time"
 )
 
@@ -18,6 +19,25 @@ func Until(ctx context.Context, every time.Duration, ok func() error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("gave up waiting: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// interval is the time between two checks of Await.
+const interval = 5 * time.Millisecond
+
+// Await calls ok until it returns true. It ends the test with a failure if this takes longer than limit; what names the condition.
+func Await(t testing.TB, what string, limit time.Duration, ok func() bool) {
+	t.Helper()
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-timeout.C:
+			t.Fatalf("%s: not within %s", what, limit)
 		case <-tick.C:
 		}
 	}
