@@ -23,6 +23,7 @@ import (
 
 	"contiv.dev/vswitch/internal/etcdpki"
 	"contiv.dev/vswitch/internal/nsdo"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // apiServer is a real kube-apiserver with its etcd, in its own network namespace.
@@ -95,15 +96,10 @@ func (a *apiServer) background(name string, args ...string) {
 
 func (a *apiServer) await() {
 	a.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	poll.Succeeds(a.t, "API server", 2*time.Minute, func() error {
 		_, err := a.call(http.MethodGet, "/readyz", "")
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			a.t.Fatalf("the API server is not ready: %v", err)
-		}
-	}
+		return err
+	})
 }
 
 // call sends a request as the administrator, with names and values of headers, and returns the answer. Unlike kubectl it starts no process, which

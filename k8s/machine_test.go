@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // machine is a network namespace with a directory, in which programs run until the end of the test.
@@ -84,9 +86,5 @@ func (m *machine) program(program string, args ...string) {
 
 func (m *machine) eventually(what string, ok func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			m.t.Fatalf("never: %s", what)
-		}
-	}
+	poll.Await(m.t, what, time.Minute, ok)
 }

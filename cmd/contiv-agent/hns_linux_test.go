@@ -29,6 +29,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // memoryRoutes holds the routes of a simulated node.
@@ -187,13 +188,7 @@ func (w testWriter) Write(b []byte) (int, error) { return len(b), nil }
 
 func (c *windowsCluster) eventually(what string, check func() error) {
 	c.t.Helper()
-	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	c.t.Fatalf("%s: %v", what, err)
+	poll.Succeeds(c.t, what, 30*time.Second, check)
 }
 
 func (r *windowsRig) cni(command cniapi.Command, pod, namespace string) (*cniapi.Result, error) {

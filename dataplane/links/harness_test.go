@@ -25,6 +25,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/nsdo"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // world is an agent's Linux dataplane in the real kernel. Namespaces and devices are unique to the test.
@@ -187,11 +188,7 @@ func (w *world) shows(ns, args string, words ...string) {
 // eventually waits for a change that the kernel makes asynchronously.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("never: %s", what)
-		}
-	}
+	poll.Await(w.t, what, 20*time.Second, ok)
 }
 
 func (w *world) commit(kind txn.Kind, kvs []txn.KV) (*txn.Record, error) {

@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/internal/health"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // start runs the bench's driver with its loop.
@@ -56,12 +57,7 @@ func (b *bench) inspect(f func()) {
 
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
+	poll.Await(t, what, 20*time.Second, is)
 }
 
 func TestNothingIsWrittenBeforeInSync(t *testing.T) {

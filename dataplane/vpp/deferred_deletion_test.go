@@ -16,6 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // waitingInVPP returns the number of interfaces in VPP that wait to be deleted.
@@ -44,13 +45,7 @@ func emptied(t *testing.T, a *agent, queue *iface.DeletionQueue) {
 		cancel()
 		<-ended
 	}()
-	deadline := time.Now().Add(10 * time.Second)
-	for waitingInVPP(a) > 0 || queue.Waiting() > 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("the queue is not emptied")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	poll.Await(t, "empty queue", 10*time.Second, func() bool { return waitingInVPP(a) == 0 && queue.Waiting() == 0 })
 }
 
 // An interface that is made again while its predecessor is in the queue must be the only one on the device,

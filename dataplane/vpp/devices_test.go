@@ -28,6 +28,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 func tap(name string, change ...func(*vpp_interfaces.Interface)) *vpp_interfaces.Interface {
@@ -256,16 +257,10 @@ func TestTapInPlace(t *testing.T) {
 // awaitNewBoot waits for the session with a restarted VPP.
 func (a *agent) awaitNewBoot() {
 	a.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		if s := a.conn.State(); s.Connected() && s.Session > 1 {
-			return
-		}
-		if time.Now().After(deadline) {
-			a.t.Fatal("no new session with VPP")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	poll.Await(a.t, "new session with VPP", 20*time.Second, func() bool {
+		s := a.conn.State()
+		return s.Connected() && s.Session > 1
+	})
 }
 
 func TestTapWithoutVhost(t *testing.T) {
@@ -365,19 +360,12 @@ func TestMemifRxModeAfterPeer(t *testing.T) {
 		a1.lane.Flush(t.Context())
 		return modes
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for len(modes()) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("the memifs do not connect")
+	poll.Succeeds(t, "connected memifs in interrupt mode", 10*time.Second, func() error {
+		if m := modes(); len(m) == 0 || m[0] != interface_types.RX_MODE_API_INTERRUPT {
+			return fmt.Errorf("modes %s", m)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	for modes()[0] != interface_types.RX_MODE_API_INTERRUPT {
-		if time.Now().After(deadline) {
-			t.Fatalf("mode %s", modes()[0])
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return nil
+	})
 	a1.mustNotWrite("connected", values{master})
 }
 

@@ -21,6 +21,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // leaseWatch records an agent's leases.
@@ -72,16 +73,10 @@ func (w *leaseWatch) expect(want string) {
 
 func (w *leaseWatch) expectNone(ifName string) {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		if _, ok := w.Lease(ifName); !ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatal("the lease is not lost")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	poll.Await(w.t, "loss of the lease", 20*time.Second, func() bool {
+		_, ok := w.Lease(ifName)
+		return !ok
+	})
 }
 
 // onDHCP runs a test against the fake and against the real VPP: nic is an interface behind which give acts as the DHCP

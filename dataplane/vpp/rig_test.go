@@ -29,6 +29,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // target is a VPP under test.
@@ -117,13 +118,12 @@ func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
 
 func (a *agent) awaitConnection() {
 	a.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !a.conn.State().Connected() {
-		if time.Now().After(deadline) {
-			a.t.Fatalf("no connection to VPP: %v", a.conn.State().Err)
+	poll.Succeeds(a.t, "connection to VPP", 20*time.Second, func() error {
+		if s := a.conn.State(); !s.Connected() {
+			return fmt.Errorf("state: %v", s.Err)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func (a *agent) commit(kind txn.Kind, values ...txn.KV) *txn.Record {

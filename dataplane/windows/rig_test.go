@@ -16,6 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // bench is a driver on an HNS in memory. Its loop does not run: step does the work of the loop.
@@ -199,12 +200,7 @@ func (b *bench) expectStatus(name, want, reason string) {
 
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
+	poll.Await(t, what, 20*time.Second, is)
 }
 
 // Messages.

@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -229,14 +230,7 @@ func localPath(t *testing.T) string { return filepath.Join(t.TempDir(), "state.d
 // until waits for a condition.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for !cond() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain for: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	poll.Await(t, what, 20*time.Second, cond)
 }
 
 // gatedSink also records the values of the resource "gated" in snapshots.

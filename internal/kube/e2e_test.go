@@ -33,6 +33,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // noNode is a node without pods and addresses.
@@ -213,13 +214,12 @@ func TestFromServerToRenderer(t *testing.T) {
 			f.Fail(0)
 		}
 		want := expected(t, f)
-		deadline := time.Now().Add(10 * time.Second)
-		for parts.renderer.text() != want {
-			if time.Now().After(deadline) {
-				t.Fatalf("round %d: renderer has\n%swant\n%s", round, parts.renderer.text(), want)
+		poll.Succeeds(t, fmt.Sprint("round ", round), 10*time.Second, func() error {
+			if got := parts.renderer.text(); got != want {
+				return fmt.Errorf("renderer has\n%swant\n%s", got, want)
 			}
-			time.Sleep(5 * time.Millisecond)
-		}
+			return nil
+		})
 	}
 	select {
 	case err := <-parts.errs:

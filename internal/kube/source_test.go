@@ -24,6 +24,7 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // loop is an event loop that records events, and checks that each change begins with the value at which the last one ended.
@@ -334,13 +335,7 @@ func TestExpiredWatch(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}
-			deadline := time.Now().Add(20 * time.Second) // the other resources recover at different times
-			for r.Connected() != nil && time.Now().Before(deadline) {
-				time.Sleep(5 * time.Millisecond)
-			}
-			if err := r.Connected(); err != nil {
-				t.Error(err)
-			}
+			poll.Succeeds(t, "connection", 20*time.Second, r.Connected) // the other resources recover at different times
 		})
 	}
 }
@@ -356,10 +351,7 @@ func TestManyChangesAreOneResync(t *testing.T) {
 	for i := range 50 {
 		f.put(pod(fmt.Sprint("p", i), "10.1.0.1"))
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for len(r.Source.mirror.snapshot().Values(model.PodKeyword)) < 51 && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
+	poll.Await(t, "all pods", 20*time.Second, func() bool { return len(r.Source.mirror.snapshot().Values(model.PodKeyword)) >= 51 })
 	r.loop.setFull(false)
 	r.loop.awaitKey(podKey("p49"))
 	// The job may have delivered some of the first changes already, or have delivered the resync before the last changes arrive.
@@ -383,10 +375,7 @@ func TestFullQueue(t *testing.T) {
 		f.remove(pod("shortlived", ""))
 	}
 	f.put(pod("last", "10.1.0.1"))
-	deadline := time.Now().Add(20 * time.Second)
-	for r.Source.mirror.snapshot().Values(model.PodKeyword)[podKey("last")] == nil && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
+	poll.Await(t, "last pod", 20*time.Second, func() bool { return r.Source.mirror.snapshot().Values(model.PodKeyword)[podKey("last")] != nil })
 	r.loop.setFull(false)
 	r.loop.awaitKey(podKey("last"))
 	got := r.loop.take()
@@ -523,9 +512,7 @@ func stopWhileAway(t *testing.T, fromStart bool) time.Duration {
 		f.Fail(http.StatusTooManyRequests)
 		f.BreakWatches()
 	}
-	for deadline := time.Now().Add(20 * time.Second); r.Connected() == nil && time.Now().Before(deadline); {
-		time.Sleep(5 * time.Millisecond)
-	}
+	poll.Await(t, "loss of the connection", 20*time.Second, func() bool { return r.Connected() != nil })
 	start := time.Now()
 	r.stop()
 	return time.Since(start)
@@ -543,10 +530,7 @@ func TestOldServer(t *testing.T) {
 	}
 	f.SetAbsent("pods", true)
 	r = run(t, f, nil)
-	deadline := time.Now().Add(20 * time.Second)
-	for r.Connected() == nil && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
+	poll.Await(t, "loss of the connection", 20*time.Second, func() bool { return r.Connected() != nil })
 	if err := r.Connected(); err == nil || !strings.Contains(err.Error(), "pods") {
 		t.Errorf("connected: %v", err)
 	}

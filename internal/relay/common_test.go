@@ -23,6 +23,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 func TestMain(m *testing.M) {
@@ -322,14 +323,7 @@ func (n *node) reported() (resyncs int, changes []string) {
 // until waits for a condition.
 func until(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for !cond() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+	poll.Await(t, what, 20*time.Second, cond)
 }
 
 // inEtcd returns the decoded state in etcd, whether it is marked as complete, and the revision.

@@ -14,6 +14,7 @@ import (
 
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // agentEnv makes the test binary an agent in the directory that the variable contains. While there is a file stall in it, events block
@@ -73,14 +74,10 @@ func (n *node) startAgent() (kill func()) {
 
 func (n *node) waitFor(file string) {
 	n.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(n.dir, file)); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			n.t.Fatalf("no file %s", file)
-		}
-	}
+	poll.Succeeds(n.t, "file "+file, 20*time.Second, func() error {
+		_, err := os.Stat(filepath.Join(n.dir, file))
+		return err
+	})
 }
 
 // stored returns the store on disk.

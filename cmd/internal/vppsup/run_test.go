@@ -17,6 +17,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // rig is a supervisor that runs in its own process.
@@ -76,13 +77,13 @@ func start(t *testing.T, cfg Config, netns string) *rig {
 func (r *rig) await(what string, ok func(Status) bool) Status {
 	r.t.Helper()
 	var s Status
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		s, _ = Health(r.t.Context(), r.cfg.Socket)
-		if ok(s) {
-			return s
+	poll.Succeeds(r.t, what, time.Minute, func() error {
+		s, _ = Health(r.t.Context(), r.cfg.Socket) // an error means that there is no answer yet
+		if !ok(s) {
+			return fmt.Errorf("status is %+v", s)
 		}
-	}
-	r.t.Fatalf("not %s, but %+v", what, s)
+		return nil
+	})
 	return s
 }
 

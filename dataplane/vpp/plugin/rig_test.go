@@ -23,6 +23,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed/matrix"
 	"contiv.dev/vswitch/test/testbed/netns"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // rig is a VPP with the plugin, and pods attached to it.
@@ -283,11 +284,5 @@ func (r *rig) buffersUsed() int {
 // eventually waits for a condition.
 func (r *rig) eventually(what string, holds func() bool) {
 	r.Helper()
-	for range 2400 {
-		if holds() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	r.Errorf("not within two minutes: %s", what)
+	poll.Await(r.T, what, 2*time.Minute, holds)
 }

@@ -24,6 +24,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // rig is a scheduler on an HNS in memory. Its clock stands still: calls that hang trigger their own timeout (hang).
@@ -182,13 +183,7 @@ func (r *rig) must(err error) {
 
 func (r *rig) eventually(what string, check func() error) {
 	r.t.Helper()
-	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	r.t.Fatalf("%s: %v", what, err)
+	poll.Succeeds(r.t, what, time.Minute, check)
 }
 
 func kv(key string, v pb.Message) txn.KV { return txn.KV{Key: key, Value: v} }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/test/testbed/poll"
 )
 
 // address returns a loopback address that only this process uses: on 127.0.0.1, another process may take a port that is free now.
@@ -117,11 +118,7 @@ func TestPortTaken(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	id := svcmodel.ID{Namespace: "ns", Name: "web"}
 	s.Set(id, port, 1)
-	for deadline := time.Now().Add(20 * time.Second); s.Failing()[id] == nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no failure reported")
-		}
-	}
+	poll.Await(t, "reported failure", 20*time.Second, func() bool { return s.Failing()[id] != nil })
 	if err := s.Failing()[id]; !strings.Contains(err.Error(), "address already in use") {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package poll
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -24,21 +25,34 @@ func Until(ctx context.Context, every time.Duration, ok func() error) error {
 	}
 }
 
-// interval is the time between two checks of Await.
-const interval = 5 * time.Millisecond
+// longest is the longest time between two checks of Await and Succeeds. The first ones follow each other sooner.
+const longest = 50 * time.Millisecond
 
 // Await calls ok until it returns true. It ends the test with a failure if this takes longer than limit; what names the condition.
 func Await(t testing.TB, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
-	timeout := time.NewTimer(limit)
-	defer timeout.Stop()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-timeout.C:
-			t.Fatalf("%s: not within %s", what, limit)
-		case <-tick.C:
+	Succeeds(t, what, limit, func() error {
+		if !ok() {
+			return errNot
 		}
+		return nil
+	})
+}
+
+var errNot = errors.New("the condition is still false")
+
+// Succeeds calls check until it returns nil. It ends the test with a failure, which has the last error, if this takes longer than limit.
+func Succeeds(t testing.TB, what string, limit time.Duration, check func() error) {
+	t.Helper()
+	end := time.Now().Add(limit)
+	for wait := time.Millisecond; ; wait = min(2*wait, longest) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
+		}
+		<-time.After(wait)
 	}
 }

@@ -3,6 +3,7 @@ package poll
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -24,3 +25,30 @@ func TestUntil(t *testing.T) {
 		t.Errorf("%v, want the last error", err)
 	}
 }
+
+// TestAwait checks that Await and Succeeds return when the condition is true, and fail the test with the last error when it stays false.
+func TestAwait(t *testing.T) {
+	n := 0
+	Await(t, "third call", time.Minute, func() bool { n++; return n == 3 })
+	if n != 3 {
+		t.Errorf("%d calls", n)
+	}
+	failed := &recorder{TB: t}
+	Succeeds(failed, "file", 10*time.Millisecond, func() error {
+		if failed.text != "" {
+			return nil
+		}
+		return errors.New("no such file")
+	})
+	if want := "file: not within 10ms: no such file"; failed.text != want {
+		t.Errorf("%q, want %q", failed.text, want)
+	}
+}
+
+// recorder records a failure instead of ending the test.
+type recorder struct {
+	testing.TB
+	text string
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.text = fmt.Sprintf(format, args...) }

@@ -195,11 +195,7 @@ func TestQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(tr.Broken(20002)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the server has not seen the end")
-		}
-	}
+	poll.Await(t, "end at the server", 10*time.Second, func() bool { return len(tr.Broken(20002)) > 0 })
 	closed := netip.MustParseAddrPort("127.0.0.1:7001")
 	if c := tr.Connect(ns, closed, 2, 10, 20*time.Millisecond); c.Failed == 0 || c.Err == nil || len(c.Took) > 0 {
 		t.Errorf("a closed port: %+v", c)
