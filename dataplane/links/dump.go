@@ -184,9 +184,13 @@ func (b *Backend) dumpLinks(op *scheduler.DumpOp, emit func(key string, v *iface
 		}
 		b.replaceIndex(devices)
 		for _, name := range slices.Sorted(maps.Keys(found)) {
-			v, err := b.linkValue(name, found[name], desired[name], s)
-			if err != nil {
+			f := found[name]
+			v, err := b.linkValue(name, f, desired[name], s)
+			if err != nil && f.in.h.path == "" {
 				return err
+			}
+			if err != nil {
+				b.log.Warn("the offloads of a pod's interface cannot be read, because the pod is changing it", "interface", name, "error", err)
 			}
 			emit(nb.LinuxInterfaceKey(name), v)
 		}
@@ -269,7 +273,8 @@ func (b *Backend) dropOrphan(h *nsHandle, l linkInfo) {
 	b.log.Info("removed an incomplete VETH", "device", l.name)
 }
 
-// linkValue returns the northbound value of a link, as close to the desired value as the actual state allows.
+// linkValue returns the northbound value of a link, as close to the desired value as the actual state allows. The value is also complete if there is
+// an error: its offloads, which could not be read, are the desired ones.
 func (b *Backend) linkValue(name string, f foundLink, desired *iface, s *snapshot) (*iface, error) {
 	v := &iface{
 		Name: name, Type: f.typ, Namespace: f.in.ref, HostIfName: f.link.name, Enabled: enabledUp(f.link),
@@ -293,13 +298,14 @@ func (b *Backend) linkValue(name string, f foundLink, desired *iface, s *snapsho
 	case linux_interfaces.Interface_VETH:
 		o, err := readOffloads(f.in.h, f.link.name)
 		if err != nil {
-			return nil, err
+			o = offloadsOf(desired)
 		}
 		v.Link = &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{
 			PeerIfName:           s.peerName(f, desired.GetVeth().GetPeerIfName()),
 			RxChecksumOffloading: offloadSetting(o.rx),
 			TxChecksumOffloading: offloadSetting(o.tx),
 		}}
+		return v, err
 	}
 	return v, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -16,6 +17,20 @@ var errNoLink = errors.New("no such link")
 
 // errTorn reports that a listing is not reliable.
 var errTorn = errors.New("the kernel's state changed while it was being listed")
+
+// podOnly marks the error of an operation in a pod's namespace, which is given by its path; empty is the agent's own. See scheduler.PodOnly. A lack of
+// memory or descriptors concerns the whole node.
+func podOnly(path string, err error) error {
+	for _, node := range []error{unix.ENOMEM, unix.ENOBUFS, unix.EMFILE, unix.ENFILE} {
+		if errors.Is(err, node) {
+			return err
+		}
+	}
+	if path == "" {
+		return err
+	}
+	return scheduler.PodOnly(err)
+}
 
 // retriable reports whether an operation that failed with err may succeed later without a change of configuration.
 func retriable(err error) bool {

@@ -120,7 +120,7 @@ func (b *Backend) replaceIndex(links map[string]*device) {
 	b.links, b.taps = links, taps
 }
 
-// locate returns the namespace and the present device of a logical interface.
+// locate returns the namespace and the present device of a logical interface. The device is also returned if it is known and cannot be found.
 func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 	d := b.device(logical)
 	if d == nil {
@@ -128,7 +128,7 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 	}
 	h, err := b.enter(d.path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("interface %s: %w", logical, err)
+		return nil, d, fmt.Errorf("interface %s: %w", logical, err)
 	}
 	if d.index != 0 && d.id == h.ID() {
 		return h, d, nil
@@ -138,7 +138,7 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 		err = errNoLink // the path refers to another namespace now
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("interface %s: device %s in %s: %w", logical, d.name, h, err)
+		return nil, d, fmt.Errorf("interface %s: device %s in %s: %w", logical, d.name, h, err)
 	}
 	b.mu.Lock()
 	d.id, d.index = h.ID(), l.index
@@ -150,13 +150,21 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 func (b *Backend) onDevice(logical string, f func(h *nsHandle, d *device) error) error {
 	h, d, err := b.locate(logical)
 	if err != nil {
-		return err
+		return podOnly(d.location(), err)
 	}
 	if err := f(h, d); err != nil {
 		if errors.Is(err, unix.ENODEV) {
 			d.index = 0 // look it up again next time
 		}
-		return fmt.Errorf("device %s in %s: %w", d.name, h, err)
+		return podOnly(d.path, fmt.Errorf("device %s in %s: %w", d.name, h, err))
 	}
 	return nil
+}
+
+// location returns the path of the namespace of a device; empty if there is no device.
+func (d *device) location() string {
+	if d == nil {
+		return ""
+	}
+	return d.path
 }

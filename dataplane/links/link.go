@@ -199,19 +199,20 @@ func macOf(v *iface) net.HardwareAddr {
 // queueLink queues the creation or removal of the device of v.
 func (b *Backend) queueLink(c class, op *scheduler.Op, v *iface) {
 	making := c == creates
+	done := func(err error) { op.Done(podOnly(b.nsPath(v.GetNamespace()), err)) }
 	switch v.GetType() {
 	case linux_interfaces.Interface_VETH:
 		end := &vethEnd{name: v.GetName(), peer: v.GetVeth().GetPeerIfName(), v: v}
-		b.tasks = append(b.tasks, &task{class: c, veth: end, done: op.Done})
+		b.tasks = append(b.tasks, &task{class: c, veth: end, done: done})
 		return
 	case linux_interfaces.Interface_TAP_TO_VPP:
-		b.queue(c, op.Done, choose(making, b.createTap, b.deleteTap, v))
+		b.queue(c, done, choose(making, b.createTap, b.deleteTap, v))
 	case linux_interfaces.Interface_LOOPBACK:
-		b.queue(c, op.Done, choose(making, b.createLoopback, b.deleteUnowned, v))
+		b.queue(c, done, choose(making, b.createLoopback, b.deleteUnowned, v))
 	case linux_interfaces.Interface_EXISTING:
-		b.queue(c, op.Done, choose(making, b.createExisting, b.deleteUnowned, v))
+		b.queue(c, done, choose(making, b.createExisting, b.deleteUnowned, v))
 	case linux_interfaces.Interface_DUMMY:
-		b.queue(c, op.Done, choose(making, b.createDummy, b.deleteOwned, v))
+		b.queue(c, done, choose(making, b.createDummy, b.deleteOwned, v))
 	default:
 		op.Done(fmt.Errorf("type %s is not supported", v.GetType()))
 	}

@@ -31,7 +31,13 @@ var errNoTuns = errors.New("the agent cannot make TAPs")
 // made is false, and nothing was done, if a device of that name already exists, or if the agent is not permitted to create TAPs: then VPP
 // attaches to the device or creates one. MakeTap must be called on the scheduler's goroutine.
 func (b *Backend) MakeTap(netns, dev string, tun bool) (made bool, err error) {
-	h, err := b.enter(b.tapNamespace(netns))
+	path := b.tapNamespace(netns)
+	made, err = b.makeTap(path, dev, tun)
+	return made, podOnly(path, err)
+}
+
+func (b *Backend) makeTap(path, dev string, tun bool) (made bool, err error) {
+	h, err := b.enter(path)
 	if err != nil {
 		return false, fmt.Errorf("make TAP %s: %w", dev, err)
 	}
@@ -59,7 +65,8 @@ func (b *Backend) MakeTap(netns, dev string, tun bool) (made bool, err error) {
 
 // DropTap removes a device that MakeTap created and VPP has not attached to. It must be called on the scheduler's goroutine.
 func (b *Backend) DropTap(netns, dev string) error {
-	h, err := b.enter(b.tapNamespace(netns))
+	path := b.tapNamespace(netns)
+	h, err := b.enter(path)
 	if err == nil {
 		var l linkInfo
 		if l, err = h.sock.link(dev); err == nil && orphaned(l) && l.alias == "" {
@@ -67,7 +74,7 @@ func (b *Backend) DropTap(netns, dev string) error {
 		}
 	}
 	if err := unlessGone(err); err != nil {
-		return fmt.Errorf("remove TAP %s, which VPP did not take: %w", dev, err)
+		return podOnly(path, fmt.Errorf("remove TAP %s, which VPP did not take: %w", dev, err))
 	}
 	return nil
 }

@@ -16,6 +16,16 @@ type vethEnd struct {
 
 // runVeth creates or removes an end or, with peer, a pair.
 func (b *Backend) runVeth(c class, end, peer *vethEnd) error {
+	err := b.changeVeth(c, end, peer)
+	for _, e := range []*vethEnd{end, peer} {
+		if e != nil && err != nil {
+			err = podOnly(b.nsPath(e.v.GetNamespace()), err) // also for the end in the agent's namespace, which shares the failure
+		}
+	}
+	return err
+}
+
+func (b *Backend) changeVeth(c class, end, peer *vethEnd) error {
 	if c == deletes {
 		return b.deleteVeth(end, peer)
 	}

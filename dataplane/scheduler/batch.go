@@ -311,5 +311,5 @@ func (b *batch) runPlan(ctx context.Context) {
 
 func (b *batch) fail(n *node, err error) {
 	again := b.s.scheduleRetry(n, err, b.t.NoRetry)
-	b.failed = append(b.failed, txn.KeyError{Key: n.key, Retriable: again, Err: err})
+	b.failed = append(b.failed, txn.KeyError{Key: n.key, Retriable: again, PodOnly: IsPodOnly(err), Err: err})
 }

@@ -283,6 +283,45 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// TestRetryOfOnePod: a value that fails because of its pod is retried as long as it fails, and is never reported.
+func TestRetryOfOnePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := 0
+		r := newRig(t, newMock(t), func(c *Config) {
+			c.Retry = RetryPolicy{First: time.Second, Max: 5 * time.Second, Attempts: 3}
+			c.Report = func(*txn.Record, *txn.Error) { reports++ }
+		})
+		tries := 0
+		r.m.fault = func(string, string) *fault {
+			tries++
+			return &fault{err: PodOnly(Retry(errors.New("renamed")))}
+		}
+		_, err := r.commit(update(kv("b/1", &obj{})))
+		var te *txn.Error
+		if !errors.As(err, &te) || te.Escalate() || !te.Failed[0].PodOnly {
+			t.Fatalf("error: %v", err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if tries < 12 || reports != 0 {
+			t.Errorf("%d tries in a minute, %d reports", tries, reports)
+		}
+		r.expectState("b/1", Retrying)
+		r.m.sync(func() { r.m.fault = nil })
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		r.expectThings("b/1")
+
+		r.m.fault = func(string, string) *fault { return &fault{err: PodOnly(errors.New("foreign"))} }
+		tx := update(kv("b/2", &obj{}))
+		tx.NoRetry = true
+		if _, err := r.commit(tx); !errors.As(err, &te) || te.Escalate() {
+			t.Errorf("error: %v", err)
+		}
+		r.m.sync(func() { r.m.fault = nil })
+	})
+}
+
 func TestOutcomeUnknown(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for _, action := range []string{"create", "update", "delete"} {

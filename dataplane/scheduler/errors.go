@@ -42,6 +42,26 @@ func (e unknownError) Unwrap() error        { return e.error }
 func (e unknownError) Retriable() bool      { return true }
 func (e unknownError) OutcomeUnknown() bool { return true }
 
+// PodOnly marks err as an error that affects only one pod, because the pod can cause it: a pod with CAP_NET_ADMIN can rename, move and delete the
+// interfaces in its network namespace, all the time. The value is retried, but the state of the node is not in doubt. PodOnly(nil) is nil.
+func PodOnly(err error) error {
+	if err == nil {
+		return nil
+	}
+	return podOnlyError{err}
+}
+
+type podOnlyError struct{ error }
+
+func (e podOnlyError) Unwrap() error { return e.error }
+func (e podOnlyError) PodOnly() bool { return true }
+
+// IsPodOnly reports whether err, or an error that it wraps, was marked by PodOnly.
+func IsPodOnly(err error) bool {
+	var p interface{ PodOnly() bool }
+	return errors.As(err, &p) && p.PodOnly()
+}
+
 // isOutcomeUnknown reports whether err, or an error that it wraps, implements OutcomeUnknown() bool and returns true from it.
 func isOutcomeUnknown(err error) bool {
 	var u interface{ OutcomeUnknown() bool }

@@ -84,7 +84,9 @@ func (s *Scheduler) scheduleRetry(n *node, err error, never bool) bool {
 	}
 	n.retry = nil
 	n.state = Failed
-	if never || !s.retriable(n, err) || s.cfg.Retry.Attempts > 0 && attempt > s.cfg.Retry.Attempts {
+	// A resync does not help a pod that prevents its own configuration, so the value itself is retried as long as it fails.
+	limited := s.cfg.Retry.Attempts > 0 && !IsPodOnly(err)
+	if never || !s.retriable(n, err) || limited && attempt > s.cfg.Retry.Attempts {
 		if n.flags&flagUnknown != 0 {
 			n.state = Unknown
 		}
@@ -124,7 +126,7 @@ func (s *Scheduler) retryDue(ctx context.Context, now time.Time) {
 		return
 	}
 	for _, f := range e.Failed {
-		if !f.Retriable {
+		if !f.Retriable && !f.PodOnly {
 			s.cfg.Report(b.rec, e)
 			return
 		}

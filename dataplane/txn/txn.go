@@ -130,11 +130,15 @@ func (r *Record) String() string {
 type KeyError struct {
 	Key       string
 	Retriable bool // will be retried in the background
+	PodOnly   bool // affects only one pod, which can cause it: the node is not in doubt, and a resync does not help
 	Err       error
 }
 
 // Error implements error.
 func (e KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Escalates reports whether the failure needs a repair of the node, because retrying the value alone does not repair it.
+func (e KeyError) Escalates() bool { return !e.Retriable && !e.PodOnly }
 
 // Unwrap returns the cause.
 func (e KeyError) Unwrap() error { return e.Err }
@@ -184,7 +188,7 @@ func (e *Error) Escalate() bool {
 		return true
 	}
 	for _, f := range e.Failed {
-		if !f.Retriable {
+		if f.Escalates() {
 			return true
 		}
 	}

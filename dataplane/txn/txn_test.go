@@ -28,6 +28,7 @@ func TestEscalate(t *testing.T) {
 		want bool
 	}{
 		"all are retried":     {Error{Failed: []KeyError{retried, retried}}, false},
+		"one pod only":        {Error{Failed: []KeyError{retried, {Key: "c", PodOnly: true, Err: errors.New("renamed")}}}, false},
 		"one is final":        {Error{Failed: []KeyError{retried, final}}, true},
 		"undoing failed":      {Error{Failed: []KeyError{retried}, Reverted: true, RevertErr: errors.New("gone")}, true},
 		"undone, all retried": {Error{Failed: []KeyError{retried}, Reverted: true}, false},

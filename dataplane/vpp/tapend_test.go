@@ -73,8 +73,9 @@ func TestTapEndMadeAhead(t *testing.T) {
 	expect("a TAP in VPP's own namespace")
 
 	refused := f.Faults.Add(vppfake.Fault{Message: "tap_create_v3", Retval: int32(api.SYSCALL_ERROR_2)})
-	if try(podTap("pod", "eth0")) == nil {
-		t.Error("VPP refused, and there is no error")
+	var failed *txn.Error
+	if err := try(podTap("pod", "eth0")); !errors.As(err, &failed) || failed.Escalate() {
+		t.Errorf("VPP rejects the device in the pod, which the pod can cause: %v, want an error of this pod only", err)
 	}
 	expect("refused", "make pod eth0", "drop pod eth0")
 	m.made = false
@@ -82,6 +83,10 @@ func TestTapEndMadeAhead(t *testing.T) {
 		t.Error("VPP refused, and there is no error")
 	}
 	expect("refused what is not ours to remove", "make pod eth1")
+	if err := try(tap("host")); !errors.As(err, &failed) || !failed.Escalate() {
+		t.Errorf("VPP rejects a TAP of the node: %v", err)
+	}
+	expect("refused, of the node")
 	refused.Remove()
 
 	m.err = errors.New("no such namespace")
@@ -89,7 +94,7 @@ func TestTapEndMadeAhead(t *testing.T) {
 		t.Errorf("%v, want %v", err, m.err)
 	}
 	expect("failed", "make pod eth2")
-	if refused.Hits() != 2 {
+	if refused.Hits() != 3 {
 		t.Errorf("VPP was asked %d times", refused.Hits())
 	}
 }

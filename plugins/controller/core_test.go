@@ -264,6 +264,8 @@ func TestClassify(t *testing.T) {
 		"panic":         {&panicError{"x"}, commitResult{refused: true}},
 		"retriable":     {&txn.Error{Failed: []txn.KeyError{{Key: "k", Retriable: true, Err: boom}}}, commitResult{}},
 		"permanent":     {&txn.Error{Failed: []txn.KeyError{{Key: "k", Err: boom}}}, commitResult{escalate: true}},
+		"one pod":       {&txn.Error{Failed: []txn.KeyError{{Key: "k", PodOnly: true, Err: boom}}}, commitResult{}},
+		"pod and node":  {&txn.Error{Failed: []txn.KeyError{{PodOnly: true, Err: boom}, {Key: "k", Err: boom}}}, commitResult{escalate: true}},
 		"external":      {&txn.Error{Failed: []txn.KeyError{{Key: "external", Err: boom}}}, commitResult{}},
 		"undone":        {&txn.Error{Reverted: true, Failed: []txn.KeyError{{Key: "external", Err: boom}}}, commitResult{undone: true}},
 		"revert failed": {&txn.Error{Reverted: true, RevertErr: boom}, commitResult{escalate: true}},

@@ -173,7 +173,7 @@ func classify(err error, externalOnly func(key string) bool) commitResult {
 	if te.Escalate() {
 		res.escalate = te.RevertErr != nil
 		for _, failed := range te.Failed {
-			if !failed.Retriable && !externalOnly(failed.Key) {
+			if failed.Escalates() && !externalOnly(failed.Key) {
 				res.escalate = true
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
@@ -156,7 +157,11 @@ func createTap(k *Descriptors, v *vpp_interfaces.Interface, done func(made, erro
 	}
 	conn.Call(k.Lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
 		if err != nil {
-			done(made{hostDev: m.hostDev}, errors.Join(explainTap(err), drop()))
+			byPod := req.HostNamespaceSet && conn.IsRetval(err) && !conn.IsRetval(err, noVhostNet)
+			if err = errors.Join(explainTap(err), drop()); byPod { // for example by another device of that name
+				err = scheduler.PodOnly(err)
+			}
+			done(made{hostDev: m.hostDev}, err)
 			return
 		}
 		m.index, m.tagged = uint32(r.SwIfIndex), true
@@ -232,8 +237,11 @@ func shortNamespace(path string) string {
 	return path
 }
 
+// noVhostNet is VPP's return code if it cannot open /dev/vhost-net.
+const noVhostNet = api.SYSCALL_ERROR_1
+
 func explainTap(err error) error {
-	if conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+	if conn.IsRetval(err, noVhostNet) {
 		return fmt.Errorf("%w: VPP could not open /dev/vhost-net: load the kernel module vhost_net and give the vswitch "+
 			"container the device, or set useTAPInterfaces: false", err)
 	}

@@ -1,0 +1,129 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// resyncs runs a full resync and returns its failures, all of which must be of one pod only.
+func (w *world) resyncs(values ...proto.Message) []txn.KeyError {
+	w.t.Helper()
+	_, err := w.commit(txn.FullResync, kvs(w.t, values))
+	if err == nil {
+		return nil
+	}
+	var failed *txn.Error
+	if !errors.As(err, &failed) || failed.Escalate() {
+		w.t.Errorf("a pod makes the node unready: %v", err)
+		return nil
+	}
+	return failed.Failed
+}
+
+// TestPodRenamesItsInterface: a pod that renames its interface all the time harms its own connection only.
+func TestPodRenamesItsInterface(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	values := w.podValues(ns)
+	other := w.loopback(w.netns("other"))
+	other.Name = "other-" + w.id
+	values = append(values, other)
+	w.put(values...)
+
+	stop, running := make(chan struct{}), sync.WaitGroup{}
+	renames := 0
+	running.Go(func() {
+		in, err := nsdo.Open(ns)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer in.Close()
+		var h *netlink.Handle
+		if err := in.Do(func() (err error) { h, err = netlink.NewHandle(); return err }); err != nil {
+			t.Error(err)
+			return
+		}
+		defer h.Close()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			links, err := h.LinkList()
+			if err != nil {
+				continue
+			}
+			for _, l := range links {
+				if l.Attrs().Name != "lo" && h.LinkSetName(l, fmt.Sprintf("r%d", i)) == nil {
+					renames++
+				}
+			}
+		}
+	})
+	for range 200 {
+		w.resyncs(values...)
+	}
+	close(stop)
+	running.Wait()
+	if renames == 0 {
+		t.Fatal("the interface was never renamed")
+	}
+	t.Logf("%d renames", renames)
+	for range 2 {
+		w.resyncs(values...)
+	}
+	w.quiet(values...)
+	w.shows(ns, "-o addr show eth0", "10.1.1.2/32", "fd00:1::2/128")
+}
+
+// TestPodTakesTheName: a pod that gives another interface the name of its own one stays without a connection until it stops that.
+func TestPodTakesTheName(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	values := w.podValues(ns)
+	w.put(values...)
+	w.ip(ns, "link", "set", "eth0", "down")
+	w.ip(ns, "link", "set", "eth0", "name", "mine")
+	w.ip(ns, "link", "add", "eth0", "type", "veth", "peer", "name", "end")
+	failed := w.resyncs(values...)
+	pod := values[1].(*linux_interfaces.Interface)
+	key := kvs(t, []proto.Message{pod})[0].Key
+	found := false
+	for _, f := range failed {
+		found = found || f.Key == key && f.PodOnly
+	}
+	if !found {
+		t.Errorf("failed: %v, want %s", failed, key)
+	}
+	w.ip(ns, "link", "del", "eth0")
+	for range 2 {
+		w.resyncs(values...)
+	}
+	w.quiet(values...)
+}
+
+// TestPodMovesItsInterface: a pod that moves its interface to a namespace of its own gets a new one.
+func TestPodMovesItsInterface(t *testing.T) {
+	w := newWorld(t)
+	ns, away := w.netns("pod"), w.netns("away")
+	values := w.podValues(ns)
+	w.put(values...)
+	w.ip(ns, "link", "set", "eth0", "netns", filepath.Base(away))
+	for range 2 {
+		w.resyncs(values...)
+	}
+	w.quiet(values...)
+	w.shows(ns, "-o addr show eth0", "10.1.1.2/32", "fd00:1::2/128")
+}
