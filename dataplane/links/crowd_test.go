@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
@@ -89,4 +90,27 @@ func TestCrowdedInterfaceOfPod(t *testing.T) {
 		}
 	}
 	w.shows(other.GetNamespace().GetReference(), "link show lo", "LOOPBACK,UP")
+}
+
+// An agent without free descriptors cannot read the state of pods. It does not configure them again for that: this would cut them off.
+func TestResyncWithoutDescriptors(t *testing.T) {
+	w := newWorld(t)
+	values := w.podValues(w.netns("pod"))
+	w.put(values...)
+	var all unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &all); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: all.Max}); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := w.commit(txn.FullResync, kvs(t, values))
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &all); err != nil {
+		t.Fatal(err)
+	}
+	var failed *txn.Error
+	if !errors.As(err, &failed) || !failed.Escalate() || !errors.Is(err, unix.EMFILE) || len(rec.Executed) > 0 {
+		t.Errorf("%v, executed %v, want only the error of the agent", err, rec.Executed)
+	}
+	w.quiet(values...)
 }

@@ -44,14 +44,11 @@ func newSnapshot(b *Backend) *snapshot {
 	return &snapshot{b: b, byPath: map[string]*space{}, byID: map[nsdo.ID]*space{}}
 }
 
-// space reads the links of the namespace at path. It returns nil when the namespace is gone, and also when a pod's namespace cannot be entered:
-// this must not prevent the dump of other pods. The operations that follow report the error.
+// space reads the links of the namespace at path; it returns nil when the namespace is gone. A namespace that cannot be entered for another reason is
+// an error: a pod cannot cause that, and it does not mean that the pod's interface is missing.
 func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 	sp, err := s.enter(path, ref)
-	if err != nil && path != "" {
-		if !errors.Is(err, nsdo.ErrGone) {
-			s.b.log.Warn("the network namespace of a pod cannot be entered; its state is unknown", "namespace", path, "error", err)
-		}
+	if errors.Is(err, nsdo.ErrGone) {
 		s.byPath[path] = nil
 		return nil, nil
 	}
@@ -60,7 +57,7 @@ func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 	}
 	err = sp.list(listed{what: "links"}, func(sp *space, _ int32) (err error) { sp.links, err = sp.h.sock.links(); return err })
 	switch {
-	case err != nil && sp.h.path == "":
+	case err != nil && (sp.h.path == "" || lacksResources(err)):
 		return nil, fmt.Errorf("list the links of %s: %w", sp.h, err)
 	case err != nil && !sp.byNames: // a pod with very many links, or with links that change all the time
 		s.b.log.Warn("the links in a pod's network namespace cannot be listed; only those of the agent are looked up", "namespace", path, "error", err)
@@ -151,7 +148,7 @@ func (b *Backend) eachDevice(requested map[string]bool, visit func(d *device) er
 	for _, name := range slices.Sorted(maps.Keys(links)) {
 		d := links[name]
 		err := visit(d)
-		if err != nil && requested == nil && d.path != "" {
+		if err != nil && requested == nil && d.path != "" && !lacksResources(err) {
 			b.log.Warn("the state of a pod's interface cannot be read; it is configured again", "interface", name, "error", err)
 			continue
 		}
@@ -230,7 +227,7 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 		wanted[name] = sp
 		if sp != nil && sp.byNames {
 			if err := sp.look(deviceName(v)); err != nil {
-				b.log.Warn("the interface of a pod cannot be looked up", "interface", name, "error", err)
+				return nil, fmt.Errorf("look up interface %s in %s: %w", name, sp.h, err)
 			}
 		}
 		markless := v.GetType() == linux_interfaces.Interface_EXISTING ||

@@ -19,17 +19,22 @@ var errNoLink = errors.New("no such link")
 var errTorn = errors.New("the kernel's state changed while it was being listed")
 
 // podOnly marks the error of an operation in a pod's namespace, which is given by its path; empty is the agent's own. See scheduler.PodOnly. A lack of
-// memory or descriptors concerns the whole node.
+// resources concerns the whole node.
 func podOnly(path string, err error) error {
-	for _, node := range []error{unix.ENOMEM, unix.ENOBUFS, unix.EMFILE, unix.ENFILE} {
-		if errors.Is(err, node) {
-			return err
-		}
-	}
-	if path == "" {
+	if path == "" || lacksResources(err) {
 		return err
 	}
 	return scheduler.PodOnly(err)
+}
+
+// lacksResources reports whether err is a lack of memory or of descriptors.
+func lacksResources(err error) bool {
+	for _, e := range []error{unix.ENOMEM, unix.ENOBUFS, unix.EMFILE, unix.ENFILE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // retriable reports whether an operation that failed with err may succeed later without a change of configuration.
