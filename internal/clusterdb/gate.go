@@ -3,6 +3,7 @@ package clusterdb
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -69,6 +70,12 @@ func (m *mirror) kept(key string) bool {
 	}
 	r := m.resourceOf(key)
 	return r != nil && !m.gates.open(r)
+}
+
+// keptNow returns kept as it is at the moment: later changes do not affect the result.
+func (m *mirror) keptNow() func(key string) bool {
+	now := &mirror{resources: m.resources, gates: gates{keys: maps.Clone(m.gates.keys)}}
+	return now.kept
 }
 
 // gated reports whether a key belongs to a resource with a Complete key, so that its changes may be delayed.

@@ -114,6 +114,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 				return err
 			}
 			retry = min(2*retry, maxRetry)
+			w.saver.flushDue()
 		}
 		rev, losses, err = w.resync(ctx)
 	}
@@ -193,7 +194,7 @@ func (w *Watcher) resync(ctx context.Context) (rev int64, losses uint64, err err
 	losses, _, _ = w.DB.state()
 	w.recall(kvs)
 	state := w.state.reset(kvs)
-	w.saver.replace(values, w.state.kept)
+	w.saver.replace(values, w.state.keptNow())
 	if w.reportGap() {
 		return rev, losses, nil // nothing is pushed before the state is complete for the first time
 	}
