@@ -58,9 +58,11 @@ func OpenLocalCopy(path string, log *slog.Logger) (*LocalCopy, error) {
 	return l, nil
 }
 
-// open opens the file and checks it. bbolt detects damage only where it reads, and then it panics, or it causes a memory fault if the
-// file is shorter than its header states.
+// open checks the file and opens it.
 func (l *LocalCopy) open() (err error) {
+	if err := checkBolt(l.path); err != nil {
+		return err
+	}
 	faults := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(faults)
 	defer func() {
@@ -72,35 +74,15 @@ func (l *LocalCopy) open() (err error) {
 	if err != nil {
 		return err
 	}
-	err = l.db.View(l.check)
-	if err == nil {
-		err = l.db.Update(func(tx *bolt.Tx) error {
-			_, err := tx.CreateBucketIfNotExists([]byte(stateBucket))
-			_, ownErr := tx.CreateBucketIfNotExists([]byte(ownBucket))
-			return errors.Join(err, ownErr)
-		})
-	}
+	err = l.db.Update(func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucketIfNotExists([]byte(stateBucket))
+		_, ownErr := tx.CreateBucketIfNotExists([]byte(ownBucket))
+		return errors.Join(err, ownErr)
+	})
 	if err != nil {
 		return errors.Join(err, l.db.Close())
 	}
 	return nil
-}
-
-func (l *LocalCopy) check(tx *bolt.Tx) error {
-	info, err := os.Stat(l.path)
-	if err != nil {
-		return err
-	}
-	if info.Size() < tx.Size() {
-		return fmt.Errorf("the file has %d bytes instead of %d", info.Size(), tx.Size())
-	}
-	var first error
-	for err := range tx.Check() { // read to the end, otherwise the goroutine of Check does not end
-		if first == nil {
-			first = err
-		}
-	}
-	return first
 }
 
 // Load returns all values by key.
