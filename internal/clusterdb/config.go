@@ -36,7 +36,7 @@ type Config struct {
 	OperationTimeout time.Duration
 	// ProbeInterval is the interval between checks of the connection; 3 s when zero.
 	ProbeInterval time.Duration
-	// ProbeTimeout bounds a check; a longer check means that the connection is lost. 2 s when zero.
+	// ProbeTimeout bounds a check; after a longer one the database does not count as connected until it answers. 2 s when zero.
 	ProbeTimeout time.Duration
 
 	Embedded EmbeddedConfig

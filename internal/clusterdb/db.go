@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 
 	"contiv.dev/vswitch/internal/keyval"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -36,19 +38,30 @@ type DB struct {
 	jobs     *lifecycle.Group
 	closing  atomic.Bool
 
-	mu        sync.Mutex
-	connected bool
+	mu   sync.Mutex
+	link linkState
 	// losses counts the lost connections; a watcher compares it to detect that it may have missed changes.
 	losses    uint64
 	clusterID uint64
 	revision  int64
 	onConnect []func() error // called on the first connection, then nil
 	ever      bool
-	changed   chan struct{} // closed and replaced when connected changes
+	changed   chan struct{} // closed and replaced when link or losses changes
 	cause     error         // why the database does not respond, as found by diagnose; nil while it answers
 }
 
 var _ keyval.KvProtoPlugin = (*DB)(nil)
+
+// linkState is the state of the connection to the database.
+type linkState int
+
+const (
+	linkLost linkState = iota
+	// linkLate: the database does not answer in time, but the connection to it exists. Watches on the connection continue after the delay, so
+	// no change is missed.
+	linkLate
+	linkUp
+)
 
 // Open starts the embedded etcd if there are no endpoints, and a client. It does not wait for the operator's etcd: Connected reports
 // whether that answers.
@@ -122,7 +135,7 @@ func (db *DB) closeEmbedded() {
 func (db *DB) Connected() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	return db.connected
+	return db.link == linkUp
 }
 
 // Cause describes why the database does not respond: the endpoint, the fault and the fix. It returns nil while the database answers, and
@@ -170,31 +183,55 @@ func (db *DB) report(err error) {
 	if err != nil && db.closing.Load() {
 		return
 	}
+	late := err != nil && db.late(err)
 	db.mu.Lock()
-	now := err == nil
-	if now == db.connected {
+	before, now := db.link, linkUp
+	switch {
+	case late && before != linkLost:
+		now = linkLate
+	case err != nil:
+		now = linkLost
+	}
+	if now == before {
 		db.mu.Unlock()
 		return
 	}
-	db.connected = now
+	db.link = now
 	var callbacks []func() error
-	if now {
+	switch now {
+	case linkUp:
 		callbacks, db.onConnect, db.ever, db.cause = db.onConnect, nil, true, nil
-	} else {
+	case linkLost:
 		db.losses++
+	case linkLate:
 	}
 	close(db.changed)
 	db.changed = make(chan struct{})
 	db.mu.Unlock()
 
-	if now {
-		db.log.Info("connected to etcd")
-	} else {
+	switch {
+	case now == linkLost:
 		db.log.Warn("the connection to etcd is lost; the node continues with its last state", "error", err)
+	case now == linkLate:
+		db.log.Warn("etcd does not answer in time; the node continues with its last state", "error", err)
+	case before == linkLate:
+		db.log.Info("etcd answers again; no change was missed")
+	default:
+		db.log.Info("connected to etcd")
 	}
 	for _, c := range callbacks {
 		db.runCallback(c)
 	}
+}
+
+// late reports whether a call that failed with err has only taken too long. A busy etcd is late on all nodes at the same time: if that counted as
+// a loss, all nodes would read the whole state again at once and keep it busy. If etcd has lost data meanwhile, checkHistory finds that.
+func (db *DB) late(err error) bool {
+	slow := errors.Is(err, context.DeadlineExceeded)
+	for _, e := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrLeaderChanged, rpctypes.ErrTooManyRequests} {
+		slow = slow || errors.Is(err, e)
+	}
+	return slow && db.client.ActiveConnection().GetState() == connectivity.Ready
 }
 
 // knownRevision returns the highest revision of all answers so far; 0 when there was none.
@@ -234,7 +271,7 @@ func (db *DB) checkHistory(h *etcdserverpb.ResponseHeader, known int64) {
 func (db *DB) state() (losses uint64, connected bool, changed <-chan struct{}) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	return db.losses, db.connected, db.changed
+	return db.losses, db.link == linkUp, db.changed
 }
 
 // probe is the job that checks whether the database answers.

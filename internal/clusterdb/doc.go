@@ -6,7 +6,7 @@
 // atomically.
 //
 // Watcher delivers the shared state to the event loop: a complete snapshot (DBResync) at start and whenever the connection was lost or the
-// watch fell behind, single changes (KubeStateChange) in between. It keeps a copy of the state on the node's disk (LocalCopy), from which
+// watch fell behind, single changes (KubeStateChange) in between. An answer that is only late does not count as a lost connection. It keeps a copy of the state on the node's disk (LocalCopy), from which
 // the agent starts when the database does not respond. LocalCopy also stores the node's own values, such as its identity: a new snapshot of
 // the shared state does not replace them.
 //

@@ -12,6 +12,7 @@ type proxy struct {
 	listener net.Listener
 	target   string
 	wg       sync.WaitGroup
+	hold     sync.RWMutex // while a test holds it, no data passes
 
 	mu     sync.Mutex
 	conns  []net.Conn
@@ -40,8 +41,8 @@ func (p *proxy) accept() {
 			_ = client.Close()
 			continue
 		}
-		p.wg.Go(func() { pass(client, server) })
-		p.wg.Go(func() { pass(server, client) })
+		p.wg.Go(func() { p.pass(client, server) })
+		p.wg.Go(func() { p.pass(server, client) })
 	}
 }
 
@@ -56,9 +57,21 @@ func (p *proxy) add(client, server net.Conn) bool {
 	return true
 }
 
-func pass(from, to net.Conn) {
-	_, _ = io.Copy(to, from)
+func (p *proxy) pass(from, to net.Conn) {
+	_, _ = io.Copy(heldWriter{p, to}, from)
 	_, _ = from.Close(), to.Close()
+}
+
+// heldWriter waits while the proxy is held.
+type heldWriter struct {
+	p  *proxy
+	to io.Writer
+}
+
+func (w heldWriter) Write(data []byte) (int, error) {
+	w.p.hold.RLock()
+	defer w.p.hold.RUnlock()
+	return w.to.Write(data)
 }
 
 func (p *proxy) close() {

@@ -80,6 +80,39 @@ func TestReconnect(t *testing.T) {
 	events.want(t, "allocatedIDs allocatedIDs/2: none -> 2=b")
 }
 
+// TestLateAnswer checks that an etcd that answers late causes no resync, and that changes of that time arrive. If the connection is lost while
+// etcd is late, there is a resync.
+func TestLateAnswer(t *testing.T) {
+	s := newServer(t)
+	s.start()
+	db := s.client()
+	conf := testConf()
+	conf.Endpoints = []string{s.e.Endpoint()}
+	other := open(t, conf) // not through the proxy
+	events := newSink()
+	watch(t, db, nil, events)
+	events.want(t, "resync local=false []")
+	for i := range uint32(2) {
+		s.proxy.hold.Lock()
+		until(t, "late", func() bool { return !db.Connected() })
+		put(t, other, i+1, "a")
+		events.wantNone(t)
+		s.proxy.hold.Unlock()
+		events.want(t, fmt.Sprintf("allocatedIDs allocatedIDs/%d: none -> %d=a", i+1, i+1))
+		until(t, "connection", db.Connected)
+		events.wantNone(t)
+	}
+	s.proxy.hold.Lock()
+	until(t, "late", func() bool { return !db.Connected() })
+	s.proxy.hold.Unlock()
+	s.stop()
+	losses := func() uint64 { n, _, _ := db.state(); return n }
+	until(t, "loss", func() bool { return losses() > 0 })
+	s.start()
+	events.want(t, "resync local=false [1=a 2=a]")
+	events.wantNone(t)
+}
+
 // TestDataLost checks that an empty database after a restart is detected. A watch that continued from its revision would
 // receive nothing for a long time.
 func TestDataLost(t *testing.T) {
