@@ -69,7 +69,7 @@ func newVPP(a *agent) parts {
 		m.fake = vppfake.New(vppfake.Config{Log: a.log})
 	}
 	m.conn = conn.New(conn.Config{
-		Socket: m.socket, Require: vpp.Messages(), RequestTimeout: vppSilence, HealthTimeout: vppSilence,
+		Socket: m.socket, Require: vpp.Messages(), Accept: contiv.Accept, RequestTimeout: vppSilence, HealthTimeout: vppSilence,
 	}, a.log)
 	m.lane = m.conn.Lane()
 	m.pool, m.buffers = newPool(a, m.conn), vpp.NewBuffers(m.conn, a.log)
@@ -296,8 +296,13 @@ func (m *vppPlane) alive() error {
 	return nil
 }
 
-// cause returns the operating system's error, if there is one, without the operation; the caller's message names the socket.
+// cause returns the operating system's error, if there is one, without the operation, or why VPP's plugin is rejected; the caller's message
+// names the socket.
 func cause(err error) error {
+	var foreign *contiv.ForeignPluginError
+	if errors.As(err, &foreign) {
+		return foreign
+	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,23 @@ func (e *IncompatibleError) Error() string {
 	b.WriteString("; install VPP 25.10 and its plugins from FD.io's release repository " +
 		"(https://packagecloud.io/fdio/release) and check that VPP's startup.conf does not disable the plugins")
 	return b.String()
+}
+
+// Candidate is a VPP with which there is no session yet.
+type Candidate struct {
+	conn    *Conn
+	t       *transport
+	version string
+}
+
+// Has returns nil if VPP has the messages and their replies, or an *IncompatibleError that lists the missing ones.
+func (v Candidate) Has(messages []api.Message) error {
+	return v.conn.types.check(v.t.ids, messages, v.version)
+}
+
+// Invoke makes one request and waits for its answer, which it stores in reply.
+func (v Candidate) Invoke(ctx context.Context, req, reply api.Message) error {
+	return v.conn.calls.invoke(ctx, v.t, req, reply)
 }
 
 // check compares VPP's message table with the required messages and their replies.

@@ -21,6 +21,9 @@ type Config struct {
 	// Require lists the requests (and events) that the agent cannot work without. A VPP that lacks one of them, or its reply, is
 	// rejected.
 	Require []api.Message
+	// Accept, if set, decides whether a VPP that has the required messages can be used. If it returns an error, there is no session with
+	// this VPP, so nothing is written to it.
+	Accept func(context.Context, Candidate) error
 
 	RequestTimeout time.Duration // longest time between two answers of VPP; default 5 s
 	Window         int           // requests in flight per lane, 1 to 1024; default 128

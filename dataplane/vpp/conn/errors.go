@@ -23,6 +23,8 @@ var (
 	ErrCanceled = errors.New("request cancelled by the caller")
 	// ErrClosed: the Conn was closed.
 	ErrClosed = fmt.Errorf("connection closed: %w", ErrDisconnected)
+	// ErrRejected is wrapped by the errors of Accept for a VPP that cannot be used as long as it runs.
+	ErrRejected = errors.New("VPP is rejected")
 	// errNeverSend: the request would abort VPP (see guard.go) and was not sent.
 	errNeverSend = errors.New("request not sent, because it would abort VPP")
 	// ErrUnknownMessage: the connected VPP does not have the message, or has another version of it.

@@ -113,6 +113,11 @@ func (c *Conn) identify(ctx context.Context, t *transport) (peer, error) {
 	if err := c.types.check(t.ids, c.cfg.Require, remote.version); err != nil {
 		return remote, err
 	}
+	if c.cfg.Accept != nil {
+		if err := c.cfg.Accept(ctx, Candidate{c, t, remote.version}); err != nil {
+			return remote, err
+		}
+	}
 	var ping memclnt.ControlPingReply
 	if err := c.calls.invoke(ctx, t, new(memclnt.ControlPing), &ping); err != nil {
 		return remote, err
@@ -126,8 +131,7 @@ func (c *Conn) identify(ctx context.Context, t *transport) (peer, error) {
 // grows with each failure, unless VPP restarts.
 func (c *Conn) pause(ctx context.Context, failures *int, err error) {
 	wait := c.cfg.Reconnect
-	var incompatible *IncompatibleError
-	if errors.Is(err, ErrNotResponding) || errors.As(err, &incompatible) {
+	if errors.Is(err, ErrNotResponding) || rejected(err) {
 		wait = min(c.cfg.Reconnect<<min(*failures, 10), c.cfg.ReconnectMax)
 		*failures++
 	} else {
@@ -146,6 +150,12 @@ func (c *Conn) pause(ctx context.Context, failures *int, err error) {
 			return
 		}
 	}
+}
+
+// rejected reports whether err is about a VPP that cannot be used as long as it runs.
+func rejected(err error) bool {
+	var incompatible *IncompatibleError
+	return errors.Is(err, ErrRejected) || errors.As(err, &incompatible)
 }
 
 // serve runs sessions on t until the connection is lost.
@@ -250,7 +260,11 @@ func (c *Conn) away(err error) {
 	}
 	c.session.Load().end(err)
 	c.session.Store(endedSession(err))
-	c.log.Warn("VPP cannot be reached; retrying", "socket", c.cfg.Socket, slog.Any("error", err))
+	if rejected(err) {
+		c.log.Error("this VPP cannot be used", slog.Any("error", err), "socket", c.cfg.Socket)
+	} else {
+		c.log.Warn("VPP cannot be reached; retrying", "socket", c.cfg.Socket, slog.Any("error", err))
+	}
 	c.change(func(s *State) { s.Status, s.Err, s.NewBoot = status, err, false })
 }
 

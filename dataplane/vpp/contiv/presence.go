@@ -30,7 +30,8 @@ type Store interface {
 	SaveOwn(key string, value []byte) error
 }
 
-// Plugin reports whether VPP has our own plugin, and the number of its workers. Neither changes while a VPP process runs.
+// Plugin reports whether VPP has our own plugin, and the number of its workers. Neither changes while a VPP process runs. The connection
+// rejects a VPP with a plugin of another version (Accept).
 type Plugin struct {
 	conn  *conn.Conn
 	log   *slog.Logger
@@ -160,11 +161,6 @@ func (p *Plugin) look() pluginFacts {
 	if failed != nil {
 		p.log.Warn("VPP does not report its number of workers; the next resync requests it again", "error", failed)
 		return p.found
-	}
-	var lacks *conn.IncompatibleError
-	if errors.As(err, &lacks) && (len(lacks.Differ) > 0 || len(lacks.Missing) < lacks.Needed) {
-		p.log.Error("VPP has a contiv plugin of another version, which is not used; install that of this release",
-			"missing", strings.Join(slices.Concat(lacks.Missing, lacks.Differ), ", "))
 	}
 	p.session, p.found = state.Session, pluginFacts{err == nil, workers}
 	p.save()

@@ -2,6 +2,7 @@ package vppfake
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -110,7 +111,9 @@ func (c Config) registerContiv(t *table) {
 		return
 	}
 	on(t, reads, func(*call, *contiv.ContivPluginGetVersion) *contiv.ContivPluginGetVersionReply {
-		return &contiv.ContivPluginGetVersionReply{Major: 1}
+		var v contiv.ContivPluginGetVersionReply
+		_, _ = fmt.Sscanf(cmp.Or(c.PluginVersion, contiv.APIVersion), "%d.%d.%d", &v.Major, &v.Minor, &v.Patch)
+		return &v
 	})
 	on(t, writes, contivConfigSet)
 	on(t, reads, contivConfigGet)

@@ -22,6 +22,8 @@ type Config struct {
 	Version string
 	// Plugin is true if our own plugin, dataplane/vpp/plugin, is loaded.
 	Plugin bool
+	// PluginVersion is the version that the plugin reports; default: that of contiv.api.
+	PluginVersion string
 	// Without lists messages that this VPP does not have, like a VPP of another version.
 	Without []string
 	// Connections is the maximum number of connections of the plugin per family; default 262144.

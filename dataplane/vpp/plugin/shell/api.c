@@ -2,6 +2,13 @@
 #include "api.h"
 #include "../api/contiv.api.c"
 
+/* The version of contiv.api; vl_api_version keeps out the versions of the files that it imports. */
+#define vl_api_version(file, crc)
+#define vl_api_version_tuple(file, major, minor, patch) static const u32 contiv_api_version[3] = { major, minor, patch };
+#include "../api/contiv.api.h"
+#undef vl_api_version_tuple
+#undef vl_api_version
+
 clib_error_t *
 contiv_api_init (void)
 {
@@ -84,9 +91,9 @@ vl_api_contiv_plugin_get_version_t_handler (vl_api_contiv_plugin_get_version_t *
   vl_api_contiv_plugin_get_version_reply_t *rmp;
   int rv = 0;
   REPLY_MACRO2 (VL_API_CONTIV_PLUGIN_GET_VERSION_REPLY, ({
-		  rmp->major = htonl (1);
-		  rmp->minor = htonl (0);
-		  rmp->patch = htonl (0);
+		  rmp->major = htonl (contiv_api_version[0]);
+		  rmp->minor = htonl (contiv_api_version[1]);
+		  rmp->patch = htonl (contiv_api_version[2]);
 		}));
 }
 
