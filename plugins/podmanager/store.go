@@ -88,7 +88,11 @@ func (s *store) remove(id AttachmentID) error {
 	return nil
 }
 
-// loadAll reads the files that the previous agent has left. Invalid files are renamed.
+// errNewer means that a file was written by a newer agent: the node has been downgraded. The pod runs, so its file must stay. The agent must not
+// start without it either, because it would remove the pod's interface.
+var errNewer = errors.New("written by a newer version of the agent")
+
+// loadAll reads the files that the previous agent has left. Invalid files are renamed. Files of a newer agent are an error.
 func (s *store) loadAll() ([]*Attachment, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create attachment store: %w", err)
@@ -98,6 +102,7 @@ func (s *store) loadAll() ([]*Attachment, error) {
 		return nil, fmt.Errorf("read attachment store: %w", err)
 	}
 	var all []*Attachment
+	var newer []error
 	for _, e := range entries {
 		path := filepath.Join(s.dir, e.Name())
 		if strings.HasSuffix(e.Name(), tempSuffix) {
@@ -108,19 +113,30 @@ func (s *store) loadAll() ([]*Attachment, error) {
 			continue
 		}
 		r, err := s.load(path)
-		if err != nil {
+		if errors.Is(err, errNewer) && !s.ofEarlierBoot(r) {
+			newer = append(newer, fmt.Errorf("%s: %w", path, err))
+			continue
+		}
+		if err != nil && !errors.Is(err, errNewer) {
 			s.quarantine(path, err)
 			continue
 		}
-		if r.BootID != "" && s.bootID != "" && r.BootID != s.bootID {
-			s.log.Info("attachment dropped", "attachment", r.attachment().ID.String(), "reason", "the machine has been rebooted")
+		if s.ofEarlierBoot(r) {
+			s.log.Info("attachment dropped", "file", path, "reason", "the machine has been rebooted")
 			_ = os.Remove(path)
 			continue
 		}
 		all = append(all, r.attachment())
 	}
+	if len(newer) > 0 {
+		return nil, fmt.Errorf("%w; upgrade the agent again, or drain and reboot the node before you start this version; its pods keep their "+
+			"network meanwhile", errors.Join(newer...))
+	}
 	return all, nil
 }
+
+// ofEarlierBoot reports whether the machine has been rebooted since the file was written, so that its pod does not run.
+func (s *store) ofEarlierBoot(r *record) bool { return r.BootID != "" && s.bootID != "" && r.BootID != s.bootID }
 
 func (s *store) load(path string) (*record, error) {
 	data, err := os.ReadFile(path)
@@ -130,8 +146,15 @@ func (s *store) load(path string) (*record, error) {
 	return parseRecord(filepath.Base(path), data)
 }
 
-// parseRecord validates all properties on which later code relies.
+// parseRecord validates all properties on which later code relies. With errNewer it returns the boot ID only.
 func parseRecord(name string, data []byte) (*record, error) {
+	var head struct {
+		Version int    `json:"version"`
+		BootID  string `json:"bootID"`
+	}
+	if err := json.Unmarshal(data, &head); err == nil && head.Version > storeVersion {
+		return &record{BootID: head.BootID}, fmt.Errorf("%w: the file has version %d, this agent reads version %d", errNewer, head.Version, storeVersion)
+	}
 	r := &record{}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err

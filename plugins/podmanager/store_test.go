@@ -142,7 +142,7 @@ func TestCorruptFilesArePutAside(t *testing.T) {
 		"list@eth0.json":      "[]",
 		"null@eth0.json":      "null",
 		"moved@eth0.json":     string(valid), // contains another ID
-		"future@eth0.json":    `{"version":99,"containerID":"future","ifName":"eth0","netns":"/n","podName":"x","seq":1}`,
+		"ancient@eth0.json":   `{"version":0,"containerID":"ancient","ifName":"eth0","netns":"/n","podName":"x","seq":1}`,
 		"nopod@eth0.json":     `{"version":1,"containerID":"nopod","ifName":"eth0","netns":"/n","seq":1}`,
 		"address@eth0.json":   `{"version":1,"containerID":"address","ifName":"eth0","netns":"/n","podName":"x","addresses":["10.1.1.300/32"]}`,
 		"noaddress@eth0.json": `{"version":1,"containerID":"noaddress","ifName":"eth0","netns":"/n","podName":"x","addresses":[""]}`,
@@ -175,6 +175,37 @@ func TestCorruptFilesArePutAside(t *testing.T) {
 	}
 	r.restart() // the quarantined files have no effect
 	r.add("half", "again")
+}
+
+// TestRecordOfNewerAgent: after a downgrade the record of a running pod stays, and the agent does not start, because without the record it would
+// remove the pod's interface. A reboot ends the pod, and so the record.
+func TestRecordOfNewerAgent(t *testing.T) {
+	s := &store{dir: t.TempDir(), bootID: "boot1", log: slog.New(slog.DiscardHandler)}
+	file := filepath.Join(s.dir, "future@eth0.json")
+	if err := os.WriteFile(file, []byte(`{"version":99,"containerID":{"id":"future"},"bootID":"boot1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := s.loadAll()
+		if err == nil {
+			t.Fatal("the agent starts without the record")
+		}
+		for _, want := range []string{file, "newer version of the agent", "version 99", "upgrade the agent"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+		if entries, err := os.ReadDir(s.dir); err != nil || len(entries) != 1 || entries[0].Name() != filepath.Base(file) {
+			t.Fatalf("files %v, %v", entries, err)
+		}
+	}
+	s.bootID = "boot2"
+	if all, err := s.loadAll(); err != nil || len(all) > 0 {
+		t.Errorf("after a reboot: %v, %v", all, err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the record of a pod of an earlier boot stays")
+	}
 }
 
 func TestSetAddressesOfUnknownPod(t *testing.T) {
