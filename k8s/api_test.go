@@ -468,7 +468,8 @@ func (a *apiServer) etcd(program string) {
 		return string(out)
 	}
 	const want = "CONTIV_ETCD_ENDPOINTS=https://10.99.0.1:12379,https://10.99.0.2:12379,https://10.99.0.3:12379\n"
-	if got := starter("--timeout=60s", "--kubeconfig="+a.path("contiv-agent.kubeconfig")); !strings.Contains(got, want) {
+	if got := starter("--timeout=60s", "--kubeconfig="+a.path("contiv-agent.kubeconfig")); !strings.Contains(got, want) ||
+		!strings.Contains(got, "CONTIV_ETCD_SERVICE=kube-system/contiv-etcd:12379\n") {
 		a.t.Errorf("the agent's environment: %s", got)
 	}
 	dead := strings.Replace(string(must(os.ReadFile(a.path("contiv-agent.kubeconfig")))), ":6443", ":1", 1)

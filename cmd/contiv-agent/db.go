@@ -71,5 +71,16 @@ func resources() []clusterdb.Resource {
 // start starts watching; the first snapshot causes the start-up resync.
 func (d *clusterDB) start(jobs *lifecycle.Group) { jobs.Go("cluster database", d.watcher.Run) }
 
+// followEtcd starts the job that gets the addresses of a managed etcd, whose members may move to other nodes.
+func (a *agent) followEtcd() {
+	client := a.kube.writer()
+	if client == nil || a.opts.etcd.Service == "" {
+		return
+	}
+	a.jobs.Go("etcd members", func(ctx context.Context) error {
+		return a.db.FollowMembers(ctx, func(ctx context.Context) ([]string, error) { return client.PodURLs(ctx, a.opts.etcd.Service) })
+	})
+}
+
 // Close closes the client, and etcd if it is embedded.
 func (d *clusterDB) Close() error { return errors.Join(d.DB.Close(), d.local.Close()) }

@@ -48,10 +48,11 @@ func (a *agent) ready() error {
 
 // etcdName describes the etcd that an operator must check.
 func (a *agent) etcdName() string {
-	if len(a.opts.etcd.Endpoints) == 0 {
+	endpoints := a.db.Endpoints()
+	if len(endpoints) == 0 {
 		return "embedded, in " + a.opts.dataDir
 	}
-	return strings.Join(a.opts.etcd.Endpoints, ", ")
+	return strings.Join(endpoints, ", ")
 }
 
 // cniChecks returns the checks of CNI STATUS, CHECK and GC.

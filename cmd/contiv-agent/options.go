@@ -11,6 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/kube"
 )
 
 // options holds the agent's flags.
@@ -150,7 +151,13 @@ func (o *options) complete() error {
 // completeEtcd checks for errors that would otherwise appear only when the database is opened.
 func (o *options) completeEtcd() error {
 	o.etcd.Embedded.DataDir = filepath.Join(o.dataDir, "etcd")
-	return errors.Join(o.checkRelay(), o.etcd.Validate())
+	var service error
+	if o.etcd.Service != "" {
+		if _, _, _, err := kube.ParseService(o.etcd.Service); err != nil {
+			service = fmt.Errorf("--etcd-service: %w", err)
+		}
+	}
+	return errors.Join(o.checkRelay(), o.etcd.Validate(), service)
 }
 
 func (o *options) checkRelay() error {

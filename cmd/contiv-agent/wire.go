@@ -207,6 +207,7 @@ func (a *agent) Start() error {
 		await(a.log)
 	}
 	a.db.start(a.jobs)
+	a.followEtcd()
 	a.kube.start(a.jobs)
 	a.jobs.Go("problems", a.problems.Run)
 	a.jobs.Go("end of an interrupted trace", a.diag.EndInterrupted)

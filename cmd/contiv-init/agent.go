@@ -60,9 +60,14 @@ func (s *starter) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		env = append(env, "CONTIV_ETCD_ENDPOINTS="+endpoints)
+		env = s.environment(endpoints)
 	}
 	return become(args, env)
+}
+
+// environment returns the agent's variables. With the service the agent finds members that move while it runs.
+func (s *starter) environment(endpoints string) []string {
+	return []string{"CONTIV_ETCD_ENDPOINTS=" + endpoints, fmt.Sprintf("CONTIV_ETCD_SERVICE=%s/%s:%d", s.namespace, s.service, etcdClientPort)}
 }
 
 // endpoints requests etcd's addresses from the API server. If it does not respond, or not all members exist, endpoints returns the addresses of

@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"contiv.dev/vswitch/internal/atomicfile"
+	"contiv.dev/vswitch/internal/kube"
 )
 
 const maxWait = 2 * time.Second
@@ -95,7 +97,17 @@ func TestEtcdsAddressesOfTheFirstStart(t *testing.T) {
 	}
 }
 
-func newStarter(t *testing.T, a *apiServer) *starter {
+// TestServiceOfMembers checks that the agent can read the service that it gets.
+func TestServiceOfMembers(t *testing.T) {
+	env := newStarter(t, &apiServer{}).environment("https://10.99.0.1:12379")
+	service, ok := strings.CutPrefix(env[1], "CONTIV_ETCD_SERVICE=")
+	namespace, name, port, err := kube.ParseService(service)
+	if !ok || err != nil || namespace != "kube-system" || name != "contiv-etcd" || port != etcdClientPort {
+		t.Errorf("%v: %v", env, err)
+	}
+}
+
+func newStarter(t *testing.T, a http.Handler) *starter {
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
 	dir := t.TempDir()

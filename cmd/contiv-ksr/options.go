@@ -67,6 +67,11 @@ func (o *options) complete() error {
 	if len(o.etcd.Endpoints) == 0 {
 		errs = append(errs, errors.New("--etcd-endpoints is missing: give the etcd that the agents use"))
 	}
+	if o.etcd.Service != "" {
+		if _, _, _, err := kube.ParseService(o.etcd.Service); err != nil {
+			errs = append(errs, fmt.Errorf("--etcd-service: %w", err))
+		}
+	}
 	if o.leaseTTL < minLeaseTTL {
 		errs = append(errs, fmt.Errorf("--lease-ttl %s: must be at least %s", o.leaseTTL, minLeaseTTL))
 	}

@@ -25,6 +25,7 @@ type ksr struct {
 	log      *slog.Logger
 	ring     *logs.Ring
 	jobs     *lifecycle.Group
+	client   *kube.Client
 	registry *prometheus.Registry
 	http     *httpapi.Server
 	db       *clusterdb.DB
@@ -55,8 +56,7 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 	if k.http, err = httpapi.New(k.opts.http, k.log); err != nil {
 		return err
 	}
-	client, err := kube.NewClient(k.opts.kubernetes)
-	if err != nil {
+	if k.client, err = kube.NewClient(k.opts.kubernetes); err != nil {
 		return err
 	}
 	if k.db, err = clusterdb.Open(context.WithoutCancel(ctx), k.opts.etcd, k.log.With("component", "clusterdb")); err != nil {
@@ -70,10 +70,10 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 		return err
 	}
 	k.statuses = kube.NewPolicyStatus(kube.PolicyStatusDeps{
-		Client: client, Log: k.log.With("component", "kube"), Writes: k.relay.Leading, Large: k.largeClusterPolicies, Interval: k.opts.policyStatus,
+		Client: k.client, Log: k.log.With("component", "kube"), Writes: k.relay.Leading, Large: k.largeClusterPolicies, Interval: k.opts.policyStatus,
 	})
 	k.source, err = kube.NewSource(kube.Deps{
-		Client: client, Events: k.relay, Log: k.log.With("component", "kube"), Metrics: k.registry,
+		Client: k.client, Events: k.relay, Log: k.log.With("component", "kube"), Metrics: k.registry,
 	})
 	return err
 }
@@ -92,6 +92,11 @@ func (k *ksr) Start() error {
 	}
 	k.source.Start(k.jobs)
 	k.jobs.Go("relay", k.relay.Run)
+	if k.opts.etcd.Service != "" {
+		k.jobs.Go("etcd members", func(ctx context.Context) error {
+			return k.db.FollowMembers(ctx, func(ctx context.Context) ([]string, error) { return k.client.PodURLs(ctx, k.opts.etcd.Service) })
+		})
+	}
 	k.jobs.Go("policy conditions", k.statuses.Run)
 	return nil
 }
@@ -102,7 +107,7 @@ func (k *ksr) ready() error {
 		if cause := k.db.Cause(); cause != nil {
 			return fmt.Errorf("etcd does not respond: %w", cause)
 		}
-		return fmt.Errorf("etcd %s does not respond", strings.Join(k.opts.etcd.Endpoints, ","))
+		return fmt.Errorf("etcd %s does not respond", strings.Join(k.db.Endpoints(), ","))
 	}
 	if err := k.source.Connected(); err != nil {
 		return err

@@ -27,6 +27,9 @@ type Config struct {
 	// Endpoints are the addresses of the operator's etcd, "host:port" or URLs. Without endpoints the agent runs its own etcd, see
 	// Embedded.
 	Endpoints []string
+	// Service is the service of Kubernetes that lists the members of a managed etcd, NAMESPACE/NAME:PORT; FollowMembers gets their addresses. Empty:
+	// the addresses do not change.
+	Service string
 	// CAFile, CertFile and KeyFile are PEM files: the trusted CAs, and the client certificate and its key. CertFile and KeyFile need
 	// each other.
 	CAFile, CertFile, KeyFile string

@@ -31,7 +31,7 @@ const (
 
 // DB is a client of etcd. All methods are safe for concurrent use, and all calls end within the configured time.
 type DB struct {
-	conf     Config
+	conf     Config // Endpoints is guarded by mu
 	log      *slog.Logger
 	embedded *Embedded
 	client   *clientv3.Client
@@ -150,7 +150,10 @@ func (db *DB) Cause() error {
 func (db *DB) explain(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.conf.ProbeTimeout)
 	defer cancel()
-	cause := db.conf.diagnose(ctx, err)
+	db.mu.Lock()
+	conf := db.conf
+	db.mu.Unlock()
+	cause := conf.diagnose(ctx, err)
 	db.mu.Lock()
 	known := db.cause != nil && db.cause.Error() == cause.Error()
 	db.cause = cause

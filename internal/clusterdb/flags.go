@@ -11,6 +11,8 @@ const flagEndpoints = "etcd-endpoints"
 // RegisterFlags registers the flags of etcd; what describes which etcd it is. The defaults are the values of c.
 func (c *Config) RegisterFlags(f *pflag.FlagSet, what string) {
 	f.StringSliceVar(&c.Endpoints, flagEndpoints, c.Endpoints, what)
+	f.StringVar(&c.Service, "etcd-service", c.Service, "service whose pods are the members of etcd, as NAMESPACE/NAME:PORT: when they move, their addresses "+
+		"replace those of --etcd-endpoints")
 	f.StringVar(&c.CAFile, "etcd-ca", c.CAFile, "CA certificate of etcd")
 	f.StringVar(&c.CertFile, "etcd-cert", c.CertFile, "client certificate for etcd")
 	f.StringVar(&c.KeyFile, "etcd-key", c.KeyFile, "key of the client certificate for etcd")

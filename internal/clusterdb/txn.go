@@ -167,4 +167,4 @@ func (db *DB) Keys(ctx context.Context, prefix string, at int64) (keys []cas.Val
 
 // Private reports whether no other machine can use the database: it is embedded, or reached only by sockets of this
 // machine.
-func (db *DB) Private() bool { return db.conf.private() }
+func (db *DB) Private() bool { return Config{Endpoints: db.Endpoints()}.private() }
