@@ -78,8 +78,8 @@ func TestHostEndsAreClosed(t *testing.T) {
 		}
 	}
 	deaf := map[string]string{"ipv6/conf/%s/accept_ra": "0", "ipv6/conf/%s/autoconf": "0",
-		"ipv6/conf/%s/accept_redirects": "0", "ipv4/conf/%s/accept_redirects": "0"}
-	apart := map[string]string{"ipv6/conf/%s/disable_ipv6": "1", "ipv4/conf/%s/rp_filter": "1", "ipv4/conf/%s/arp_ignore": "8"}
+		"ipv6/conf/%s/accept_redirects": "0", "ipv4/conf/%s/accept_redirects": "0", "ipv4/conf/%s/rp_filter": "1"}
+	apart := map[string]string{"ipv6/conf/%s/disable_ipv6": "1", "ipv4/conf/%s/arp_ignore": "8"}
 	pod, host := w.pair(w.netns("pod"), "10.1.1.2/32", "fd00:1::2/128")
 	w.put(pod, host)
 	check("h"+w.id, deaf)

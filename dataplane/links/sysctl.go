@@ -24,10 +24,10 @@ func (b *Backend) prepareIPv6(h *nsHandle, dev string) error {
 // by the MAC of this end.
 func (b *Backend) closeHostEnd(h *nsHandle, v *iface, dev string) error {
 	conf4, conf6 := "net/ipv4/conf/"+dev+"/", "net/ipv6/conf/"+dev+"/"
-	for4 := []sysctl.Setting{{Path: conf4 + "accept_redirects", Value: "0"}}
+	for4 := []sysctl.Setting{{Path: conf4 + "accept_redirects", Value: "0"}, {Path: conf4 + "rp_filter", Value: "1"}}
 	for6 := []sysctl.Setting{{Path: conf6 + "accept_ra", Value: "0"}, {Path: conf6 + "autoconf", Value: "0"}, {Path: conf6 + "accept_redirects", Value: "0"}}
 	if readByVPP(v) {
-		for4 = append(for4, sysctl.Setting{Path: conf4 + "rp_filter", Value: "1"}, sysctl.Setting{Path: conf4 + "arp_ignore", Value: "8"})
+		for4 = append(for4, sysctl.Setting{Path: conf4 + "arp_ignore", Value: "8"})
 		for6 = append(for6, sysctl.Setting{Path: conf6 + "disable_ipv6", Value: "1"})
 	}
 	if _, err := h.sysctls().Get(conf6 + "accept_ra"); errors.Is(err, fs.ErrNotExist) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -90,7 +91,7 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 		again = earliest(again, d.routes[m.family].Again())
 	}
 	d.loop.Progress()
-	p.isolate(d.vxlan.apply(ctx))
+	p.isolate(d.applyVXLAN(ctx))
 	if err != nil {
 		return driver.ApplyResult{Err: err, Again: again}
 	}
@@ -171,13 +172,32 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// prepare makes the node a router, and makes new interfaces check the reverse path of packets. It runs in the first apply, when the rules
-// are in place, and again after each resync.
+// applyVXLAN writes the VXLAN device, and makes its check of the reverse path loose: a node of the cluster may send from an address whose
+// route does not lead into the tunnel, for example that of its NIC.
+func (d *InternalDataplane) applyVXLAN(ctx context.Context) error {
+	looks := d.vxlan.resync // the device may be a new one
+	if err := d.vxlan.apply(ctx); err != nil {
+		return err
+	}
+	if !looks || !d.vxlan.active {
+		return nil
+	}
+	wrote, err := d.parts.sysctls.Ensure("net/ipv4/conf/"+d.vxlan.name+"/rp_filter", looseReversePath)
+	if wrote {
+		d.progress.writes++
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has just been removed; the next one will be reported
+		return fmt.Errorf("VXLAN device: %w", err)
+	}
+	return nil
+}
+
+// prepare makes the node a router. It runs in the first apply, when the rules are in place, and again after each resync.
 func (d *InternalDataplane) prepare() error {
 	if d.progress.prepared {
 		return nil
 	}
-	list := []parameter{{"net/ipv4/conf/default/rp_filter", "1"}, {"net/ipv4/ip_forward", "1"}}
+	list := []parameter{{"net/ipv4/ip_forward", "1"}}
 	if d.config.IPv6Enabled && !d.options.NoIPv6Forwarding {
 		if err := d.keepRouters(); err != nil {
 			return fmt.Errorf("enable forwarding on the node: %w", err)

@@ -245,6 +245,8 @@ func (m *endpointManager) program(iface string) {
 	}
 	if before == nil {
 		m.namesNew, m.marked = true, false
+	}
+	if before == nil || before.spoofs() != w.spoofs() {
 		m.unset[iface] = true
 	}
 	m.active[iface] = w

@@ -56,7 +56,7 @@ func TestWorkloadParameters(t *testing.T) {
 		"net/ipv6/conf/calia/accept_ra": "0", "net/ipv6/conf/calia/autoconf": "0", "net/ipv6/conf/calia/accept_redirects": "0",
 		"net/ipv4/conf/calia/accept_redirects": "0",
 		"net/ipv6/conf/calia/proxy_ndp":        "1", "net/ipv6/conf/calia/forwarding": "1",
-		"net/ipv4/conf/default/rp_filter": "1", "net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
+		"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
 	} {
 		if got := b.sysctls.values[path]; got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
@@ -237,9 +237,18 @@ func TestAddressChanges(t *testing.T) {
 
 func TestAllowedSpoofing(t *testing.T) {
 	b := newBench(t, both)
-	b.must(openProfile(), endpoint("a", "calia", 1, func(ep *proto.WorkloadEndpoint) {
+	const reversePath = "net/ipv4/conf/calia/rp_filter"
+	spoofs := func(ep *proto.WorkloadEndpoint) {
 		ep.AllowSpoofedSourcePrefixes = []string{"172.16.0.0/12", "2001:db8::/32"}
-	}))
+	}
+	for _, step := range []struct {
+		msg  any
+		want string
+	}{{endpoint("a", "calia", 1), "1"}, {endpoint("a", "calia", 1, spoofs), "0"}, {endpoint("a", "calia", 1), "1"}, {endpoint("a", "calia", 1, spoofs), "0"}} {
+		if b.must(openProfile(), ifUp("calia", 1), step.msg); b.sysctls.values[reversePath] != step.want {
+			t.Errorf("%s is %s, want %s", reversePath, b.sysctls.values[reversePath], step.want)
+		}
+	}
 	b.expect("allowed", packet("calia", "eth0", "172.16.1.1", "1.1.1.1", 80), "accept")
 	b.expect("allowed", packet("calia", "eth0", "2001:db8::9", "2001:db9::1", 80), "accept")
 	b.expect("not allowed", packet("calia", "eth0", "172.33.1.1", "1.1.1.1", 80), "drop")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
@@ -30,10 +31,10 @@ func (m *endpointManager) ifaceChanged(msg *ifaceState) {
 type parameter struct{ path, value string }
 
 // parameters returns the kernel parameters that make the interface a gateway for one workload: it answers ARP and neighbour solicitations
-// for every address, forwards, and accepts packets only if the route to their source leads back to it. A workload configures nothing of the
-// node: its router advertisements and redirects are ignored, and the node's loopback addresses are not routed to it or from it (agents up
-// to November 2026 had set route_localnet).
-func parameters(f table.Family, iface string) []parameter {
+// for every address, forwards, and accepts packets only if the route to their source leads back to it, unless the workload may send with
+// other sources (spoofs). A workload configures nothing of the node: its router advertisements and redirects are ignored, and the node's
+// loopback addresses are not routed to it or from it (agents up to November 2026 had set route_localnet).
+func parameters(f table.Family, iface string, spoofs bool) []parameter {
 	if f == table.IPv6 {
 		conf := "net/ipv6/conf/" + iface + "/"
 		return []parameter{
@@ -45,14 +46,31 @@ func parameters(f table.Family, iface string) []parameter {
 		}
 	}
 	conf := "net/ipv4/conf/" + iface + "/"
+	reversePath := strictReversePath
+	if spoofs {
+		reversePath = noReversePath
+	}
 	return []parameter{
-		{conf + "rp_filter", "1"},
+		{conf + "rp_filter", reversePath},
 		{conf + "route_localnet", "0"},
 		{conf + "accept_redirects", "0"},
 		{"net/ipv4/neigh/" + iface + "/proxy_delay", "0"},
 		{conf + "proxy_arp", "1"},
 		{conf + "forwarding", "1"},
 	}
+}
+
+// Values of rp_filter. The kernel uses the greater one of an interface's value and that of "all". On an interface without an address, as
+// those of workloads, the loose check is strict.
+const (
+	noReversePath     = "0"
+	strictReversePath = "1"
+	looseReversePath  = "2"
+)
+
+// spoofs reports whether the workload may send IPv4 packets with sources that are not routed to it.
+func (w *workload) spoofs() bool {
+	return w != nil && slices.ContainsFunc(w.spoof, func(p netip.Prefix) bool { return p.Addr().Is4() })
 }
 
 // resync makes the next apply compare the parameters of all workloads' interfaces with the kernel's.
@@ -83,7 +101,7 @@ func (m *endpointManager) configureInterfaces() error {
 }
 
 func (m *endpointManager) configure(iface string) error {
-	for _, p := range parameters(m.family, iface) {
+	for _, p := range parameters(m.family, iface, m.active[iface].spoofs()) {
 		wrote, err := m.sysctls.Ensure(p.path, p.value)
 		if wrote {
 			m.parametersWritten++

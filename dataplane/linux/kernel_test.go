@@ -454,6 +454,7 @@ func TestKernelSpoofedSources(t *testing.T) {
 				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.Host.Addr(f), 80).FromAddr(n.addr(2, f)), Why: "to the node"},
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 80), Why: "its own"})
 		})
+		n.set("net/ipv4/conf/"+n.Pods[0].Iface+"/rp_filter", "1") // as the driver sets it
 		n.apply(n.pod(1, func(ep *proto.WorkloadEndpoint) {
 			ep.AllowSpoofedSourcePrefixes = []string{n.Outside.Addr(4).String() + "/32"}
 		}))

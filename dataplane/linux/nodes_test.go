@@ -188,6 +188,30 @@ func TestUnderlayMTU(t *testing.T) {
 	}
 }
 
+// TestVXLANReversePath: the VXLAN device accepts packets whose source is not routed into the tunnel, and other new interfaces keep the
+// kernel's default.
+func TestVXLANReversePath(t *testing.T) {
+	const path = "net/ipv4/conf/contiv-vxlan/rp_filter"
+	b := newBench(t, tunnels)
+	b.must(peerVTEP)
+	if value, wrote := b.sysctls.values[path]; wrote {
+		t.Errorf("without a device: %s", value)
+	}
+	b.must(ownVTEP)
+	for _, again := range []any{nil, ifUp("contiv-vxlan", 9)} {
+		if again != nil {
+			b.sysctls.values[path] = "1" // the kernel's default for a new device
+			b.must(again)
+		}
+		if got := b.sysctls.values[path]; got != "2" {
+			t.Errorf("%s is %q, want 2", path, got)
+		}
+	}
+	if value, wrote := b.sysctls.values["net/ipv4/conf/default/rp_filter"]; wrote {
+		t.Errorf("the default of new interfaces is set to %s", value)
+	}
+}
+
 func TestNodeSets(t *testing.T) {
 	config := tunnels
 	config.ExternalNodesCidrs = []string{"198.51.100.0/24", "2001:db8:9::/48"}

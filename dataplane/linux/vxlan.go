@@ -174,6 +174,7 @@ func (m *vxlanManager) completeAll() error {
 	if !m.active {
 		local, others = nil, nil
 	}
+	m.resync = m.resync || m.active // the device may be created
 	m.device.SetLocal(local...)
 	m.device.SetVTEPs(others)
 	return nil
