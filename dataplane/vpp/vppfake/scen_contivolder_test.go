@@ -16,6 +16,9 @@ func contivPolicyOlder(ps *packetScript) {
 		}
 		ps.l4(podA, vppfake.ProtoUDP, end2(a, 5000), end2(b, 5000))
 		ps.l4(podB, vppfake.ProtoUDP, end2(b, 40001), end2(a, 53))
+		ps.l4(podA, vppfake.ProtoTCP, end2(a, 40000), end2(b, 50000))
+		ps.l4(podB, vppfake.ProtoTCP, end2(b, 40000), end2(a, 50000))
+		ps.connections()
 	})
 	ps.police(podB+1, tier(polDeny, 1), nil)
 	ps.bothFamilies(func(a, b, _, _ string) {
@@ -30,6 +33,11 @@ func contivPolicyOlder(ps *packetScript) {
 		ps.note("the server's own flow")
 		ps.l4(podB, vppfake.ProtoUDP, end2(b, 40001), end2(a, 53))
 		ps.l4(podA, vppfake.ProtoUDP, end2(a, 53), end2(b, 40001))
+		ps.note("TCP between high ports: a client that is denied, and one of the server's own connections")
+		ps.l4(podB, vppfake.ProtoTCP, end2(b, 50000), end2(a, 40000), syn, ack)
+		ps.l4(podA, vppfake.ProtoTCP, end2(a, 40000), end2(b, 50000), ack)
+		ps.l4(podA, vppfake.ProtoTCP, end2(a, 50000), end2(b, 40000), syn, ack)
+		ps.l4(podB, vppfake.ProtoTCP, end2(b, 40000), end2(a, 50000), ack)
 	})
 	ps.verdicts()
 }

@@ -330,6 +330,8 @@ func (n *contivOpening) plain() bool {
 		return n.makeDenied()
 	case n.judged == contivAllowed, toBackend, role == contiv.CONTIV_ROLE_API_UPLINK && c.answeredByEgress(n.t):
 		return n.make(nil, n.t.dst, nil, false)
+	case n.needsMemory():
+		return n.make(nil, n.t.dst, nil, false)
 	}
 	n.noteUnjudged()
 	return true

@@ -361,20 +361,10 @@ in_midstream (const cv_packet_t *p)
   return p->proto == CV_PROTO_SCTP && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] != 1;
 }
 
-typedef enum
-{
-  SENDER,
-  RECEIVER,
-  EITHER,
-} opener_t;
-
-/* opener_of guesses which end opened a connection that is older than the policy of its ends: most clients have a port above 32 767, and
- * most servers a lower one (RFC 6056, and Linux' default). */
-static opener_t
+static cv_opener_t
 opener_of (const cv_packet_t *p)
 {
-  bool from_high = host16 (p->tuple.sport) >= 32768, to_high = host16 (p->tuple.dport) >= 32768;
-  return from_high == to_high ? EITHER : from_high ? SENDER : RECEIVER;
+  return cv_opener (host16 (p->tuple.sport), host16 (p->tuple.dport));
 }
 
 static cv_flow_t
@@ -401,15 +391,15 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
 {
   cv_flow_t forth = cv_flow_of (p), back = reversed (&forth);
   uint32_t receiver = cv_interface_of (m, &forth.dst, forth.ip6);
-  opener_t opener = opener_of (p);
-  cv_judgement_t result = opener == RECEIVER ? CV_FREE : cv_judge (m, worker, p->sw_if_index, &forth, now);
-  if (opener != SENDER && result != CV_DENIED)
+  cv_opener_t opener = opener_of (p);
+  cv_judgement_t result = opener == CV_RECEIVER ? CV_FREE : cv_judge (m, worker, p->sw_if_index, &forth, now);
+  if (opener != CV_SENDER && result != CV_DENIED)
     {
       cv_judgement_t r = cv_judge (m, worker, receiver, &back, now);
       result = r > result ? r : result;
     }
   plan->judged = cv_judged (epoch, result);
-  if (opener == RECEIVER && result == CV_ALLOWED)
+  if (opener == CV_RECEIVER && result == CV_ALLOWED)
     by_receiver (p, plan);
   return result;
 }
@@ -421,15 +411,15 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
 static bool
 answers_denied (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
 {
-  opener_t opener = opener_of (p);
-  if (p->proto != CV_PROTO_UDP || opener == SENDER)
+  cv_opener_t opener = opener_of (p);
+  if (p->proto != CV_PROTO_UDP || opener == CV_SENDER)
     return false;
   cv_flow_t forth = cv_flow_of (p), back = reversed (&forth);
   uint32_t receiver = cv_interface_of (m, &forth.dst, forth.ip6);
   if (!cv_was_unjudged (m, p->sw_if_index, now) && !cv_was_unjudged (m, receiver, now))
     return false;
   cv_judgement_t result = cv_judge (m, worker, receiver, &back, now);
-  if (result == CV_DENIED || (opener == RECEIVER && result == CV_ALLOWED))
+  if (result == CV_DENIED || (opener == CV_RECEIVER && result == CV_ALLOWED))
     {
       plan->judged = cv_judged (epoch, result);
       by_receiver (p, plan);
@@ -444,6 +434,26 @@ note_unjudged (cv_main_t *m, const cv_packet_t *p, uint32_t now)
     return;
   cv_note_unjudged (m, p->sw_if_index, now);
   cv_note_unjudged (m, cv_interface_of (m, &p->tuple.dst, p->tuple.ip6), now);
+}
+
+static bool
+is_pod (const cv_main_t *m, const cv_addr_t *a, bool ip6)
+{
+  uint32_t at = cv_interface_of (m, a, ip6);
+  const cv_endpoint_state_t *e = at == CV_NO_INDEX ? NULL : cv_endpoint (m, at);
+  return e && e->config.role == CV_ROLE_POD;
+}
+
+/* needs_memory reports whether a packet opens a connection of a pod that judge_open would misjudge if the pod got policy later. */
+static bool
+needs_memory (const cv_main_t *m, const cv_packet_t *p, cv_role_t role)
+{
+  if (in_midstream (p) || !p->l4)
+    return false;
+  if (p->proto == CV_PROTO_TCP ? !cv_hides_opener (p->tcp_flags, host16 (p->tuple.sport), host16 (p->tuple.dport)) :
+				 p->proto != CV_PROTO_SCTP || opener_of (p) == CV_SENDER)
+    return false;
+  return role == CV_ROLE_POD || is_pod (m, &p->tuple.dst, p->tuple.ip6);
 }
 
 /* answered_by_egress reports whether the answers of a pod to an external machine would get the pod's egress source address unless they
@@ -481,6 +491,8 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       cv_connect (m, worker, p, plan, now);
       return;
     }
+  if (can_connect && needs_memory (m, p, role) && cv_connect_if_room (m, worker, p, plan, now))
+    return;
   /* for ICMP other than echo, policy depends on the type, which is not in the hash */
   if (judgement == CV_FREE && !(p->stateless && is_icmp (p)))
     {

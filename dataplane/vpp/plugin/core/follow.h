@@ -316,6 +316,29 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
 
 /* ---- new connections: connect.c ---- */
 
+typedef enum
+{
+  CV_SENDER,
+  CV_RECEIVER,
+  CV_EITHER,
+} cv_opener_t;
+
+/* cv_opener guesses from the ports of a packet which end opened a connection that is older than the policy of its ends: most clients have a
+ * port above 32 767, and most servers a lower one (RFC 6056, and Linux' default). */
+static inline cv_opener_t
+cv_opener (uint16_t sport, uint16_t dport)
+{
+  bool from_high = sport >= 32768, to_high = dport >= 32768;
+  return from_high == to_high ? CV_EITHER : from_high ? CV_SENDER : CV_RECEIVER;
+}
+
+/* cv_hides_opener reports whether a TCP packet opens a connection, and cv_opener would not show this by the packets that follow. */
+static inline bool
+cv_hides_opener (uint8_t tcp_flags, uint16_t sport, uint16_t dport)
+{
+  return (tcp_flags & (CV_TCP_SYN | CV_TCP_ACK | CV_TCP_RST)) == CV_TCP_SYN && cv_opener (sport, dport) != CV_SENDER;
+}
+
 /* cv_plan_t describes a connection to be created. */
 typedef struct
 {
@@ -355,6 +378,8 @@ uncount_backend (cv_main_t *m, uint32_t backend)
 
 /* cv_connect creates the connection of a plan and sends the packet along it. */
 void cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
+/* cv_connect_if_room is cv_connect for a packet that passes in any case. It returns false, and does nothing, if there is no room. */
+bool cv_connect_if_room (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
 /* cv_connect_denied drops the packet, and adds the denied connection of a plan if there is room. */
 void cv_connect_denied (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
 void cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);

@@ -101,7 +101,10 @@ passes_by_pair (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_
   const cv_pair_set_t *s = pair_set (w, pair);
   if (cv_unlikely (s->tag[0] != tag) && s->tag[1] != tag)
     return false;
-  return kind != UDP || cv_likely (!ports_matter (m, b->ip + header (ip6)));
+  const uint8_t *l4 = b->ip + header (ip6);
+  if (kind == UDP)
+    return cv_likely (!ports_matter (m, l4));
+  return cv_likely (kind == TCP) || !cv_hides_opener (l4[13], (uint16_t) (l4[0] << 8 | l4[1]), (uint16_t) (l4[2] << 8 | l4[3]));
 }
 
 /* read_flow reads the tuple of a TCP or UDP packet, like cv_parse. */

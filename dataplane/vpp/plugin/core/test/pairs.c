@@ -18,7 +18,7 @@ static uint16_t next_port;
 static pkt_t
 flow (const char *from, const char *to, uint8_t proto, uint16_t dport)
 {
-  return build (from, to, proto, (uint16_t) (1024 + next_port++ % 30000), dport, CV_TCP_SYN, 9);
+  return build (from, to, proto, (uint16_t) (32768 + next_port++ % 30000), dport, CV_TCP_SYN, 9);
 }
 
 /* stored reports whether a new flow between two ends takes the fast path. */
@@ -81,6 +81,31 @@ which_pairs (int ip6)
   n.now += CV_TICKS_PER_SECOND;
   check (!stored (&n, 0, POD_A, A[ip6], R[ip6]), "in the next second");
   cv_free (n.m);
+}
+
+/* A SYN whose ports do not show that its sender is the client does not pass by its pair: its connection must be in the table. */
+static void
+hidden_openers (int ip6)
+{
+  static const struct
+  {
+    uint16_t sport, dport;
+    uint8_t flags;
+    bool passes;
+  } cases[] = {
+    { 40000, 80, SYN, true }, { 40000, 40000, SYN, false }, { 2000, 80, SYN, false }, { 80, 40000, SYN, false }, { 40001, 40001, SYN | ACK, true },
+    { 40001, 40001, ACK, true }, { 40001, 40001, RST, true }, { 40001, 40001, FIN | ACK, true }, { 40001, 40001, SYN | RST, true },
+  };
+  for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
+    {
+      net_t n = three_pods (1);
+      check (store (&n, POD_A, A[ip6], C[ip6]));
+      pkt_t k = build (A[ip6], C[ip6], CV_PROTO_TCP, cases[i].sport, cases[i].dport, cases[i].flags, 0);
+      check (recalled (&n, 0, POD_A, &k) == cases[i].passes, "case %zu", i);
+      PASS (&n, POD_A, &k);
+      check (n_connections (&n) == !cases[i].passes, "case %zu: %u connections", i, n_connections (&n));
+      cv_free (n.m);
+    }
 }
 
 /* UDP ports whose packets are dropped for any addresses. */
@@ -351,6 +376,7 @@ main (int argc, char **argv)
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
       which_pairs (ip6);
+      hidden_openers (ip6);
       ports (ip6);
       changes (ip6);
       policies (ip6);

@@ -270,6 +270,66 @@ first_policy (void)
   cv_free (n.m);
 }
 
+/* Connections whose ports do not show which end has opened them are in the table from their SYN on. After the first policy the allowed ones
+ * continue, and a denied client cannot pass as a server. */
+static void
+first_policy_any_ports (int ip6)
+{
+  static const uint16_t ports[][2] = { { 40000, 50000 }, { 2000, 80 }, { 2000, 50000 } }; /* client, server */
+  for (size_t i = 0; i < sizeof (ports) / sizeof (*ports); i++)
+    {
+      uint16_t client = ports[i][0], server = ports[i][1];
+      net_t n = policed_world ();
+      set_of (&n, 100, CV_SET_NETWORKS);
+      check (member (&n, 100, R[ip6], true) == CV_OK);
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_UDP, 40000, 53); /* stores the pairs */
+      connect_both_ways (&n, OVERLAY, R[ip6], POD_B, B[ip6], CV_PROTO_UDP, 40000, 53);
+      connect_both_ways (&n, OVERLAY, R[ip6], POD_B, B[ip6], CV_PROTO_TCP, client, server);
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, client, server);
+      connect_both_ways (&n, POD_B, B[ip6], POD_A, A[ip6], CV_PROTO_TCP, client, server);
+      connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, client, server);
+      check (n_connections (&n) == 4, "%u connections", n_connections (&n));
+      admit (&n, allow (100, 0, CV_PROTO_TCP, server));
+      pkt_t k = build (R[ip6], B[ip6], CV_PROTO_TCP, client, server, ACK, 5), back = answer (&k, ACK);
+      PASS (&n, POD_B, &back);
+      PASS (&n, OVERLAY, &k);
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, client, server, ACK, 5);
+      back = answer (&k, ACK);
+      DENY (&n, POD_B, &back);
+      DENY (&n, POD_A, &k);
+      k = build (B[ip6], A[ip6], CV_PROTO_TCP, client, server, ACK, 5);
+      back = answer (&k, ACK);
+      PASS (&n, POD_A, &back);
+      PASS (&n, POD_B, &k);
+      k = build (OWN[ip6], B[ip6], CV_PROTO_TCP, client, server, ACK, 5);
+      back = answer (&k, ACK);
+      PASS (&n, POD_B, &back);
+      PASS (&n, HOST, &k);
+      cv_free (n.m);
+    }
+}
+
+/* Connections that only their ports put into the table take half of an endpoint's connections at most. Above this they pass without. */
+static void
+room_for_any_ports (void)
+{
+  net_t n = world (1000, 1);
+  endpoint (&n, POD_A, CV_ROLE_POD, 0, 20, A[0], A[1]);
+  for (uint16_t i = 0; i < 100; i++)
+    {
+      pkt_t k = build (A[0], R[0], CV_PROTO_TCP, (uint16_t) (2000 + i), 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+    }
+  check (n_connections (&n) == 10, "%u connections", n_connections (&n));
+  for (uint16_t i = 0; i < 10; i++)
+    {
+      pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, (uint16_t) (2000 + i), 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+    }
+  check (n_connections (&n) == 20);
+  cv_free (n.m);
+}
+
 /* UDP flows that are older than the first policy of a pod: a denied client is cut although the pod sends first and continues to send.
  * Allowed clients and the pod's own flows continue. */
 static void
@@ -990,10 +1050,12 @@ main (void)
   first_policy ();
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
+      first_policy_any_ports (ip6);
       first_policy_udp (ip6);
       first_egress_policy_udp (ip6);
       policy_from_the_start (ip6);
     }
+  room_for_any_ports ();
   icmp ();
   open_pods ();
   from_outside ();
