@@ -427,10 +427,11 @@ answers_denied (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *
   return result == CV_DENIED;
 }
 
+/* note_unjudged records that UDP between the two ends of a packet passes. After by_pair, all UDP between them may pass by the pair. */
 static void
-note_unjudged (cv_main_t *m, const cv_packet_t *p, uint32_t now)
+note_unjudged (cv_main_t *m, const cv_packet_t *p, bool by_pair, uint32_t now)
 {
-  if (p->proto != CV_PROTO_UDP)
+  if (p->proto != CV_PROTO_UDP && !by_pair)
     return;
   cv_note_unjudged (m, p->sw_if_index, now);
   cv_note_unjudged (m, cv_interface_of (m, &p->tuple.dst, p->tuple.ip6), now);
@@ -496,9 +497,10 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
   /* for ICMP other than echo, policy depends on the type, which is not in the hash */
   if (judgement == CV_FREE && !(p->stateless && is_icmp (p)))
     {
-      note_unjudged (m, p, now);
+      bool by_pair = cv_passes_by_pair (m, p, plan->endpoint);
+      note_unjudged (m, p, by_pair, now);
       store_passed (&m->workers[worker], p->hash, tag, 0);
-      if (cv_passes_by_pair (m, p, plan->endpoint))
+      if (by_pair)
 	{
 	  uint64_t pair = cv_pair (m, t);
 	  store_pair (m, &m->workers[worker], pair, tag ^ p->hash ^ pair); /* tag of the same moment, for another hash */

@@ -376,6 +376,26 @@ first_policy_udp (int ip6)
   cv_free (n.m);
 }
 
+/* The same for a flow whose packets pass by the pair that TCP between the same ends has stored. */
+static void
+first_policy_udp_by_pair (int ip6)
+{
+  net_t n = policed_world ();
+  connect_both_ways (&n, OVERLAY, R[ip6], POD_B, B[ip6], CV_PROTO_UDP, 40000, 53);
+  pkt_t tcp = build (R[ip6], B[ip6], CV_PROTO_TCP, 40001, 80, ACK, 5), k = build (R[ip6], B[ip6], CV_PROTO_UDP, 40000, 53, 0, 5), back = answer (&k, 0);
+  for (int i = 0; i < 40; i++)
+    {
+      sleep_ticks (&n, 10 * CV_TICKS_PER_SECOND);
+      PASS (&n, OVERLAY, &tcp);
+      check (recalled (&n, 0, OVERLAY, &k));
+    }
+  check (n_connections (&n) == 0);
+  admit (&n, allow (100, 0, CV_PROTO_UDP, 53));
+  DENY (&n, POD_B, &back);
+  DENY (&n, OVERLAY, &k);
+  cv_free (n.m);
+}
+
 /* The same for the first egress policy of a client: the answers do not let its packets pass. */
 static void
 first_egress_policy_udp (int ip6)
@@ -1052,6 +1072,7 @@ main (void)
     {
       first_policy_any_ports (ip6);
       first_policy_udp (ip6);
+      first_policy_udp_by_pair (ip6);
       first_egress_policy_udp (ip6);
       policy_from_the_start (ip6);
     }
