@@ -261,6 +261,12 @@ func optionProofs() map[string]optionProof {
 		"Clock": {Set: func(o *Options) { o.Clock = hasty{} }, Has: func(t *testing.T, o Options) bool {
 			return newBenchWith(t, Config{StatusReportingInterval: 10 * time.Second}, o, rulestest.New()).reports(1)
 		}},
+		"NoIPv6Forwarding": {Set: func(o *Options) { o.NoIPv6Forwarding = true }, Has: func(t *testing.T, o Options) bool {
+			b := newBenchWith(t, both, o, rulestest.New())
+			b.must()
+			_, wrote := b.sysctls.values[forwardIPv6]
+			return !wrote
+		}},
 		"RetryInterval": {Set: func(o *Options) { o.RetryInterval = 10 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
 			b := newBenchWith(t, both, o, failing())
 			b.start()

@@ -155,7 +155,7 @@ func (b *Backend) Resync(sets, chains bool) {
 	}
 	if chains {
 		for _, t := range b.layers {
-			t.forget()
+			t.discard()
 		}
 	}
 }

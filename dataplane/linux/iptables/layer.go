@@ -49,16 +49,21 @@ type layer struct {
 	dirty  bool // the desired state has changed since it was last written
 
 	have    *kernelState       // nil: unknown
-	before  *kernelState       // have before it was discarded to read the table again
-	foreign bool               // another program had changed our part of the table when it was last read
 	plan    *plan              // the last plan
 	refused map[string]refused // chains that the kernel rejected
 	removals
+	reading
 	checks  checks
 	looking bool // this apply must check whether another program has changed the table
-	ahead   bool // have was read for this apply by readAhead
+}
+
+// reading is the state of reading the kernel's table.
+type reading struct {
+	ahead bool // have was read for this apply by readAhead
 	// lookedAround is true after the table was read: chains that could not be removed may have become free.
 	lookedAround bool
+	before       *kernelState // have before it was discarded to read the table again
+	foreign      bool         // another program had changed our part of the table when it was last read
 }
 
 func newLayer(e *env, f table.Family, l table.Layer) *layer {
@@ -148,12 +153,12 @@ func (t *layer) prepare(now time.Time) {
 	t.looking = due && !t.dirty && t.have != nil
 	t.checks.scheduled = false
 	if due {
-		t.forget()
+		t.discard()
 	}
 }
 
-// forget makes the next apply read the kernel's table.
-func (t *layer) forget() {
+// discard makes the next apply read the kernel's table.
+func (t *layer) discard() {
 	if t.have != nil {
 		t.before = t.have
 	}
