@@ -22,7 +22,8 @@
 //
 // After a failed create the value is absent, after a failed delete it is still present, and the result of a failed update is unknown. After a
 // failed update, and after any operation with an error that implements OutcomeUnknown() bool, the descriptor's values are dumped before the
-// next operation on the value or on one that depends on it. If the descriptor has no dump, the value is deleted and created instead, so deletes
+// next operation on the value or on one that depends on it. If the dumped value is equivalent to the previous version, the previous version is the
+// applied one, even if the dump cannot distinguish it from the desired version. If the descriptor has no dump, the value is deleted and created instead, so deletes
 // must succeed for values that are absent. When a dump fails, there are no operations on the values that it would have reported, and values
 // that were just discovered are not removed: the values that could not be dumped may use them.
 //

@@ -147,7 +147,13 @@ func (g *graph) found(n *node, v any) {
 	g.recordUndo(n)
 	g.touch(n)
 	n.flags &^= flagUnknown | flagRemake
-	if n.desired != nil && n.kind.calls.equal(n.key, n.desired, v) {
+	switch {
+	case n.desired != nil && n.applied != nil && !n.settled() && n.kind.calls.equal(n.key, n.applied, v):
+		// The previous version is still there: the dataplane has rejected its update. A dump cannot read all fields, so v may look like the
+		// desired version, too; then the update must not count as done. If only its reply was lost, it is done again.
+		g.setFound(n, n.applied)
+		return
+	case n.desired != nil && n.kind.calls.equal(n.key, n.desired, v):
 		g.setApplied(n)
 		return
 	}
