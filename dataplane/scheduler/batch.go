@@ -310,6 +310,7 @@ func (b *batch) runPlan(ctx context.Context) {
 }
 
 func (b *batch) fail(n *node, err error) {
+	b.s.graph.mayRefer(n)
 	again := b.s.scheduleRetry(n, err, b.t.NoRetry)
 	b.failed = append(b.failed, txn.KeyError{Key: n.key, Retriable: again, PodOnly: IsPodOnly(err), Err: err})
 }

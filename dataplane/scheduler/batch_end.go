@@ -32,6 +32,7 @@ func (b *batch) settle(n *node) {
 // settleFrozen handles a value whose state is unknown because its kind could not be dumped. If the dump of a resync failed, the failure was
 // already reported for the kind.
 func (b *batch) settleFrozen(n *node) {
+	b.s.graph.mayRefer(n)
 	if n.kind.stale && b.t.Kind != txn.Update {
 		n.state, n.err = Unknown, n.kind.dumpE
 		return

@@ -37,7 +37,7 @@
 //
 // Values whose descriptor has DeleteLast are removed after the creates and updates, so that their users always have a working value: the agent may
 // stop between any two operations, and the values that are present then stay until the next agent has started. If the operation that replaces a
-// reference to such a value failed (Descriptor.Refs), the value stays until that operation succeeds.
+// reference to such a value failed (Descriptor.Refs), in this transaction or in an earlier one, the value stays until that operation succeeds.
 //
 // If a function of a descriptor panics, the scheduler ends; its job reports the panic (internal/lifecycle).
 package scheduler

@@ -38,22 +38,30 @@ func (r references) to(key string) *node {
 	return nil
 }
 
-// collectReferences collects what the values of the plan, and those that wait for a retry, refer to. Values that are as desired refer to nothing that is
-// deleted, so they are left out. It is called when all creates and updates have ended.
+// collectReferences collects what the values of the plan, and the referrers outside of the plan, refer to. All other values are as desired and refer to
+// nothing that is deleted. It is called when all creates and updates have ended.
 func (x *execution) collectReferences() {
 	x.refs = references{}
 	collect := func(n *node) {
-		if n.kind == nil || n.kind.calls.refs == nil || n.applied == nil || n.kind.same(n.desired, n.applied) {
-			return
-		}
 		n.kind.calls.refs(n.key, n.applied, func(ref string) { x.refs[ref] = append(x.refs[ref], n) })
 	}
 	for _, n := range x.s.plan.nodes {
-		collect(n)
-	}
-	for _, e := range x.s.retries {
-		if !x.s.plan.in(e.n) {
-			collect(e.n)
+		if n.kind != nil && n.kind.calls.refs != nil && n.outdated() {
+			collect(n)
 		}
 	}
+	for n := range x.s.graph.referrers {
+		switch {
+		case x.s.plan.in(n):
+		case n.outdated():
+			collect(n)
+		default:
+			delete(x.s.graph.referrers, n)
+		}
+	}
+}
+
+// outdated reports whether the applied value of n is not, or may not be, the one that the last transaction requested.
+func (n *node) outdated() bool {
+	return n.applied != nil && (n.flags&flagInvalid != 0 || !n.kind.same(n.desired, n.applied))
 }

@@ -100,6 +100,10 @@ type graph struct {
 	nodes   map[string]*node
 	touched []*node // nodes whose desired or applied value may have changed in this batch
 
+	// referrers has the values with Refs whose applied value may still refer to something that no desired value refers to: their last operation
+	// failed, their last value was rejected, or their kind could not be dumped.
+	referrers map[*node]struct{}
+
 	batch, stamp, items, dumps uint32 // see marks
 
 	depBuf []string
@@ -115,7 +119,7 @@ type graph struct {
 }
 
 func newGraph(reg *registry) *graph {
-	g := &graph{reg: reg, nodes: map[string]*node{}}
+	g := &graph{reg: reg, nodes: map[string]*node{}, referrers: map[*node]struct{}{}}
 	g.addDep = func(dep string) { g.depBuf = append(g.depBuf, dep) }
 	g.put = g.putItem
 	g.drop = g.dropItem
@@ -186,6 +190,9 @@ func (g *graph) collect(n *node) {
 		g.unlink(n, i)
 	}
 	k := n.kind
+	if k.calls.refs != nil {
+		delete(g.referrers, n)
+	}
 	last := len(k.nodes) - 1
 	k.nodes[n.kindPos] = k.nodes[last]
 	k.nodes[n.kindPos].kindPos = n.kindPos
@@ -265,5 +272,13 @@ func (g *graph) reject(n *node, err error) {
 	n.err = err
 	n.state = Invalid
 	n.retry = nil
+	g.mayRefer(n)
 	g.touch(n)
+}
+
+// mayRefer records that n may refer to something that it should no longer refer to.
+func (g *graph) mayRefer(n *node) {
+	if n.kind != nil && n.kind.calls.refs != nil {
+		g.referrers[n] = struct{}{}
+	}
 }

@@ -99,3 +99,52 @@ func TestReferencedValuesStay(t *testing.T) {
 		})
 	}
 }
+
+// A value that is deleted last stays also when the operation that should have removed the last reference to it failed for good in an earlier
+// transaction, or when the value without the reference was rejected.
+func TestReferencesOfEarlierFailures(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		next       *obj // the value of c/1 that does not come into effect
+	}{
+		{"rejected by the dataplane", "still used by c/1: no such thing", &obj{Rev: 2, Refs: []string{"p/2"}}},
+		{"removal failed", "still used by c/1: no such thing", nil},
+		{"invalid", "still used by c/1: bad: must not be set", &obj{Bad: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMock(t)
+			m.last = true
+			r := newRig(t, m, nil)
+			r.must(update(kv("p/1", &obj{}), kv("p/2", &obj{}), kv("p/3", &obj{}), kv("c/1", &obj{Refs: []string{"p/1"}})))
+			m.fault = func(action, key string) *fault {
+				if key == "c/1" && action != "create" {
+					return &fault{err: errors.New("no such thing")}
+				}
+				return nil
+			}
+			if _, err := r.commit(update(kv("c/1", c.next))); err == nil {
+				t.Fatal("it does not fail")
+			}
+			_, err := r.commit(update(kv("p/1", nil), kv("p/3", nil))) // c/1 has no part in this transaction
+			if err == nil || !strings.Contains(err.Error(), "p/1: "+c.want) {
+				t.Errorf("commit: %v", err)
+			}
+			r.expectThings("c/1", "p/1", "p/2")
+			m.fault = nil
+			values := []txn.KV{kv("p/2", &obj{})}
+			if c.next != nil {
+				values = append(values, kv("c/1", &obj{Rev: 3, Refs: []string{"p/2"}}))
+			}
+			r.must(full(values...))
+			if c.next == nil {
+				r.expectThings("p/2")
+			} else {
+				r.expectThings("c/1", "p/2")
+			}
+			r.must(update(kv("p/2", nil), kv("c/1", nil), kv("p/4", &obj{})))
+			if n := len(r.graph.referrers); n != 0 {
+				t.Errorf("%d values are still recorded as referrers", n)
+			}
+		})
+	}
+}
