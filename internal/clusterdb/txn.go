@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"contiv.dev/vswitch/internal/clusterdb/cas"
@@ -168,3 +169,6 @@ func (db *DB) Keys(ctx context.Context, prefix string, at int64) (keys []cas.Val
 // Private reports whether no other machine can use the database: it is embedded, or reached only by sockets of this
 // machine.
 func (db *DB) Private() bool { return Config{Endpoints: db.Endpoints()}.private() }
+
+// TooLarge reports whether etcd has rejected a commit because of its size.
+func TooLarge(err error) bool { return errors.Is(err, rpctypes.ErrRequestTooLarge) }

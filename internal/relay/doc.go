@@ -9,5 +9,5 @@
 //
 // MarkerKey is written last: while it exists, the state is complete. Resources is for the reader: it has the kinds of values for an agent's
 // clusterdb.Watcher, which keeps the last known state while the marker is missing, so that an empty etcd does not look like a cluster
-// without services.
+// without services. An object that is too large for etcd does not prevent the marker (closed.go).
 package relay

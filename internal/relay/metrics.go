@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +26,9 @@ func (s *stats) count(writes []cas.Write) {
 		}
 	}
 }
+
+// maxNamed bounds the objects that metrics name.
+const maxNamed = 20
 
 // collector publishes the counters of the relay as metrics.
 type collector struct{ r *Relay }
@@ -52,7 +58,14 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge("complete", "1 while this replica leads and the state in etcd is marked as complete.", bit[complete])
 	gauge("values", "Values that etcd should have.", values)
 	gauge("pending_values", "Values in etcd that differ from what they should be.", pending)
-	gauge("refused_values", "Values that cannot be written.", refused)
+	gauge("refused_values", "Objects that cannot be written to etcd. Agents get a closed version of them, or none.", refused)
+	for i, key := range slices.Sorted(maps.Keys(c.r.Refused())) {
+		if i == maxNamed {
+			break
+		}
+		ch <- prometheus.MustNewConstMetric(desc("refused_value", "Object that cannot be written to etcd, by key.", "key"),
+			prometheus.GaugeValue, 1, strings.TrimPrefix(key, statePrefix))
+	}
 	s := &c.r.stats
 	counter("writes_total", "Values written to etcd.", s.puts.Load(), "put")
 	counter("writes_total", "Values written to etcd.", s.deletes.Load(), "delete")

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/clusterdb/cas"
@@ -26,7 +25,7 @@ const (
 	defaultSettle         = 2 * time.Second
 	// checkInterval is how often the leader checks whether it may stay the leader.
 	checkInterval = 2 * time.Second
-	// maxValue is the maximum size of one value; etcd accepts 1.5 MiB in a transaction.
+	// maxValue is the maximum size of one value; etcd accepts 1.5 MiB in a transaction, unless it is configured otherwise.
 	maxValue = 1 << 20
 	minRetry = 200 * time.Millisecond
 	maxRetry = 15 * time.Second
@@ -99,24 +98,24 @@ func (r *Relay) PushEvent(event api.Event) error {
 		key := clusterdb.KSRPrefix + ev.Key
 		if ev.NewValue == nil {
 			r.table.remove(key)
-		} else if data, ok := r.encode(key, ev.NewValue); ok {
-			r.table.set(key, data)
 		} else {
-			r.table.refuse(key)
+			r.table.put(key, r.prepare(key, ev.NewValue))
 		}
 	}
 	return nil
 }
 
 func (r *Relay) resync(ev *api.DBResync) {
-	want, refused := map[string]string{}, map[string]bool{}
+	want, refused := map[string]string{}, map[string]string{}
 	for _, kvs := range ev.KubeState {
 		for name, value := range kvs {
 			key := clusterdb.KSRPrefix + name
-			if data, ok := r.encode(key, value); ok {
-				want[key] = data
-			} else {
-				refused[key] = true
+			f := r.prepare(key, value)
+			if f.exists {
+				want[key] = f.data
+			}
+			if f.refused != "" {
+				refused[key] = f.refused
 			}
 		}
 	}
@@ -148,21 +147,6 @@ func (r *Relay) Objects(keywords ...string) api.KubeStateData {
 		}
 	}
 	return out
-}
-
-// encode returns false for a value that cannot be written. No case of this is known, since Kubernetes stores the same objects, with more
-// fields, in its own etcd.
-func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
-	encoded, err := kube.Encode(value)
-	if err == nil && len(encoded) > maxValue {
-		err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(encoded), maxValue)
-	}
-	if err != nil {
-		r.Log.Error("an object cannot be relayed; agents keep its last state, and until it is changed or deleted the state "+
-			"is not marked as complete", "key", key, "error", err)
-		return "", false
-	}
-	return string(encoded), true
 }
 
 // Leading reports whether this replica leads.
@@ -298,6 +282,9 @@ func (r *Relay) write(ctx context.Context, fence cas.Cond, settled bool) (wrote 
 		return false, nil
 	}
 	index, rev, err := r.DB.CommitFirst(ctx, cas.Change{If: []cas.Cond{fence}, Do: writes})
+	if clusterdb.TooLarge(err) && r.tooLarge(writes, err) {
+		return r.write(ctx, fence, settled) // smaller ones
+	}
 	if err != nil {
 		return false, err
 	}

@@ -332,26 +332,3 @@ func TestWipeWithoutRelay(t *testing.T) {
 		}
 	}
 }
-
-// TestTooLarge checks that a value that is too large for etcd does not block other values, and that the old value stays.
-func TestTooLarge(t *testing.T) {
-	e := newEtcd(t)
-	r := newReplica(t, e, "a")
-	r.report(t, services(2))
-	r.awaitSettled(t)
-	r.change(t, serviceKey(0), &model.Service{Name: strings.Repeat("x", maxValue)})
-	r.change(t, serviceKey(1), service(1, 5))
-	bad := &model.Service{Name: "\xff"} // invalid UTF-8
-	r.change(t, serviceKey(2), bad)
-	want := map[string]proto.Message{serviceKey(0): service(0, 0), serviceKey(1): service(1, 5)}
-	until(t, "the other value is written", func() bool {
-		got, _, _ := inEtcd(t, r.db)
-		return maps.EqualFunc(got, want, proto.Equal)
-	})
-	r.change(t, serviceKey(0), nil)
-	delete(want, serviceKey(0))
-	until(t, "a deletion is written", func() bool {
-		got, _, _ := inEtcd(t, r.db)
-		return maps.EqualFunc(got, want, proto.Equal)
-	})
-}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,8 @@ type table struct {
 	dirty   map[string]uint64 // guarded by mu
 	order   []place           // guarded by mu; with gaps: places that are no longer in dirty
 	places  uint64            // guarded by mu; number of places so far
-	refused map[string]bool   // guarded by mu; keys whose values cannot be written
+	refused map[string]string // guarded by mu; keys whose objects cannot be written, with the reason; want has a closed version or none
+	limit   int               // guarded by mu; maximum size of one write
 	foreign uint64            // guarded by mu; number of changes that another program made
 }
 
@@ -45,42 +47,76 @@ type place struct {
 }
 
 func newTable() *table {
-	return &table{wake: make(chan struct{}, 1), dirty: map[string]uint64{}, refused: map[string]bool{}}
+	return &table{wake: make(chan struct{}, 1), dirty: map[string]uint64{}, refused: map[string]string{}, limit: maxBytes}
 }
 
-// setAll sets the complete wanted state, except for the values of the keys in refused, which cannot be written.
-func (t *table) setAll(want map[string]string, refused map[string]bool) {
+// setAll sets the complete wanted state; refused has the keys whose objects cannot be written, with the reason.
+func (t *table) setAll(want, refused map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if refused == nil {
+		refused = map[string]string{}
+	}
 	t.want, t.refused = want, refused
 	t.compareLocked()
 }
 
 // set sets the wanted value of one key.
-func (t *table) set(key, data string) {
-	t.change(key, func() { t.want[key] = data })
-}
+func (t *table) set(key, data string) { t.put(key, form{data: data, exists: true}) }
 
 // remove marks a key as to be deleted.
-func (t *table) remove(key string) { t.change(key, func() {}) }
+func (t *table) remove(key string) { t.put(key, form{}) }
 
-// refuse records that the value of a key cannot be written.
-func (t *table) refuse(key string) {
-	t.change(key, func() { t.refused[key] = true })
-}
-
-// change changes the wanted value of a key by calling to.
-func (t *table) change(key string, to func()) {
+// put sets the wanted form of an object.
+func (t *table) put(key string, f form) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.want == nil {
-		return // the first complete state contains the change
+	if t.want != nil { // else the first complete state contains the change
+		t.putLocked(key, f)
 	}
+}
+
+// replace sets the wanted form of an object, unless its value is no longer the given one.
+func (t *table) replace(key, was string, f form) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now, there := t.want[key]; there && now == was {
+		t.putLocked(key, f)
+	}
+}
+
+func (t *table) putLocked(key string, f form) {
 	delete(t.refused, key)
 	delete(t.want, key)
-	to()
+	if f.exists {
+		t.want[key] = f.data
+	}
+	if f.refused != "" {
+		t.refused[key] = f.refused
+	}
 	t.refreshLocked(key)
 	t.signalLocked()
+}
+
+// isRefused reports whether the object of a key cannot be written.
+func (t *table) isRefused(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refused[key] != ""
+}
+
+// refusedKeys returns the keys of the objects that cannot be written, with the reason.
+func (t *table) refusedKeys() map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.refused)
+}
+
+// shrink halves the size of later writes, because etcd rejects the present one.
+func (t *table) shrink() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limit /= 2
 }
 
 // each visits the wanted values of a resource, with their keys in events.
@@ -101,7 +137,7 @@ func (t *table) load(values []cas.Value) (suspicious bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.have = make(map[string]stored, len(values))
-	t.marker = false
+	t.marker, t.limit = false, maxBytes
 	for _, v := range values {
 		t.storeLocked(v.Key, string(v.Value), v.Rev)
 	}
@@ -166,7 +202,7 @@ func (t *table) next() []cas.Write {
 			w.Value = []byte(data)
 		}
 		size += len(w.Key) + len(w.Value)
-		if len(out) == maxOps || (len(out) > 0 && size > maxBytes) {
+		if len(out) == maxOps || (len(out) > 0 && size > t.limit) {
 			break
 		}
 		out = append(out, w)
@@ -198,7 +234,7 @@ func (t *table) markerDue() bool {
 }
 
 func (t *table) markerDueLocked() bool {
-	return t.want != nil && t.have != nil && !t.marker && len(t.dirty) == 0 && len(t.refused) == 0
+	return t.want != nil && t.have != nil && !t.marker && len(t.dirty) == 0
 }
 
 // marked records that the marker is written.
@@ -251,15 +287,11 @@ func (t *table) compareLocked() {
 	t.signalLocked()
 }
 
-// differsLocked reports whether a key is to be written. If the wanted value cannot be written, the value in etcd stays: an
-// old rule is better than none.
+// differsLocked reports whether a key is to be written.
 func (t *table) differsLocked(key string) bool {
 	want, wanted := t.want[key]
 	have, there := t.have[key]
 	there = there && !have.gone
-	if t.refused[key] {
-		return false
-	}
 	return wanted != there || want != have.data
 }
 
