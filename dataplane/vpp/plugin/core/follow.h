@@ -4,6 +4,37 @@
 
 #include "policy.h"
 
+/* ---- IPv6 extension headers ---- */
+
+#define CV_MAX_EXTENSIONS 8
+#define CV_FRAGMENT_HEADER 44
+
+/* cv_is_extension reports whether a header is an extension header other than the fragment header. */
+static inline bool
+cv_is_extension (uint8_t proto)
+{
+  switch (proto)
+    {
+    case 0:   /* hop-by-hop options */
+    case 43:  /* routing */
+    case 51:  /* authentication */
+    case 60:  /* destination options */
+    case 135: /* mobility */
+    case 139:
+    case 140:
+      return true;
+    default:
+      return false;
+    }
+}
+
+/* cv_extension_len returns the length of an extension header, of which 8 bytes can be read. */
+static inline uint32_t
+cv_extension_len (uint8_t proto, const uint8_t *h)
+{
+  return proto == 51 ? (h[1] + 2u) * 4 : (h[1] + 1u) * 8;
+}
+
 /* ---- flows that pass ----
  *
  * Most packets do not belong to a service. Each worker stores flows that passed without a connection for the rest of the second, as long

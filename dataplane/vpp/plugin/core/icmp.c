@@ -1,6 +1,31 @@
 /* ICMP errors: matched to a connection and translated by the packet that they contain (step 5 of README.md). */
 #include "follow.h"
 
+/* skip_inner_extensions moves *header and t->proto from the IPv6 header of the packet inside, of len bytes, to its transport header. It returns
+ * false if that is not in the packet, or behind too many extension headers. The packet may be a first fragment. */
+static bool
+skip_inner_extensions (const uint8_t *b, uint32_t len, uint32_t *header, uint8_t *proto)
+{
+  for (int n = 0; n <= CV_MAX_EXTENSIONS; n++)
+    {
+      const uint8_t *h = b + *header;
+      if (*header + 8 > len)
+	return false;
+      if (*proto == CV_FRAGMENT_HEADER)
+	{
+	  if ((h[2] << 8 | h[3]) & 0xfff8) /* a later fragment */
+	    return false;
+	  *header += 8;
+	}
+      else if (cv_is_extension (*proto))
+	*header += cv_extension_len (*proto, h);
+      else
+	return true;
+      *proto = h[0];
+    }
+  return false;
+}
+
 /* read_inner reads the packet inside an ICMP error. It returns false if that packet has no ports or is too short. Addresses that are
  * missing are zero. */
 static bool
@@ -18,6 +43,8 @@ read_inner (cv_packet_t *p, cv_tuple_t *t)
       t->proto = b[6];
       memcpy (&t->src, b + 8, 16);
       memcpy (&t->dst, b + 24, 16);
+      if (!skip_inner_extensions (b, p->len - in, &header, &t->proto))
+	return false;
     }
   else
     {

@@ -3,7 +3,6 @@
 
 enum
 {
-  MAX_EXTENSIONS = 8,
   ND_ROUTER_SOLICITATION = 133,
   ND_ROUTER_ADVERTISEMENT = 134,
   ND_NEIGHBOR_SOLICITATION = 135,
@@ -54,31 +53,21 @@ end_with (cv_packet_t *p, uint32_t total)
 static bool
 skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
 {
-  for (int n = 0; n <= MAX_EXTENSIONS; n++)
+  for (int n = 0; n <= CV_MAX_EXTENSIONS; n++)
     {
       const uint8_t *h = p->ip + *at;
-      uint32_t len;
-      switch (*proto)
+      uint32_t len = 8;
+      bool is_fragment = *proto == CV_FRAGMENT_HEADER;
+      if (!is_fragment && !cv_is_extension (*proto))
+	return true;
+      if (is_fragment)
+	end_with (p, 40u + be16 (p->ip + 4));
+      if (*at + 8 > p->len)
+	return false;
+      if (!is_fragment)
+	len = cv_extension_len (*proto, h);
+      else
 	{
-	case 0:	  /* hop-by-hop options */
-	case 43:  /* routing */
-	case 60:  /* destination options */
-	case 135: /* mobility */
-	case 139:
-	case 140:
-	  if (*at + 8 > p->len)
-	    return false;
-	  len = (h[1] + 1u) * 8;
-	  break;
-	case 51: /* authentication */
-	  if (*at + 8 > p->len)
-	    return false;
-	  len = (h[1] + 2u) * 4;
-	  break;
-	case 44: /* fragment */
-	  end_with (p, 40u + be16 (p->ip + 4));
-	  if (*at + 8 > p->len)
-	    return false;
 	  memcpy (&p->frag_id, h + 4, 4);
 	  if (be16 (h + 2) & 0xfff8)
 	    p->later_fragment = true;
@@ -87,10 +76,6 @@ skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
 	      *fragment = true;
 	      return true;
 	    }
-	  len = 8;
-	  break;
-	default:
-	  return true;
 	}
       *proto = h[0];
       *at += len;

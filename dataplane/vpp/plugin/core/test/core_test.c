@@ -1016,6 +1016,79 @@ icmp_errors (void)
   cv_free (n.m);
 }
 
+/* with_extensions inserts extension headers, each of 8 bytes, into an IPv6 packet. A fragment header is that of a fragment at an offset. */
+static pkt_t
+with_extensions (const pkt_t *k, const uint8_t *headers, uint32_t n, uint16_t offset)
+{
+  pkt_t e = *k;
+  memcpy (e.data + 40 + 8 * n, k->data + 40, k->len - 40);
+  e.len += 8 * n;
+  e.data[5] = (uint8_t) (e.len - 40);
+  for (uint32_t i = 0; i < n; i++)
+    {
+      uint8_t *h = e.data + 40 + 8 * i;
+      memset (h, 0, 8);
+      h[0] = i + 1 < n ? headers[i + 1] : k->data[6];
+      if (headers[i] == 44)
+	h[2] = (uint8_t) (offset >> 8), h[3] = (uint8_t) (offset | 1);
+    }
+  if (n)
+    e.data[6] = headers[0];
+  return e;
+}
+
+/* ICMP errors about packets with extension headers belong to the connection of those packets. */
+static void
+errors_behind_extensions (void)
+{
+  static const struct
+  {
+    uint8_t headers[12];
+    uint32_t n;
+    uint16_t offset;
+    bool known; /* the connection is found */
+  } cases[] = {
+    { { 0 }, 0, 0, true },
+    { { 0 }, 1, 0, true },
+    { { 60 }, 1, 0, true },
+    { { 44 }, 1, 0, true },
+    { { 44 }, 1, 8, false }, /* a later fragment */
+    { { 0, 60, 43, 44, 60, 135, 139, 140 }, 8, 0, true },
+    { { 0, 60, 60, 60, 60, 60, 60, 60, 60 }, 9, 0, false },
+    { { 59 }, 1, 0, false }, /* no next header */
+  };
+  net_t n = world (1000, 1);
+  for (int udp = 0; udp < 2; udp++)
+    for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
+      for (uint32_t keep = 0; keep < 2; keep++)
+	{
+	  pkt_t k = build (A[1], VIP[1], udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5000, 80, SYN, 40), sent = k;
+	  PASS (&n, POD_A, &k);
+	  k = with_extensions (&k, cases[i].headers, cases[i].n, cases[i].offset);
+	  sent = with_extensions (&sent, cases[i].headers, cases[i].n, cases[i].offset);
+	  uint32_t n_keep = keep ? 1000 : 40 + 8 * cases[i].n + 8;
+	  pkt_t e = icmp_error (B[1], &k, n_keep);
+	  pkt_t before = e;
+	  PASS (&n, POD_B, &e);
+	  if (!cases[i].known)
+	    {
+	      check (!memcmp (e.data, before.data, e.len), "case %zu changes", i);
+	      continue;
+	    }
+	  ends_t o = ends (&e);
+	  check (!strcmp (o.src, VIP[1]) && !strcmp (o.dst, A[1]), "case %zu: %s -> %s", i, o.src, o.dst);
+	  uint32_t same = keep ? sent.len : 40 + 8 * cases[i].n + 4; /* the checksum may be cut off */
+	  check (!memcmp (e.data + 48, sent.data, same), "case %zu: the packet inside is not the one sent", i);
+	  if (keep || !cases[i].n)
+	    continue;
+	  /* the ports are cut off */
+	  e = before = icmp_error (B[1], &k, n_keep - 1);
+	  PASS (&n, POD_B, &e);
+	  check (!memcmp (e.data, before.data, e.len), "case %zu changes although its ports are cut off", i);
+	}
+  cv_free (n.m);
+}
+
 static void
 bad_configuration (void)
 {
@@ -1124,6 +1197,7 @@ main (void)
   spread (0);
   spread (CV_SERVICE_MAGLEV);
   icmp_errors ();
+  errors_behind_extensions ();
   bad_configuration ();
   memory ();
   puts ("ok");
