@@ -437,12 +437,12 @@ func (a *apiServer) etcd(program string) {
 	for i := 1; i <= 3; i++ {
 		addr := fmt.Sprintf("10.99.0.%d", i)
 		a.inside("ip", "addr", "add", addr+"/32", "dev", "lo")
-		endpoints = append(endpoints, fmt.Sprintf(`{"addresses":["%s"],"targetRef":{"kind":"Pod","name":"contiv-etcd-%d"}}`, addr, i))
+		endpoints = append(endpoints, fmt.Sprintf(`{"addresses":["%s"],"targetRef":{"kind":"Pod","name":"contiv-etcd-%d"}}`, addr, i-1))
 		tls := a.path(fmt.Sprintf("tls%d", i))
 		if err := os.MkdirAll(tls, 0o755); err != nil {
 			a.t.Fatal(err)
 		}
-		a.program(program, "etcd", "--kubeconfig="+config, "--namespace=kube-system", fmt.Sprintf("--name=contiv-etcd-%d", i),
+		a.program(program, "etcd", "--kubeconfig="+config, "--namespace=kube-system", fmt.Sprintf("--name=contiv-etcd-%d", i-1),
 			"--address="+addr, "--members=3", "--data-dir="+a.path("members"), "--ca-dir="+ca, "--tls-dir="+tls, "--",
 			filepath.Join(a.bin, "etcd"), fmt.Sprintf("--listen-metrics-urls=http://127.0.0.1:2238%d", i), "--unsafe-no-fsync")
 	}

@@ -25,8 +25,8 @@ type rendering struct {
 
 // renderRequest is a request to the program; its fields are the program's flags. "" for Values stands for the chart's own.
 type renderRequest struct {
-	Chart, Values, Namespace string
-	Notes, Tests             bool
+	Chart, Values, Namespace, Kubeconfig string
+	Notes, Tests                         bool
 }
 
 // buildRenderer builds the program of module k8s/render, once.

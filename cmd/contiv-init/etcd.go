@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,17 +123,11 @@ func (m *member) run(ctx context.Context, args []string) error {
 		return err
 	}
 	// A node that has already been a member has the addresses of the others in its data directory.
-	cluster := ""
-	if _, err := os.Stat(filepath.Join(m.dataDir, m.name, "member")); errors.Is(err, os.ErrNotExist) {
-		k, err := m.client()
-		if err != nil {
+	var cluster []string
+	if !m.hasData() {
+		if cluster, err = m.cluster(ctx, addr); err != nil {
 			return err
 		}
-		all, err := awaitEndpoints(ctx, m.common, k, wanted{service: m.service, n: m.members, like: addr})
-		if err != nil {
-			return err
-		}
-		cluster = initialCluster(all)
 	}
 	// The manifest's own arguments come last and take precedence.
 	return become(slices.Concat(args[:1], m.arguments(addr, cluster), args[1:]), nil)
@@ -167,7 +159,7 @@ func (m *member) certify(addr netip.Addr) error {
 }
 
 // arguments returns the arguments of etcd.
-func (m *member) arguments(addr netip.Addr, cluster string) []string {
+func (m *member) arguments(addr netip.Addr, cluster []string) []string {
 	file := func(name string) string { return filepath.Join(m.tlsDir, name) }
 	client, peer := etcdURL(addr, etcdClientPort), etcdURL(addr, etcdPeerPort)
 	args := []string{
@@ -182,32 +174,17 @@ func (m *member) arguments(addr netip.Addr, cluster string) []string {
 		"--peer-skip-client-san-verification",
 		"--auto-compaction-mode=periodic", "--auto-compaction-retention=1h", "--log-level=warn",
 	}
-	if cluster != "" {
-		args = append(args, "--initial-cluster="+cluster, "--initial-cluster-token=contiv-etcd", "--initial-cluster-state=new")
-	}
-	return args
-}
-
-// initialCluster lists the members in the same order on all nodes.
-func initialCluster(all []kube.Endpoint) string {
-	var parts []string
-	for _, e := range all {
-		parts = append(parts, e.Pod+"="+etcdURL(e.Addr, etcdPeerPort))
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ",")
+	return append(args, cluster...)
 }
 
 func etcdURL(addr netip.Addr, port uint16) string {
 	return "https://" + netip.AddrPortFrom(addr, port).String()
 }
 
-// wanted is the condition that awaitEndpoints waits for: n pods of a service, with one address each, which has the address family of like if
-// like is valid.
+// wanted is the condition that awaitEndpoints waits for: n pods of a service, with one address each.
 type wanted struct {
 	service string
 	n       int
-	like    netip.Addr
 	// away is how long the API server may not answer at all; 0 means forever.
 	away time.Duration
 }
@@ -226,7 +203,7 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 		query, cancel := context.WithTimeout(ctx, queryTimeout)
 		all, err := k.Endpoints(query, c.namespace, w.service)
 		cancel()
-		if all = onePerPod(all, w.like); err == nil && len(all) >= w.n {
+		if all = onePerPod(all, netip.Addr{}); err == nil && len(all) >= w.n {
 			return all, nil
 		}
 		why := fmt.Sprintf("service %s/%s has %d of %d members", c.namespace, w.service, len(all), w.n)
@@ -246,6 +223,7 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 	}
 }
 
+// onePerPod returns the first address of each pod: of the address family of like, if like is valid.
 func onePerPod(all []kube.Endpoint, like netip.Addr) []kube.Endpoint {
 	var out []kube.Endpoint
 	for _, e := range all {
