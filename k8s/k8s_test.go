@@ -204,7 +204,7 @@ func TestVariants(t *testing.T) {
 }
 
 // checkPod checks that only the agent and VPP are privileged, and that all other containers have no capability (pre-flight: those for its
-// trials), the runtime's seccomp profile, and a read-only file system.
+// trials; cni: to write to directories of other users), the runtime's seccomp profile, and a read-only file system.
 func checkPod(t *testing.T, workload, spec any) {
 	t.Helper()
 	class := "system-node-critical"
@@ -239,15 +239,42 @@ func checkPod(t *testing.T, workload, spec any) {
 			t.Errorf("%v/%v is not confined: %v", workload, name, at(c, "securityContext"))
 		}
 		added, _ := at(c, "securityContext", "capabilities", "add").([]any)
-		if want := map[bool]string{true: "[SYS_ADMIN NET_ADMIN NET_RAW]", false: "[]"}[name == "preflight"]; !privileged && fmt.Sprint(added) != want {
+		want := map[any]string{"preflight": "[SYS_ADMIN NET_ADMIN NET_RAW]", "cni": "[DAC_OVERRIDE]"}[name]
+		if want == "" {
+			want = "[]"
+		}
+		if !privileged && fmt.Sprint(added) != want {
 			t.Errorf("%v/%v adds capabilities %v, want %s", workload, name, added, want)
 		}
+		checkSELinux(t, workload, spec, c)
 		if at(c, "resources", "requests", "memory") == nil {
 			t.Errorf("%v/%v requests no memory", workload, name)
 		}
 		if image, _ := at(c, "image").(string); strings.HasSuffix(image, ":latest") || !strings.ContainsAny(image, ":@") {
 			t.Errorf("%v/%v: image %s is not pinned", workload, name, image)
 		}
+	}
+}
+
+// checkSELinux checks that exactly the containers that use directories of the node have access to them on nodes with SELinux. Privileged containers
+// have it without an option.
+func checkSELinux(t *testing.T, workload, spec, container any) {
+	t.Helper()
+	if at(container, "securityContext", "privileged") == true {
+		return
+	}
+	ofNode := map[any]bool{}
+	volumes, _ := at(spec, "volumes").([]any)
+	for _, v := range volumes {
+		ofNode[at(v, "name")] = at(v, "hostPath") != nil
+	}
+	uses := false
+	mounts, _ := at(container, "volumeMounts").([]any)
+	for _, m := range mounts {
+		uses = uses || ofNode[at(m, "name")]
+	}
+	if label := at(container, "securityContext", "seLinuxOptions", "type"); (label == "spc_t") != uses || label != nil && !uses {
+		t.Errorf("%v/%v: SELinux type %v, uses directories of the node: %t", workload, at(container, "name"), label, uses)
 	}
 }
 

@@ -222,7 +222,7 @@ func TestHelmTest(t *testing.T) {
 		pod := object(t, text, "Pod", "contiv-test")
 		c := at(pod, "spec", "containers", 0)
 		if at(pod, "metadata", "annotations", "helm.sh/hook") != "test" || at(c, "securityContext", "readOnlyRootFilesystem") != true ||
-			at(c, "securityContext", "privileged") != nil || at(pod, "spec", "hostNetwork") != true {
+			at(c, "securityContext", "privileged") != nil || at(c, "securityContext", "seLinuxOptions", "type") != "spc_t" || at(pod, "spec", "hostNetwork") != true {
 			t.Errorf("%s: %v", name, pod)
 		}
 		line := argv(c)

@@ -51,10 +51,21 @@ tolerations: {{- toYaml . | nindent 0 }}
 
 {{/* Security context of a container that does not need access to the node. */}}
 {{- define "contiv.confined" -}}
+{{ include "contiv.restricted" . }}
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* The same without capabilities. */}}
+{{- define "contiv.restricted" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/* SELinux type of containers that use the node's directories and sockets, to which the type of ordinary containers has no access. Nodes
+without SELinux ignore it. */}}
+{{- define "contiv.selinux" -}}
+seLinuxOptions: {type: spc_t}
 {{- end -}}
 
 {{/* Affinity of pods that must not share a node, in addition to the user's: (list "contiv-ksr" .Values.ksr). */}}
