@@ -29,6 +29,8 @@ type kubeState struct {
 	source *kube.Source
 	local  *clusterdb.LocalCopy
 	relay  *clusterdb.Watcher // instead of source and local
+
+	conditions *nodeConditions // nil without client
 }
 
 // kubernetesOptions selects how the agent reaches the API server.

@@ -33,16 +33,14 @@ type conditionReporter struct {
 }
 
 // conditionReporters returns the reporters; none without an API server.
-func (a *agent) conditionReporters(client *kube.Client) map[string]*conditionReporter {
-	if client == nil || a.opts.dataplane == dataplaneFake {
+func (a *agent) conditionReporters() map[string]*conditionReporter {
+	if a.kube.writer() == nil || a.opts.dataplane == dataplaneFake {
 		return nil
 	}
 	reporter := func(r conditionReporter) *conditionReporter {
 		r.good.Status, r.log = true, a.logger("conditions")
 		r.known = func() bool { ok, _ := a.controller.Ready(); return ok }
-		r.set = func(ctx context.Context, c kube.NodeCondition) error {
-			return client.SetNodeCondition(ctx, a.opts.nodeName, c)
-		}
+		r.set = a.kube.conditions.Set
 		return &r
 	}
 	return map[string]*conditionReporter{

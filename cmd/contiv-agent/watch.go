@@ -46,7 +46,7 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 		deps.Repair = pathRepair{a}
 	}
 	if client := a.kube.writer(); client != nil {
-		deps.Reporter = nodeReporter{client, a.opts.nodeName}
+		deps.Reporter = nodeReporter{a.kube.conditions, client, a.opts.nodeName}
 	}
 	return pathwatch.New(deps)
 }
@@ -91,15 +91,14 @@ func (a *agent) pathWarnings() []diag.Warning {
 
 // nodeReporter writes conditions and Events of the node to the API server.
 type nodeReporter struct {
-	client *kube.Client
-	node   string
+	conditions *nodeConditions
+	client     *kube.Client
+	node       string
 }
 
 // Condition implements pathwatch.Reporter.
 func (t nodeReporter) Condition(ctx context.Context, ok bool, reason, message string) error {
-	return t.client.SetNodeCondition(ctx, t.node, kube.NodeCondition{
-		Type: conditionDataPath, Status: ok, Reason: reason, Message: message,
-	})
+	return t.conditions.Set(ctx, kube.NodeCondition{Type: conditionDataPath, Status: ok, Reason: reason, Message: message})
 }
 
 // Event implements pathwatch.Reporter.

@@ -129,6 +129,9 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.kube, err = a.newKube(state); err != nil {
 		return fmt.Errorf("Kubernetes: %w", err)
 	}
+	if client := a.kube.writer(); client != nil {
+		a.kube.conditions = newNodeConditions(client, a.opts.nodeName, a.logger("conditions"))
+	}
 	a.newUplinks()
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
@@ -225,8 +228,11 @@ func (a *agent) Start() error {
 		a.jobs.Go("data path watch", a.path.Run)
 		a.jobs.Go("data path conditions", a.path.Report)
 	}
-	for name, r := range a.conditionReporters(a.kube.writer()) {
+	for name, r := range a.conditionReporters() {
 		a.jobs.Go(name, r.Run)
+	}
+	if a.kube.writer() != nil {
+		a.jobs.Go("node conditions", a.kube.conditions.Run)
 	}
 	a.jobs.Go("health port", a.proxyHealth.Run)
 	a.jobs.Go("health of services", a.proxyHealth.Watch)
