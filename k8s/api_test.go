@@ -296,6 +296,7 @@ func (a *apiServer) rbac() {
 		{"contiv-agent", "update", "services", "any", false},
 		{"contiv-etcd-certs", "create", "secrets", "kube-system", true},
 		{"contiv-etcd-certs", "get", "secrets/contiv-etcd-ca", "kube-system", true},
+		{"contiv-etcd-certs", "get", "secrets/contiv-etcd-client", "kube-system", true},
 		{"contiv-etcd-certs", "get", "secrets/other", "kube-system", false},
 		{"contiv-etcd-certs", "list", "secrets", "kube-system", false},
 		{"contiv-etcd-certs", "create", "secrets", "default", false},

@@ -56,7 +56,8 @@ func certsCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-// makeSecrets can be repeated, and can run twice at the same time: the first CA is kept, and certificates are issued by it.
+// makeSecrets can be repeated, and can run twice at the same time: the first CA is kept, and certificates are issued by it. Secrets that exist must
+// fit each other: agents with a certificate of another CA would not connect to etcd.
 func makeSecrets(ctx context.Context, k *kube.Client, namespace, caName, clientName string) error {
 	ca, err := etcdpki.NewCA("contiv-etcd")
 	if err != nil {
@@ -77,10 +78,24 @@ func makeSecrets(ctx context.Context, k *kube.Client, namespace, caName, clientN
 	if err != nil {
 		return fmt.Errorf("secret %s/%s: %w", namespace, caName, err)
 	}
-	_, err = k.CreateSecret(ctx, namespace, clientName, nil, map[string][]byte{
+	created, err := k.CreateSecret(ctx, namespace, clientName, nil, map[string][]byte{
 		caCert: ca.Cert, tlsCert: agent.Cert, tlsKey: agent.Key,
 	})
-	return err
+	if err != nil || created {
+		return err
+	}
+	data, ok, err = k.Secret(ctx, namespace, clientName)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("secret %s/%s was removed just now; run this again", namespace, clientName)
+	}
+	if err := ca.Check(etcdpki.Pair{Cert: data[tlsCert], Key: data[tlsKey]}, data[caCert]); err != nil {
+		return fmt.Errorf("secrets %s and %s in %s do not fit each other: %w; delete both and run this again, then restart etcd's members together, and the agents "+
+			"(docs/security.md)", caName, clientName, namespace, err)
+	}
+	return nil
 }
 
 // member is a member of etcd.

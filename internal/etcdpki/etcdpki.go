@@ -73,6 +73,38 @@ func (ca Pair) Issue(l Leaf) (Pair, error) {
 	return sign(template, parent.Leaf, parent.PrivateKey)
 }
 
+// Check returns an error unless the CA has its own key and has signed the client certificate, and the holder of the certificate trusts the CA.
+// trusted has the certificates that the holder trusts, in PEM form.
+func (ca Pair) Check(client Pair, trusted []byte) error {
+	parent, err := tls.X509KeyPair(ca.Cert, ca.Key)
+	if err != nil {
+		return fmt.Errorf("etcd CA: %w", err)
+	}
+	leaf, err := tls.X509KeyPair(client.Cert, client.Key)
+	if err != nil {
+		return fmt.Errorf("client certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(parent.Leaf)
+	between := x509.NewCertPool()
+	for _, der := range leaf.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	if _, err := leaf.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
+		return fmt.Errorf("the CA has not signed the client certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(trusted)
+	if _, err := parent.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return fmt.Errorf("the client does not trust the CA: %w", err)
+	}
+	return nil
+}
+
 func newTemplate(name string, life time.Duration) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
