@@ -104,7 +104,7 @@ func (u *uplinks) report(found string, err error) {
 		u.log.Warn("this node has no uplink: it cannot reach other nodes, and new pods wait", "error", err)
 		return
 	}
-	u.log.Info("uplink", "nic", found, "selectedBy", u.wanted.Uplink.String())
+	u.log.Info("uplink selected", "nic", found, "selectedBy", u.wanted.Uplink.String())
 	if found == u.wanted.Before {
 		return
 	}

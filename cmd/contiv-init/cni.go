@@ -103,7 +103,7 @@ func (o *cniOptions) run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		err := o.step(ctx, client, &ready)
-		o.log1(err)
+		o.logOnce(err)
 		switch {
 		case err == nil:
 			pause = untilReady
@@ -161,14 +161,14 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 	return err
 }
 
-// log1 logs a fault once, and not at each attempt.
-func (o *cniOptions) log1(err error) {
+// logOnce logs a fault once, and not at each attempt.
+func (o *cniOptions) logOnce(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
 	if text != "" && text != o.reported {
-		o.log.Info("waiting", "reason", text)
+		o.log.Info("waiting until the agent is ready", "reason", text)
 	}
 	o.reported = text
 }

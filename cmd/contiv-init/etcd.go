@@ -231,7 +231,7 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([
 			return nil, err
 		}
 		if why != reported {
-			c.log.Info("waiting", "reason", why)
+			c.log.Info("waiting for the addresses of etcd", "reason", why)
 		}
 		reported = why
 		timer.Reset(queryAgain)

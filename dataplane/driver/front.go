@@ -53,7 +53,7 @@ func (f *Front) Failed() error {
 // Starting reports whether this is the first start of a driver that works.
 func (f *Front) Starting() bool {
 	if err := f.Failed(); err != nil {
-		f.Log.Error("not started", "error", err)
+		f.Log.Error("the "+f.What+" is not started", "error", err)
 		return false
 	}
 	return !f.started.Swap(true)

@@ -244,7 +244,7 @@ func (l *loop) answer(err error) {
 
 func (l *loop) takeSource(s *source, value reflect.Value, ok bool) {
 	if !ok {
-		l.d.log.Info("input ended", "source", s.name)
+		l.d.log.Info("a source of updates has ended", "source", s.name)
 		s.ch = nil // a nil channel is never ready
 		l.listen()
 		return

@@ -174,7 +174,7 @@ func (m *nodeRouteManager) complete(dst netip.Prefix) {
 		kind, target, lacks = m.target(dst, r)
 	}
 	if lacks != "" && m.waiting[dst] != lacks {
-		m.log.Info("route waits", "destination", dst, "missing", lacks)
+		m.log.Info("route is not programmed yet", "destination", dst, "missing", lacks)
 	}
 	if m.waiting[dst] = lacks; lacks == "" {
 		delete(m.waiting, dst)

@@ -97,7 +97,7 @@ func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
 func (s *settings) podTAP(v *values, p *podLink) {
 	tap := s.vppPodInterface(p)
 	tap.Type, tap.RxPlacements = vpp_interfaces.Interface_TAP, s.placements()
-	// VPP creates the Linux end in the pod's namespace: this is the fastest way, and moving a device is slow.
+	// The Linux end is made in the pod's namespace, because moving a device there takes longer than making it (docs/adr/0005).
 	link := s.tapLink(p.attachment.ID.IfName)
 	link.ToMicroservice = p.attachment.Netns
 	tap.Link = &vpp_interfaces.Interface_Tap{Tap: link}

@@ -305,7 +305,7 @@ func (p *Plugin) publish(at time.Time, seen bool) {
 	}
 	for _, c := range now.Causes {
 		if !has(before, c) {
-			p.log.Warn("data path", "reason", c.Kind, "object", c.Object, "detail", c.Text, "unready", c.Unready)
+			p.log.Warn("data path: fault", "reason", c.Kind, "object", c.Object, "detail", c.Text, "unready", c.Unready)
 		}
 	}
 	for _, c := range before.Causes {
@@ -322,7 +322,7 @@ func (p *Plugin) publish(at time.Time, seen bool) {
 func (p *Plugin) repair(ctx context.Context, a action) {
 	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()
-	p.log.Warn("data path: repair", "link", a.Recreate, "resync", a.Resync, "reason", a.Why.String())
+	p.log.Warn("data path: repairing", "link", a.Recreate, "resync", a.Resync, "reason", a.Why.String())
 	start := time.Now()
 	var err error
 	if a.Resync {

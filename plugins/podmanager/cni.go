@@ -234,7 +234,7 @@ func buildResult(ev *AddPod, dns cniapi.DNS) (*cniapi.Result, error) {
 		res.Interfaces = append(res.Interfaces, cniapi.Interface{Name: i.Name, MAC: i.MAC, MTU: i.MTU, Sandbox: i.Sandbox})
 	}
 	if !inSandbox {
-		return nil, fmt.Errorf("pod %s: no plugin has given it an interface (is ipnet running?)", a.Pod)
+		return nil, fmt.Errorf("pod %s: no plugin has given it an interface; report this as a bug", a.Pod)
 	}
 	for _, ip := range ev.IPs {
 		if ip.Interface < 0 || ip.Interface >= len(res.Interfaces) || !ip.Address.IsValid() {

@@ -136,7 +136,9 @@ func (s *store) loadAll() ([]*Attachment, error) {
 }
 
 // ofEarlierBoot reports whether the machine has been rebooted since the file was written, so that its pod does not run.
-func (s *store) ofEarlierBoot(r *record) bool { return r.BootID != "" && s.bootID != "" && r.BootID != s.bootID }
+func (s *store) ofEarlierBoot(r *record) bool {
+	return r.BootID != "" && s.bootID != "" && r.BootID != s.bootID
+}
 
 func (s *store) load(path string) (*record, error) {
 	data, err := os.ReadFile(path)

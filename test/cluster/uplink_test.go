@@ -79,7 +79,7 @@ func TestUplinkIsFound(t *testing.T) {
 			w.ready()
 			w.mesh(w.podPerNode())
 			for _, n := range w.Nodes {
-				w.says(n, "msg=uplink nic="+want+" ")
+				w.says(n, `msg="uplink selected" nic=`+want+" ")
 			}
 		})
 	}

@@ -201,9 +201,9 @@ func (s *Supervisor) signal(sig syscall.Signal, why string) {
 	if s.pid == 0 {
 		return
 	}
-	s.log.Info("signal to VPP", "signal", sig, "reason", why)
+	s.log.Info("sending a signal to VPP", "signal", sig, "reason", why)
 	if err := syscall.Kill(s.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-		s.log.Error("signal to VPP", "error", err)
+		s.log.Error("VPP did not get the signal", "error", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func (b *Backend) layer(f table.Family, l table.Layer) *layer {
 		i += len(layerNames)
 	}
 	if f != table.IPv4 && f != table.IPv6 || int(l) >= len(layerNames) {
-		b.log.Error("no such layer", "family", f, "layer", l)
+		b.log.Error("unknown layer of rules; report this as a bug", "family", f, "layer", l)
 		return nil
 	}
 	return b.layers[i]

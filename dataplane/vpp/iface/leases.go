@@ -145,7 +145,7 @@ func (l *Leases) compare(found map[string]Lease) (calls []func()) {
 		if now != w.present {
 			w.present, w.reported = now, 0
 			if now.Address.IsValid() {
-				l.log.Info("DHCP lease", "interface", name, "address", now.Address, "gateway", now.Gateway)
+				l.log.Info("DHCP lease received", "interface", name, "address", now.Address, "gateway", now.Gateway)
 			} else {
 				l.log.Warn("DHCP lease lost; the client continues to send requests", "interface", name)
 			}

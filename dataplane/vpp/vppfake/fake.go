@@ -372,7 +372,7 @@ func (f *Fake) refuse(r Refusal) {
 }
 
 func (f *Fake) refuseLocked(r Refusal) {
-	f.log.Warn("refused", "message", r.Message, "reason", r.Reason)
+	f.log.Warn("request rejected", "message", r.Message, "reason", r.Reason)
 	f.tally.refused = append(f.tally.refused, r)
 }
 
