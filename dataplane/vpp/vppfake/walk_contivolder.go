@@ -8,7 +8,7 @@ import (
 
 // Flows that are older than the policy of their ends.
 
-// opener tells which end has opened a flow.
+// opener reports which end has opened a flow.
 type opener uint8
 
 const (
