@@ -131,9 +131,13 @@ func (c *core) finishRevertible(t *eventHandling, res commitResult) (heal error,
 		c.store.apply(t.tx)
 		return nil, false
 	}
-	if err := c.revert(t); err != nil {
+	heal = c.revert(t)
+	if p := (*handlerPanic)(nil); errors.As(t.firstErr, &p) {
+		// Revert can undo what a handler knows to have done, and a handler that panicked has stopped anywhere.
+		heal = errors.Join(t.firstErr, heal)
+	}
+	if heal != nil {
 		c.dirty = true
-		heal = err
 	}
 	if res.err != nil && !res.undone {
 		heal = errors.Join(heal, res.err)

@@ -129,11 +129,16 @@ func (c *core) guard(h api.EventHandler, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("handler panicked", "handler", h.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", r)
+			err = &handlerPanic{value: r}
 		}
 	}()
 	return f()
 }
+
+// handlerPanic is a panic of a handler.
+type handlerPanic struct{ value any }
+
+func (e *handlerPanic) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // revert calls Revert of the handlers that were executed, the last one first.
 func (c *core) revert(t *eventHandling) error {

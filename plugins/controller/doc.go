@@ -45,8 +45,8 @@
 // # Failures
 //
 // RevertOnFailure undoes all: Revert of each handler that was called, the last one first and the failed one included; the dataplane undoes
-// its part; follow-ups pushed by the event are dropped with errCauseReverted. BestEffort continues with the other handlers, commits, and
-// joins the errors. A handler that fails in a resync keeps its previous configuration; at the start-up resync there is no previous
+// its part; follow-ups pushed by the event are dropped with errCauseReverted. After a panic it is healed, too. BestEffort continues with the
+// other handlers, commits, and joins the errors. A handler that fails in a resync keeps its previous configuration; at the start-up resync there is no previous
 // configuration, so nothing is committed.
 //
 // The dataplane alone handles failed values that it retries. Values that BestEffortIgnoreErrors could not remove, and that are not retried,

@@ -43,3 +43,30 @@ func TestFailedDeleteIsHealed(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicIsHealed: a handler that panics while it handles an ADD is reverted like one that fails, and then healed: its Revert may not undo
+// everything.
+func TestPanicIsHealed(t *testing.T) {
+	for panics, want := range map[bool]string{true: "Full Resync", false: "Update"} {
+		s := newSim(t, func(c *Config) { c.EnableVerification = false }, "alpha", "beta")
+		s.push(dbResync(nil))
+		s.fault = func(h *fakePlugin, op string, ev api.Event) error {
+			if _, add := ev.(*podEvent); !add || h.name != "beta" || op != "update" {
+				return nil
+			}
+			if panics {
+				panic("injected")
+			}
+			return errors.New("injected")
+		}
+		s.push(addPod(s, "p", "x"))
+		s.fault = nil
+		if added := s.lastRecord(); added.Name != "Add Pod" || !added.Handlers[len(added.Handlers)-1].Revert {
+			t.Errorf("not reverted: %s", added)
+		}
+		s.advance(5 * time.Second)
+		if last := s.lastRecord(); last.Method != want || (panics && !strings.Contains(last.Description, "injected")) {
+			t.Errorf("panics: %t; the last event is\n%s", panics, last)
+		}
+	}
+}
