@@ -14,9 +14,9 @@ import (
 
 // flowSweeper removes stale connections that would keep clients from reaching a service in its current state.
 //
-// Connections of protocols without an end (UDP), or whose end may not be seen (SCTP), are removed when their backend is gone: otherwise
-// packets of a client that keeps sending would still go to that backend. The same holds for connections that were created while a service
-// had no backend.
+// Connections of protocols without an end (UDP), or whose end may not be seen (SCTP), are removed when their backend no longer serves:
+// otherwise packets of a client that keeps sending would still go to that backend. A backend that still serves but gets no new connections
+// keeps those that it has, as with kube-proxy. Connections that were created while a service had no backend are removed, too.
 //
 // For TCP, unanswered attempts are removed that were made before the frontend had a backend. For two minutes the kernel does not translate
 // packets of such an attempt. A new connection from the same client port would not be translated either, and would follow the routes to the
@@ -64,6 +64,12 @@ type removeFlows func(ctx context.Context, which conntrack.Which, stale func(con
 
 type backends map[netip.AddrPort]struct{}
 
+// serving describes the backends of a frontend: those that may have connections, and whether any of them gets new ones.
+type serving struct {
+	backends
+	takesNew bool
+}
+
 func newFlowSweeper(remove removeFlows, log *slog.Logger) *flowSweeper {
 	return &flowSweeper{remove: remove, log: log, noted: noOutdated(), due: noOutdated(), running: noOutdated(), wake: make(chan struct{}, 1)}
 }
@@ -81,16 +87,16 @@ func connectionless(protocol uint8) bool { return protocol == protoUDP || protoc
 func (f *flowSweeper) compare(old, now *lb.Service) {
 	before, after := frontendsOf(old), frontendsOf(now)
 	for key, had := range before {
-		for backend := range had {
-			if _, has := after[key][backend]; !has {
-				f.noted.backends[key] = after[key]
+		for backend := range had.backends {
+			if _, has := after[key].backends[backend]; !has {
+				f.noted.backends[key] = after[key].backends
 				break
 			}
 		}
 	}
 	for key, has := range after {
-		if had, known := before[key]; !known || len(had) == 0 && len(has) > 0 {
-			f.noted.backends[key] = has
+		if had, known := before[key]; !known || has.takesNew && !had.takesNew {
+			f.noted.backends[key] = has.backends
 		}
 	}
 	f.update(after)
@@ -104,13 +110,13 @@ func (f *flowSweeper) compare(old, now *lb.Service) {
 }
 
 // update replaces the backends of frontends that are noted, due or being checked: connections to a backend that was added meanwhile are not stale.
-func (f *flowSweeper) update(now map[lb.Key]backends) {
+func (f *flowSweeper) update(now map[lb.Key]serving) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, has := range now {
 		for _, list := range []outdated{f.noted, f.due, f.running} {
 			if _, is := list.backends[key]; is {
-				list.backends[key] = has
+				list.backends[key] = has.backends
 			}
 		}
 	}
@@ -134,11 +140,11 @@ func eachServed(s *lb.Service, do func(lb.Key)) {
 }
 
 // frontendsOf returns the UDP and SCTP frontends of a service with their backends.
-func frontendsOf(s *lb.Service) map[lb.Key]backends {
+func frontendsOf(s *lb.Service) map[lb.Key]serving {
 	if s == nil {
 		return nil
 	}
-	var out map[lb.Key]backends
+	var out map[lb.Key]serving
 	for i := range s.Ports {
 		if !connectionless(s.Ports[i].Proto) {
 			continue
@@ -146,15 +152,18 @@ func frontendsOf(s *lb.Service) map[lb.Key]backends {
 		for j := range s.Ports[i].Frontends {
 			front := &s.Ports[i].Frontends[j]
 			if out == nil {
-				out = map[lb.Key]backends{}
+				out = map[lb.Key]serving{}
 			}
 			set := backends{}
-			for _, g := range []*lb.Group{front.Inside, front.Outside} {
+			for _, g := range []*lb.Group{front.Inside, front.Outside, s.Ports[i].Kept} {
+				if g == nil {
+					continue
+				}
 				for k := range g.Len() {
 					set[g.At(k)] = struct{}{}
 				}
 			}
-			out[front.Key] = set
+			out[front.Key] = serving{set, front.Inside.Len()+front.Outside.Len() > 0}
 		}
 	}
 	return out

@@ -33,6 +33,46 @@ func dnsService(t *testing.T, backends ...byte) *lb.Service {
 	return s
 }
 
+// keeping adds backends 10.1.0.x that only keep their connections.
+func keeping(s *lb.Service, t *testing.T, backends ...byte) *lb.Service {
+	t.Helper()
+	s.Ports[0].Kept = dnsService(t, backends...).Ports[0].Frontends[0].Inside
+	return s
+}
+
+// TestFlowsToServingBackendsStay: a connection to a backend that still serves stays, although the backend gets no new connections, until it
+// does not serve any more. A connection that was rejected does not stay when the first backend gets new connections.
+func TestFlowsToServingBackendsStay(t *testing.T) {
+	remove := func(context.Context, conntrack.Which, func(conntrack.Flow) bool) (int, error) { return 0, nil }
+	f := newFlowSweeper(remove, slog.New(slog.DiscardHandler))
+	steps := []struct {
+		name     string
+		old, now *lb.Service
+		stale    []byte
+	}{
+		{"1 terminates", dnsService(t, 1, 2), keeping(dnsService(t, 2), t, 1), nil},
+		{"1 does not serve any more", keeping(dnsService(t, 2), t, 1), dnsService(t, 2), []byte{1}},
+		{"no backend gets new connections", dnsService(t, 1, 2), keeping(dnsService(t), t, 1, 2), nil},
+		{"the first one does again", keeping(dnsService(t), t, 1), keeping(dnsService(t, 2), t, 1), []byte{0}},
+		{"a new process", nil, keeping(dnsService(t, 2), t, 1), []byte{0, 3}},
+	}
+	for _, s := range steps {
+		f.noted = noOutdated()
+		f.compare(s.old, s.now)
+		for backend := range byte(4) {
+			flow := dnsFlow(backend)
+			if backend == 0 {
+				flow.Answers = flow.To // not translated
+			}
+			if want := slices.Contains(s.stale, backend); want && !f.noted.gone(flow) {
+				t.Errorf("%s: the connection to %s stays", s.name, flow.Answers)
+			} else if !want && backend != 0 && backend != 3 && f.noted.gone(flow) {
+				t.Errorf("%s: the connection to %s is removed", s.name, flow.Answers)
+			}
+		}
+	}
+}
+
 // dnsFlow returns a client's connection that backend 10.1.0.x serves.
 func dnsFlow(backend byte) conntrack.Flow {
 	return conntrack.Flow{Proto: protoUDP, From: netip.MustParseAddrPort("10.2.0.1:30000"), To: netip.MustParseAddrPort("10.96.0.10:53"),

@@ -258,8 +258,10 @@ type BalancedPort struct {
 	Ipv6      bool                `protobuf:"varint,3,opt,name=ipv6,proto3" json:"ipv6,omitempty"`
 	Frontends []*BalancedFrontend `protobuf:"bytes,4,rep,name=frontends,proto3" json:"frontends,omitempty"`
 	// Backends for traffic that may go to any node, and backends for traffic that must stay on this node. Absent: no frontend uses the group.
-	Everywhere    *BalancedGroup `protobuf:"bytes,5,opt,name=everywhere,proto3" json:"everywhere,omitempty"`
-	Here          *BalancedGroup `protobuf:"bytes,6,opt,name=here,proto3" json:"here,omitempty"`
+	Everywhere *BalancedGroup `protobuf:"bytes,5,opt,name=everywhere,proto3" json:"everywhere,omitempty"`
+	Here       *BalancedGroup `protobuf:"bytes,6,opt,name=here,proto3" json:"here,omitempty"`
+	// UDP and SCTP: backends that get no new connections, but keep those that they have. Absent: there are none.
+	Kept          *BalancedGroup `protobuf:"bytes,7,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -332,6 +334,13 @@ func (x *BalancedPort) GetEverywhere() *BalancedGroup {
 func (x *BalancedPort) GetHere() *BalancedGroup {
 	if x != nil {
 		return x.Here
+	}
+	return nil
+}
+
+func (x *BalancedPort) GetKept() *BalancedGroup {
+	if x != nil {
+		return x.Kept
 	}
 	return nil
 }
@@ -508,7 +517,7 @@ const file_service_proto_rawDesc = "" +
 	"\x05ports\x18\x04 \x03(\v2\x1b.contiv.driver.BalancedPortR\x05ports\"I\n" +
 	"\x15BalancedServiceRemove\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x81\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xb3\x02\n" +
 	"\fBalancedPort\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x12\n" +
@@ -517,7 +526,8 @@ const file_service_proto_rawDesc = "" +
 	"\n" +
 	"everywhere\x18\x05 \x01(\v2\x1c.contiv.driver.BalancedGroupR\n" +
 	"everywhere\x120\n" +
-	"\x04here\x18\x06 \x01(\v2\x1c.contiv.driver.BalancedGroupR\x04here\"\x9b\x02\n" +
+	"\x04here\x18\x06 \x01(\v2\x1c.contiv.driver.BalancedGroupR\x04here\x120\n" +
+	"\x04kept\x18\a \x01(\v2\x1c.contiv.driver.BalancedGroupR\x04kept\"\x9b\x02\n" +
 	"\x10BalancedFrontend\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12>\n" +
@@ -570,13 +580,14 @@ var file_service_proto_depIdxs = []int32{
 	5, // 1: contiv.driver.BalancedPort.frontends:type_name -> contiv.driver.BalancedFrontend
 	6, // 2: contiv.driver.BalancedPort.everywhere:type_name -> contiv.driver.BalancedGroup
 	6, // 3: contiv.driver.BalancedPort.here:type_name -> contiv.driver.BalancedGroup
-	0, // 4: contiv.driver.BalancedFrontend.source:type_name -> contiv.driver.BalancedFrontend.Source
-	1, // 5: contiv.driver.BalancedGroup.verdict:type_name -> contiv.driver.BalancedGroup.Verdict
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6, // 4: contiv.driver.BalancedPort.kept:type_name -> contiv.driver.BalancedGroup
+	0, // 5: contiv.driver.BalancedFrontend.source:type_name -> contiv.driver.BalancedFrontend.Source
+	1, // 6: contiv.driver.BalancedGroup.verdict:type_name -> contiv.driver.BalancedGroup.Verdict
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_service_proto_init() }

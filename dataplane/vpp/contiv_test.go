@@ -65,11 +65,19 @@ func balance(service uint64) *vpp_contiv.Frontend_Target {
 func contivService(id uint64, backends ...string) *vpp_contiv.Service {
 	s := &vpp_contiv.Service{Id: id, Name: fmt.Sprintf("default/service-%d", id)}
 	for _, b := range backends {
-		end, masq := strings.CutSuffix(b, " masquerade")
+		end, kept := strings.CutSuffix(b, " kept")
+		end, masq := strings.CutSuffix(end, " masquerade")
 		at := netip.MustParseAddrPort(end)
-		s.Backends = append(s.Backends, &vpp_contiv.Service_Backend{Ip: at.Addr().String(), Port: uint32(at.Port()), Masquerade: masq})
+		s.Backends = append(s.Backends, &vpp_contiv.Service_Backend{
+			Ip: at.Addr().String(), Port: uint32(at.Port()), Masquerade: masq, Kept: kept,
+		})
 	}
 	return s
+}
+
+// keeping returns a target that rejects new connections and keeps the UDP flows to a service's backends.
+func keeping(service uint64) *vpp_contiv.Frontend_Target {
+	return &vpp_contiv.Frontend_Target{Action: vpp_contiv.Frontend_Target_REJECT, Service: service}
 }
 
 func frontend(at string, proto vpp_contiv.Frontend_Protocol, in, out *vpp_contiv.Frontend_Target) *vpp_contiv.Frontend {
@@ -102,12 +110,13 @@ func contivVersions() (first, second values) {
 		loop("gw", "02:00:00:00:01:01", withIP("10.1.0.1/24", "fd00:1::1/64")),
 		loop("pod-1", "02:00:00:00:01:02", unnumberedTo("gw"), upAfter("pod-1")), loop("pod-2", "02:00:00:00:01:03", unnumberedTo("gw")),
 	}
+	keeps := keeping(1)
 	first = all(interfaces, network4and6(vpp_contiv.Network_POD, "10.1.0.0/16", "fd00:1::/32"), values{
 		&vpp_contiv.Config{TunnelPorts: []uint32{4789, 8472}, EndpointConnections: 100, Udp: 5},
 		endpoint("pod-1", pod, "10.1.0.2", "fd00:1::2"), endpoint("pod-2", pod),
 		&vpp_contiv.SourceNAT{Name: "services", Ipv4Address: "192.0.2.1"},
 		&vpp_contiv.SourceNAT{Id: 1, Name: "outside", Ipv4Address: "192.0.2.2", Ipv6Address: "fd00:2::2", PortLow: 1024, PortHigh: 2047},
-		contivService(1, "10.1.0.2:8080", "10.1.0.3:8080 masquerade"), contivService(2), contivService(1<<63, "[fd00:1::2]:53"),
+		contivService(1, "10.1.0.2:8080", "10.1.0.3:8080 masquerade", "10.1.0.5:8080 masquerade kept"), contivService(2), contivService(1<<63, "[fd00:1::2]:53"),
 		sticky, frontend("10.96.0.1:53", udp, reject, masqueraded), frontend("10.96.0.1:0", whole, reject, reject), guarded,
 		&vpp_contiv.RangeSet{Id: 5, Prefixes: []string{"10.0.0.0/8", "fd00::/8"}},
 		&vpp_contiv.RangeSet{Id: 6},
@@ -116,12 +125,12 @@ func contivVersions() (first, second values) {
 		&vpp_contiv.Config{TunnelPorts: []uint32{4790}, TcpEstablished: 7000, TcpTransitory: 8, UdpStream: 9, Icmp: 10, Sctp: 11},
 		unlike, egress,
 		&vpp_contiv.SourceNAT{Id: 1, Name: "elsewhere", Ipv6Address: "fd00:2::3", PortHigh: 40000},
-		contivService(1, "10.1.0.3:8080", "10.1.0.4:8081"), func() *vpp_contiv.Service {
+		contivService(1, "10.1.0.3:8080 kept", "10.1.0.4:8081", "10.1.0.5:8080 masquerade"), func() *vpp_contiv.Service {
 			s := contivService(2, "10.1.0.9:1")
 			s.Name, s.Maglev = long, true
 			return s
 		}(),
-		frontend("10.96.0.1:80", tcp, drop, balance(2)), frontend("10.96.0.1:0", whole, drop, reject),
+		frontend("10.96.0.1:80", tcp, drop, balance(2)), frontend("10.96.0.1:53", udp, keeps, keeps), frontend("10.96.0.1:0", whole, drop, reject),
 		&vpp_contiv.RangeSet{Id: 5, Prefixes: []string{"10.0.0.0/9", "fd00::/8"}},
 		&vpp_contiv.RangeSet{Id: 6, Prefixes: []string{"0.0.0.0/0"}},
 	}, policySecond())
@@ -210,6 +219,7 @@ func TestContivRefusals(t *testing.T) {
 		"whole to one":    {invalid(frontend("10.96.0.1:0", 0, balance(1), balance(1))), "BALANCE"},
 		"any port":        {invalid(frontend("10.96.0.1:0", 6, balance(1), balance(1))), "port"},
 		"no target":       {invalid(frontend("10.96.0.1:80", 6, balance(1), nil)), "outside"},
+		"whole, kept":     {invalid(frontend("10.96.0.1:0", 0, keeping(1), keeping(1))), "a service needs one"},
 		"no service":      {invalid(frontend("10.96.0.1:80", 6, balance(0), balance(1))), "in_cluster"},
 	} {
 		if v.err == nil || !strings.Contains(v.err.Error(), v.field) {

@@ -81,6 +81,9 @@ func reportOf(s *renderer.ContivService) serviceReport {
 		for _, b := range s.LocalPolicyBackends[name] {
 			pr.Backends = append(pr.Backends, b.String()+" local-policy-only")
 		}
+		for _, b := range s.KeptBackends[name] {
+			pr.Backends = append(pr.Backends, b.String()+" open-connections-only")
+		}
 		r.Ports = append(r.Ports, pr)
 	}
 	return r

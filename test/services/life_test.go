@@ -33,6 +33,7 @@ func TestLife(t *testing.T) {
 			{"HealthCheckNodePort", false, (*world).healthCheck},
 			{"RollingUpdate", false, (*world).rollingUpdate},
 			{"BackendRemoved", false, (*world).backendRemoved},
+			{"BackendTerminates", false, (*world).backendTerminates},
 			{"SpecChanges", false, (*world).specChanges},
 			{"PortUsedAgain", false, (*world).portUsedAgain},
 			{"AffinityOverRestart", true, (*world).affinityOverRestart},
@@ -66,7 +67,7 @@ func (w *world) apart(part int) {
 	if w.mode != vpp {
 		return
 	}
-	const first, each = 20000, 5600
+	const first, each = 20000, 4500
 	ports := fmt.Sprintf("net.ipv4.ip_local_port_range=%d %d", first+each*part, first+each*(part+1)-1)
 	for _, client := range []string{"p1", "p2"} {
 		w.run(w.spaces[client], "sysctl", "-qw", ports)
@@ -286,6 +287,39 @@ func (w *world) backendRemoved(number int) {
 			w.t.Errorf("IPv%s: the connection to the other backend: %s, %v", family, a.Server, err)
 		}
 		w.must(errors.Join(kept.Close(), moving.Close()))
+	}
+}
+
+// backendTerminates checks that a UDP client stays with a backend that terminates and still serves, although new clients get other
+// backends, and moves when the backend does not serve any more.
+func (w *world) backendTerminates(number int) {
+	const tries, pause = 25, 100 * time.Millisecond // longer than any dataplane takes to end a connection
+	svc := w.service("terminates", number, nil)
+	for f, family := range w.mode.families() {
+		if w.mode.isVPP() && !w.mode.hasPlugin() {
+			w.t.Log("otherwise than kube-proxy: NAT44 ends the sessions of a backend that gets no new connections")
+			continue
+		}
+		w.put(svc, "a", "c")
+		w.waitEverywhere(svc, "p1 any cluster -> a,c")
+		flow := w.connectTo("udp", "p1", at(svc, f), "a")
+		w.putEndpoints(svc, "a:terminating", "c")
+		w.waitEverywhere(svc, "p1 any cluster -> c")
+		for range tries {
+			if a, err := flow.Query(); err != nil || a.Server != "a" {
+				w.t.Fatalf("IPv%s: the flow to the backend that terminates: %q, %v", family, a.Server, err)
+			}
+			<-time.After(pause)
+		}
+		w.putEndpoints(svc, "a:dead", "c")
+		w.within(time.Minute, "IPv"+family+": the UDP client moves to the other backend", func() error {
+			a, err := flow.Query()
+			if err == nil && a.Server != "c" {
+				err = fmt.Errorf("%s answers", a.Server)
+			}
+			return err
+		})
+		w.must(flow.Close())
 	}
 }
 

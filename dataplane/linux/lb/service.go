@@ -25,6 +25,7 @@ type Port struct {
 	Family    table.Family
 	Proto     uint8
 	Frontends []Frontend
+	Kept      *Group // UDP and SCTP: backends that get no new connections, but keep those that they have; nil: none
 }
 
 // Key is the destination that clients use.
@@ -157,6 +158,9 @@ func parsePort(service string, p *proto.BalancedPort) (Port, error) {
 	}
 	here, err := parseGroup(id+"/here", out.Family, p.GetHere())
 	if err != nil {
+		return out, err
+	}
+	if out.Kept, err = parseGroup(id+"/kept", out.Family, p.GetKept()); err != nil {
 		return out, err
 	}
 	for _, f := range p.GetFrontends() {

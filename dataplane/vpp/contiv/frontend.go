@@ -70,8 +70,12 @@ func validateFrontend(v *vpp_contiv.Frontend) error {
 	targetFaults(&f, "outside", v.Outside)
 	balances := v.GetInCluster().GetAction() == vpp_contiv.Frontend_Target_BALANCE ||
 		v.GetOutside().GetAction() == vpp_contiv.Frontend_Target_BALANCE
-	if v.Port == 0 && balances {
+	switch {
+	case v.Port != 0:
+	case balances:
 		f.Add("port", "is 0, and BALANCE needs one")
+	case v.GetInCluster().GetService() != 0 || v.GetOutside().GetService() != 0:
+		f.Add("port", "is 0, and a service needs one")
 	}
 	if v.AffinityTimeout > contivAffinity {
 		f.Add("affinity_timeout", "%d is more than %d", v.AffinityTimeout, contivAffinity)
@@ -89,8 +93,8 @@ func targetFaults(f *kit.Faults, field string, t *vpp_contiv.Frontend_Target) {
 			f.Add(field+".service", "is 0, which stands for none")
 		}
 	case vpp_contiv.Frontend_Target_REJECT, vpp_contiv.Frontend_Target_DROP:
-		if t.GetService() != 0 || t.GetMasquerade() {
-			f.Add(field+".service", "is set, but only BALANCE has one")
+		if t.GetMasquerade() {
+			f.Add(field+".masquerade", "is set, but only BALANCE has it")
 		}
 	default:
 		f.Add(field+".action", "%d is not known", t.GetAction())

@@ -17,6 +17,7 @@ type contivBackend struct {
 	Service    uint64
 	End        netip.AddrPort
 	Masquerade bool
+	Kept       bool
 }
 
 const kindContivBackend = "vpp-contiv-backend"
@@ -24,6 +25,7 @@ const kindContivBackend = "vpp-contiv-backend"
 func contivBackendOf(service uint64, b *vpp_contiv.Service_Backend) contivBackend {
 	return contivBackend{
 		Service: service, End: netip.AddrPortFrom(kit.Addr(b.GetIp()), uint16(b.GetPort())), Masquerade: b.GetMasquerade(),
+		Kept: b.GetKept(),
 	}
 }
 
@@ -104,7 +106,10 @@ func (k *descriptors) contivBackendDescriptor() scheduler.Descriptor[contivBacke
 	set := func(op *scheduler.Op, what string, v contivBackend, add bool) {
 		req := &contiv.ContivBackendAddDel{IsAdd: add, ServiceID: v.Service, Address: kit.ToAddress(v.End.Addr()), Port: v.End.Port()}
 		if v.Masquerade {
-			req.Flags = contiv.CONTIV_BACKEND_API_MASQ
+			req.Flags |= contiv.CONTIV_BACKEND_API_MASQ
+		}
+		if v.Kept {
+			req.Flags |= contiv.CONTIV_BACKEND_API_KEEP
 		}
 		k.Do(op, kit.Named(what+" backend "+v.End.String()+" of", "service "+strconv.FormatUint(v.Service, 16)), req,
 			fineToDelete(add)...)
@@ -119,7 +124,7 @@ func (k *descriptors) contivBackendDescriptor() scheduler.Descriptor[contivBacke
 			if !d.Draining {
 				v := contivBackend{
 					Service: d.ServiceID, End: netip.AddrPortFrom(kit.FromAddress(d.Address), d.Port),
-					Masquerade: d.Flags&contiv.CONTIV_BACKEND_API_MASQ != 0,
+					Masquerade: d.Flags&contiv.CONTIV_BACKEND_API_MASQ != 0, Kept: d.Flags&contiv.CONTIV_BACKEND_API_KEEP != 0,
 				}
 				emit(v.key(), v)
 			}

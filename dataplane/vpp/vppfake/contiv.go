@@ -62,10 +62,20 @@ type contivService struct {
 	emptying time.Time // time at which the removal of its last backend was requested; zero: it was not
 }
 
+// takers returns the backends that get new connections: those that are not kept; all if there is no such backend.
+func (s *contivService) takers() []*contivBackend {
+	out := slices.DeleteFunc(slices.Clone(s.backends), func(b *contivBackend) bool { return b.kept })
+	if len(out) == 0 {
+		return s.backends
+	}
+	return out
+}
+
 type contivBackend struct {
 	service uint64
 	end     netip.AddrPort
 	masq    bool
+	kept    bool // gets no new connections while the service has a backend that is not kept
 	gone    bool
 	conns   int
 }
@@ -323,7 +333,7 @@ func dumpContiv(st *state, d *dumper) {
 	for id, s := range c.services {
 		d.add("contiv service %x %q flags %d", id, s.name, s.flags)
 		for _, b := range s.backends {
-			d.add("contiv backend %s of %x, masquerade %t", b.end, id, b.masq)
+			d.add("contiv backend %s of %x, masquerade %t, kept %t", b.end, id, b.masq, b.kept)
 		}
 	}
 	for at, f := range c.frontends {

@@ -74,26 +74,27 @@ func (c *contivState) leave(b *contivBackend) {
 func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivBackendAddDelReply {
 	refuse := func(rv int32) *contiv.ContivBackendAddDelReply { return &contiv.ContivBackendAddDelReply{Retval: rv} }
 	a, ok := contivAddr(q.Address)
-	if !ok || q.Port == 0 || q.Flags&^contiv.CONTIV_BACKEND_API_MASQ != 0 {
+	if !ok || q.Port == 0 || q.Flags&^(contiv.CONTIV_BACKEND_API_MASQ|contiv.CONTIV_BACKEND_API_KEEP) != 0 {
 		return refuse(rvInvalidValue)
 	}
 	s := c.contiv.services[q.ServiceID]
 	if s == nil {
 		return refuse(rvNoSuchEntry)
 	}
-	end, masq := netip.AddrPortFrom(a, q.Port), q.Flags&contiv.CONTIV_BACKEND_API_MASQ != 0
+	end := netip.AddrPortFrom(a, q.Port)
+	masq, kept := q.Flags&contiv.CONTIV_BACKEND_API_MASQ != 0, q.Flags&contiv.CONTIV_BACKEND_API_KEEP != 0
 	at, found := slices.BinarySearchFunc(s.backends, end, func(b *contivBackend, end netip.AddrPort) int { return b.end.Compare(end) })
 	now := c.now()
 	c.contiv.sweep(now)
 	switch {
 	case q.IsAdd && found:
-		s.backends[at].masq, s.emptying = masq, time.Time{}
+		s.backends[at].masq, s.backends[at].kept, s.emptying = masq, kept, time.Time{}
 	case q.IsAdd:
 		if !s.emptying.IsZero() { // the backend to be removed has waited for its replacement
 			c.contiv.empty(s)
 			at = 0
 		}
-		s.backends = slices.Insert(s.backends, at, &contivBackend{service: q.ServiceID, end: end, masq: masq})
+		s.backends = slices.Insert(s.backends, at, &contivBackend{service: q.ServiceID, end: end, masq: masq, kept: kept})
 	case !found, !s.emptying.IsZero():
 		return refuse(rvNoSuchEntry)
 	case len(s.backends) == 1:
@@ -115,7 +116,10 @@ func contivBackendDump(c *call, q *contiv.ContivBackendDump, send func(*contiv.C
 			ServiceID: b.service, Address: apiAddress(b.end.Addr()), Port: b.end.Port(), Draining: b.gone || leaving, Connections: uint32(b.conns),
 		}
 		if b.masq {
-			d.Flags = contiv.CONTIV_BACKEND_API_MASQ
+			d.Flags |= contiv.CONTIV_BACKEND_API_MASQ
+		}
+		if b.kept {
+			d.Flags |= contiv.CONTIV_BACKEND_API_KEEP
 		}
 		send(d)
 	}
@@ -153,7 +157,7 @@ func contivValidFrontend(q *contiv.ContivFrontendAddDel) bool {
 	for _, t := range []contiv.ContivTarget{q.InCluster, q.Outside} {
 		balance := t.Action == contiv.CONTIV_ACTION_API_BALANCE
 		if t.Action < contiv.CONTIV_ACTION_API_BALANCE || t.Action > contiv.CONTIV_ACTION_API_DROP ||
-			t.Flags&^contiv.CONTIV_TARGET_API_MASQ != 0 || balance != (t.ServiceID != 0) || whole && balance {
+			t.Flags&^contiv.CONTIV_TARGET_API_MASQ != 0 || balance && t.ServiceID == 0 || whole && t.ServiceID != 0 {
 			return false
 		}
 	}

@@ -25,6 +25,7 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_service_comes", contivServiceComes},
 		{"contiv_last_backend", contivLastBackend},
 		{"contiv_flows", contivFlows},
+		{"contiv_kept", contivKept},
 		{"contiv_limits", contivLimits},
 		{"contiv_errors", contivErrors},
 		{"contiv_fragments", contivFragments},

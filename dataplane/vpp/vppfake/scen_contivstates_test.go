@@ -182,6 +182,45 @@ func contivFlows(ps *packetScript) {
 	}
 }
 
+// contivKept tests that a backend with the flag KEEP keeps its UDP flows but gets no new connections.
+func contivKept(ps *packetScript) {
+	ps.reports = true
+	contivNode(ps)
+	udp, next := uint8(vppfake.ProtoUDP), uint16(2000)
+	vip, old := "10.96.0.1:80", end2(at4(podB), 8080)
+	begin := func() {
+		for range 4 {
+			next++
+			ps.l4(podA, udp, end2(at4(podA), next), vip)
+		}
+	}
+	ps.front(vip, udp, to(1), to(1))
+	ps.l4(podA, udp, end2(at4(podA), 1000), vip)
+	ps.backend(true, 1, end2(at4(podB), 8081), 0)
+	ps.backend(true, 1, old, contiv.CONTIV_BACKEND_API_KEEP)
+	ps.dump(&contiv.ContivBackendDump{ServiceID: 1})
+	ps.note("the flow stays, new ones go to the other backend")
+	ps.advance(3 * time.Second)
+	ps.l4(podA, udp, end2(at4(podA), 1000), vip)
+	begin()
+	ps.note("no new flows, but the flow stays")
+	still := rejected()
+	still.ServiceID = 1
+	ps.front(vip, udp, still, still)
+	ps.l4(podA, udp, end2(at4(podA), 1000), vip)
+	begin()
+	ps.front(vip, udp, to(1), to(1))
+	ps.note("only kept backends")
+	ps.backend(false, 1, end2(at4(podB), 8081), 0)
+	begin()
+	ps.note("gone")
+	ps.backend(true, 1, end2(at4(podB), 8082), 0)
+	ps.backend(false, 1, old, 0)
+	ps.l4(podA, udp, end2(at4(podA), 1000), vip)
+	ps.advance(3 * time.Second)
+	ps.connections()
+}
+
 // contivLastBackend tests that the last backend stays for a moment, or until there is another one.
 func contivLastBackend(ps *packetScript) {
 	contivNode(ps)

@@ -116,22 +116,23 @@ func (n *contivOpening) masquerade(b *contivBackend) contivSource {
 	return snat
 }
 
-// choose returns the remembered backend if the service still has it, otherwise any backend; nil: there is none.
+// choose returns the remembered backend if it still gets new connections, otherwise any that does; nil: there is none.
 func (n *contivOpening) choose(f *contivFrontend, s *contivService) *contivBackend {
 	if s == nil || len(s.backends) == 0 {
 		return nil
 	}
 	c := &n.w.contiv
-	b := s.backends[n.w.rng.IntN(len(s.backends))]
+	takers := s.takers()
+	b := takers[n.w.rng.IntN(len(takers))]
 	if s.flags&contiv.CONTIV_SERVICE_API_MAGLEV != 0 {
-		b = s.backends[Packet{Src: n.t.src.Addr(), SrcPort: n.t.src.Port()}.flow()%uint64(len(s.backends))]
+		b = takers[Packet{Src: n.t.src.Addr(), SrcPort: n.t.src.Port()}.flow()%uint64(len(takers))]
 	}
 	if f.set.AffinityGroup == 0 {
 		return b
 	}
 	client := contivClient{f.set.AffinityGroup, n.p.Src}
 	if sticky, ok := c.conns.sticky[client]; ok {
-		for _, other := range s.backends {
+		for _, other := range takers {
 			if other.end == sticky.end {
 				b = other
 			}

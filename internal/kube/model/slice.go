@@ -23,6 +23,9 @@ type Endpoint struct {
 // Ready reports whether the endpoint takes new connections.
 func (e Endpoint) Ready() bool { return e.Conditions&CondReady != 0 }
 
+// Serving reports whether the endpoint processes packets, including an endpoint that takes no new connections.
+func (e Endpoint) Serving() bool { return e.Conditions&CondServing != 0 }
+
 // ServingTerminating reports whether the endpoint is terminating but still takes connections; it is used only if no
 // endpoint is ready.
 func (e Endpoint) ServingTerminating() bool {

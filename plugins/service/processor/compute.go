@@ -126,7 +126,7 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 		all := candidates(p.scratch.candidates, s.slices, port, ipv6, p.cfg.NodeName)
 		p.scratch.candidates = all
 		choose(all, u, here, &p.scratch.choice)
-		list.add(all, &p.scratch.choice, u, p.nodes.has)
+		list.add(all, &p.scratch.choice, u, keepsFlows(port), p.nodes.has)
 		if p.scratch.choice.reachable && u.local {
 			reachable |= renderer.FamilyOf(ipv6)
 		}
@@ -143,12 +143,24 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 		}
 		value.LocalPolicyBackends[name] = list.local
 	}
+	if len(list.kept) > 0 {
+		if value.KeptBackends == nil {
+			value.KeptBackends = map[string][]*renderer.ServiceBackend{}
+		}
+		value.KeptBackends[name] = list.kept
+	}
 	if reachable != 0 {
 		if value.Reachable == nil {
 			value.Reachable = map[string]renderer.Families{}
 		}
 		value.Reachable[name] = reachable
 	}
+}
+
+// keepsFlows reports whether a dataplane ends connections of the port's protocol when they lead to an endpoint that the service does not
+// list any more: those of protocols whose connections have no end that it can rely on.
+func keepsFlows(port *model.ServicePort) bool {
+	return port.GetProtocol() == model.Protocol_UDP || port.GetProtocol() == model.Protocol_SCTP
 }
 
 // scratch is memory that is reused for each computation.

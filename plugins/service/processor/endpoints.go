@@ -131,6 +131,9 @@ func choose(all []candidate, u uses, t topology, ch *choice) {
 	}
 }
 
+// has reports whether an endpoint is chosen under any policy.
+func (ch *choice) has(i int) bool { return ch.cluster[i] || ch.local[i] }
+
 func (ch *choice) reset(n int) {
 	ch.cluster = slices.Grow(ch.cluster[:0], n)[:n]
 	ch.local = slices.Grow(ch.local[:0], n)[:n]
@@ -185,35 +188,43 @@ func (m hintMode) allows(c *candidate, t topology) bool {
 	return true
 }
 
-// portBackends holds the backends of a port: those for Backends, and those for LocalPolicyBackends.
-type portBackends struct{ all, local []*renderer.ServiceBackend }
+// portBackends holds the backends of a port: those for Backends, those for LocalPolicyBackends, and those for KeptBackends.
+type portBackends struct{ all, local, kept []*renderer.ServiceBackend }
 
-// add makes the backends of the chosen endpoints. It makes as few allocations as possible: a cluster has hundreds of thousands of backends.
-func (p *portBackends) add(all []candidate, ch *choice, u uses, isNode func(netip.Addr) bool) {
-	n := 0
+// add makes the backends of the chosen endpoints, and with keep also those of other endpoints that serve. It makes as few allocations as
+// possible: a cluster has hundreds of thousands of backends.
+func (p *portBackends) add(all []candidate, ch *choice, u uses, keep bool, isNode func(netip.Addr) bool) {
+	chosen, kept := 0, 0
 	for i := range all {
-		if ch.cluster[i] || ch.local[i] {
-			n++
+		switch {
+		case ch.has(i):
+			chosen++
+		case keep && all[i].ep.Serving():
+			kept++
 		}
 	}
+	n := chosen + kept
 	if n == 0 {
 		return
 	}
 	slab := make([]renderer.ServiceBackend, 0, n)
 	bytes := make([]byte, 0, n*all[0].addr.BitLen()/8)
-	p.all = slices.Grow(p.all, n)
+	p.all, p.kept = slices.Grow(p.all, chosen), slices.Grow(p.kept, kept)
 	for i := range all {
-		if !ch.cluster[i] && !ch.local[i] {
+		c := &all[i]
+		if !ch.has(i) && !(keep && c.ep.Serving()) {
 			continue
 		}
-		c := &all[i]
 		start := len(bytes)
 		bytes = appendAddr(bytes, c.addr)
 		slab = append(slab, renderer.ServiceBackend{
 			IP: bytes[start:len(bytes):len(bytes)], Port: c.port, Local: c.local, HostNetwork: isNode(c.addr),
 		})
 		to := &p.all
-		if u.cluster && !ch.cluster[i] {
+		switch {
+		case !ch.has(i):
+			to = &p.kept
+		case u.cluster && !ch.cluster[i]:
 			to = &p.local
 		}
 		*to = append(*to, &slab[len(slab)-1])

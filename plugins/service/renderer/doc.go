@@ -11,7 +11,7 @@
 // the documented API:
 //
 //   - ContivService.InternalTrafficPolicy, LoadBalancerIPs, LoadBalancerSourceRanges, SourceRangesSet, HealthCheckNodePort,
-//     Reachable, Lost, LocalPolicyBackends
+//     Reachable, Lost, LocalPolicyBackends, KeptBackends
 //   - ResyncEventData.LocalNodeIPs, and the optional interface LocalNodeIPsRenderer
 //   - the protocol SCTP
 //

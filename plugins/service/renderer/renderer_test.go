@@ -91,7 +91,10 @@ func TestEqual(t *testing.T) {
 			Ports: map[string]*ServicePort{"p": {TCP, 1, 2}},
 			Backends: map[string][]*ServiceBackend{"p": {{IP: net.IP{10, 0, 0, 3}, Port: 4, Local: true,
 				HostNetwork: true}}},
-			LocalPolicyBackends:   map[string][]*ServiceBackend{"p": {{IP: net.IP{10, 0, 0, 8}, Port: 4, Local: true}}},
+			OtherBackends: OtherBackends{
+				LocalPolicyBackends: map[string][]*ServiceBackend{"p": {{IP: net.IP{10, 0, 0, 8}, Port: 4, Local: true}}},
+				KeptBackends:        map[string][]*ServiceBackend{"p": {{IP: net.IP{10, 0, 0, 9}, Port: 4}}},
+			},
 			InternalTrafficPolicy: NodeLocal, LoadBalancerIPs: FromAddrs(netip.MustParseAddr("10.0.0.4")),
 			LoadBalancerSourceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, SourceRangesSet: true,
 			HealthCheckNodePort: 5, Reachable: map[string]Families{"p": FamilyIPv4},
@@ -116,6 +119,11 @@ func TestEqual(t *testing.T) {
 	for i := range reflect.TypeFor[ContivService]().NumField() {
 		differ(reflect.TypeFor[ContivService]().Field(i).Name, func(cs *ContivService) reflect.Value {
 			return reflect.ValueOf(cs).Elem().Field(i)
+		})
+	}
+	for i := range reflect.TypeFor[OtherBackends]().NumField() {
+		differ(reflect.TypeFor[OtherBackends]().Field(i).Name, func(cs *ContivService) reflect.Value {
+			return reflect.ValueOf(&cs.OtherBackends).Elem().Field(i)
 		})
 	}
 	for i := range reflect.TypeFor[ServiceBackend]().NumField() {

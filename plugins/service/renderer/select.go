@@ -91,6 +91,31 @@ func (cs *ContivService) AllBackends(port string) []*ServiceBackend {
 	return cs.Backends[port]
 }
 
+// KeptBeside returns the backends of a UDP or SCTP port and a family that still serve, without those in the given lists of backends that get
+// new connections. Connections to them stay.
+func (cs *ContivService) KeptBeside(port string, ipv6 bool, chosen ...[]*ServiceBackend) []*ServiceBackend {
+	if p := cs.Ports[port]; p == nil || p.Protocol != UDP && p.Protocol != SCTP {
+		return nil
+	}
+	skip := map[netip.AddrPort]bool{}
+	for _, list := range chosen {
+		for _, b := range list {
+			skip[b.end()] = true
+		}
+	}
+	var out []*ServiceBackend
+	for _, list := range [][]*ServiceBackend{cs.Backends[port], cs.LocalPolicyBackends[port], cs.KeptBackends[port]} {
+		for _, b := range list {
+			if b.isIPv6() == ipv6 && !skip[b.end()] {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+func (sb *ServiceBackend) end() netip.AddrPort { return netip.AddrPortFrom(sb.Addr(), sb.Port) }
+
 func (sb *ServiceBackend) serves(policy TrafficPolicyType, ipv6 bool) bool {
 	return sb.isIPv6() == ipv6 && (policy != NodeLocal || sb.Local)
 }
@@ -129,7 +154,8 @@ func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restric
 // Equal reports whether two services are equal in all fields.
 func (cs *ContivService) Equal(other *ContivService) bool {
 	return cs.equalHead(other) && equalPorts(cs.Ports, other.Ports) && equalReachable(cs.Reachable, other.Reachable) &&
-		equalBackends(cs.Backends, other.Backends) && equalBackends(cs.LocalPolicyBackends, other.LocalPolicyBackends)
+		equalBackends(cs.Backends, other.Backends) && equalBackends(cs.LocalPolicyBackends, other.LocalPolicyBackends) &&
+		equalBackends(cs.KeptBackends, other.KeptBackends)
 }
 
 func (cs *ContivService) equalHead(other *ContivService) bool {

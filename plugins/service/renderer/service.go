@@ -56,9 +56,7 @@ type ContivService struct {
 	// it.
 	HealthCheckNodePort uint16
 
-	// LocalPolicyBackends are backends on this node that serve only traffic that has to stay on the node: terminating ones, while other
-	// traffic has better backends. They are not in Backends.
-	LocalPolicyBackends map[string][]*ServiceBackend
+	OtherBackends
 
 	// Reachable holds, for each port, the families that have a backend in the cluster, even if only on other nodes.
 	Reachable map[string]Families
@@ -67,6 +65,18 @@ type ContivService struct {
 	// leaves them out. Addresses and node ports of which nothing is left are not in ExternalIPs, LoadBalancerIPs and Ports, so that a
 	// renderer that uses only the documented API also serves them for one service only.
 	Lost []Frontend
+}
+
+// OtherBackends are backends of ports that are not in ContivService.Backends. It is not part of the documented API.
+type OtherBackends struct {
+	// LocalPolicyBackends are backends on this node that serve only traffic that has to stay on the node: terminating ones, while other
+	// traffic has better backends. They are not in Backends.
+	LocalPolicyBackends map[string][]*ServiceBackend
+
+	// KeptBackends are backends of UDP and SCTP ports that still serve but get no new connections: endpoints that terminate while others are
+	// ready, and those that are left to other zones or nodes. Connections to them stay, as with kube-proxy. They are neither in Backends nor
+	// in LocalPolicyBackends.
+	KeptBackends map[string][]*ServiceBackend
 }
 
 // NewContivService returns an empty ContivService.
@@ -114,6 +124,9 @@ func (cs ContivService) String() string {
 		fmt.Fprintf(&b, "%s=%s->%v", name, cs.Ports[name], cs.Backends[name])
 		if local := cs.LocalPolicyBackends[name]; len(local) > 0 {
 			fmt.Fprintf(&b, " local-policy-only:%v", local)
+		}
+		if kept := cs.KeptBackends[name]; len(kept) > 0 {
+			fmt.Fprintf(&b, " kept:%v", kept)
 		}
 	}
 	b.WriteString("}>")

@@ -1213,7 +1213,9 @@ type Service_Backend struct {
 	Ip    string                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
 	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// The client's address is replaced by the masquerade address, because replies would not come back to this node otherwise.
-	Masquerade    bool `protobuf:"varint,3,opt,name=masquerade,proto3" json:"masquerade,omitempty"`
+	Masquerade bool `protobuf:"varint,3,opt,name=masquerade,proto3" json:"masquerade,omitempty"`
+	// The backend gets no new connections while the service has others; open ones and UDP flows stay.
+	Kept          bool `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1269,11 +1271,18 @@ func (x *Service_Backend) GetMasquerade() bool {
 	return false
 }
 
+func (x *Service_Backend) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
+}
+
 // Target is the action for one class of clients.
 type Frontend_Target struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Action Frontend_Target_Action `protobuf:"varint,1,opt,name=action,proto3,enum=contiv.vpp.contiv.Frontend_Target_Action" json:"action,omitempty"`
-	// For BALANCE: the id of a Service, which need not exist yet.
+	// For BALANCE: the id of a Service, which need not exist yet. For other actions optional: UDP flows to its backends stay.
 	Service uint64 `protobuf:"varint,2,opt,name=service,proto3" json:"service,omitempty"`
 	// The client's address is replaced by the masquerade address.
 	Masquerade    bool `protobuf:"varint,3,opt,name=masquerade,proto3" json:"masquerade,omitempty"`
@@ -1643,18 +1652,19 @@ const file_contiv_vpp_contiv_contiv_proto_rawDesc = "" +
 	"\fipv4_address\x18\x03 \x01(\tR\vipv4Address\x12!\n" +
 	"\fipv6_address\x18\x04 \x01(\tR\vipv6Address\x12\x19\n" +
 	"\bport_low\x18\x05 \x01(\rR\aportLow\x12\x1b\n" +
-	"\tport_high\x18\x06 \x01(\rR\bportHigh\"\xd4\x01\n" +
+	"\tport_high\x18\x06 \x01(\rR\bportHigh\"\xe8\x01\n" +
 	"\aService\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06maglev\x18\x03 \x01(\bR\x06maglev\x12>\n" +
-	"\bbackends\x18\x04 \x03(\v2\".contiv.vpp.contiv.Service.BackendR\bbackends\x1aM\n" +
+	"\bbackends\x18\x04 \x03(\v2\".contiv.vpp.contiv.Service.BackendR\bbackends\x1aa\n" +
 	"\aBackend\x12\x0e\n" +
 	"\x02ip\x18\x01 \x01(\tR\x02ip\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x1e\n" +
 	"\n" +
 	"masquerade\x18\x03 \x01(\bR\n" +
-	"masquerade\"\xe3\x04\n" +
+	"masquerade\x12\x12\n" +
+	"\x04kept\x18\x04 \x01(\bR\x04kept\"\xe3\x04\n" +
 	"\bFrontend\x12\x0e\n" +
 	"\x02ip\x18\x01 \x01(\tR\x02ip\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12@\n" +

@@ -26,7 +26,7 @@ const _ = api.GoVppAPIPackageIsVersion2
 const (
 	APIFile    = "contiv"
 	APIVersion = "1.0.0"
-	VersionCrc = 0xa30e2ed3
+	VersionCrc = 0x5417deb3
 )
 
 // ContivAction defines enum 'contiv_action'.
@@ -208,14 +208,17 @@ type ContivBackendFlags uint8
 
 const (
 	CONTIV_BACKEND_API_MASQ ContivBackendFlags = 1
+	CONTIV_BACKEND_API_KEEP ContivBackendFlags = 2
 )
 
 var (
 	ContivBackendFlags_name = map[uint8]string{
 		1: "CONTIV_BACKEND_API_MASQ",
+		2: "CONTIV_BACKEND_API_KEEP",
 	}
 	ContivBackendFlags_value = map[string]uint8{
 		"CONTIV_BACKEND_API_MASQ": 1,
+		"CONTIV_BACKEND_API_KEEP": 2,
 	}
 )
 
@@ -430,7 +433,7 @@ type ContivBackendAddDel struct {
 
 func (m *ContivBackendAddDel) Reset()               { *m = ContivBackendAddDel{} }
 func (*ContivBackendAddDel) GetMessageName() string { return "contiv_backend_add_del" }
-func (*ContivBackendAddDel) GetCrcString() string   { return "5325941e" }
+func (*ContivBackendAddDel) GetCrcString() string   { return "172c84fd" }
 func (*ContivBackendAddDel) GetMessageType() api.MessageType {
 	return api.RequestMessage
 }
@@ -516,7 +519,7 @@ type ContivBackendDetails struct {
 
 func (m *ContivBackendDetails) Reset()               { *m = ContivBackendDetails{} }
 func (*ContivBackendDetails) GetMessageName() string { return "contiv_backend_details" }
-func (*ContivBackendDetails) GetCrcString() string   { return "a8026877" }
+func (*ContivBackendDetails) GetCrcString() string   { return "6a9a434b" }
 func (*ContivBackendDetails) GetMessageType() api.MessageType {
 	return api.ReplyMessage
 }
@@ -3558,9 +3561,9 @@ func (m *ContivStatsGetReply) Unmarshal(b []byte) error {
 
 func init() { file_contiv_binapi_init() }
 func file_contiv_binapi_init() {
-	api.RegisterMessage((*ContivBackendAddDel)(nil), "contiv_backend_add_del_5325941e")
+	api.RegisterMessage((*ContivBackendAddDel)(nil), "contiv_backend_add_del_172c84fd")
 	api.RegisterMessage((*ContivBackendAddDelReply)(nil), "contiv_backend_add_del_reply_e8d4e804")
-	api.RegisterMessage((*ContivBackendDetails)(nil), "contiv_backend_details_a8026877")
+	api.RegisterMessage((*ContivBackendDetails)(nil), "contiv_backend_details_6a9a434b")
 	api.RegisterMessage((*ContivBackendDump)(nil), "contiv_backend_dump_47004f9b")
 	api.RegisterMessage((*ContivConfigGet)(nil), "contiv_config_get_51077d14")
 	api.RegisterMessage((*ContivConfigGetReply)(nil), "contiv_config_get_reply_7079674d")

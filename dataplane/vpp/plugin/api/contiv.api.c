@@ -16,7 +16,7 @@ static u16
 setup_message_id_table (void) {
    api_main_t *am = my_api_main;
    vl_msg_api_msg_config_t c;
-   u16 msg_id_base = vl_msg_api_get_msg_ids ("contiv_5664e376", VL_MSG_CONTIV_LAST);
+   u16 msg_id_base = vl_msg_api_get_msg_ids ("contiv_116d106c", VL_MSG_CONTIV_LAST);
    vec_add1(am->json_api_repr, (u8 *)json_api_repr_contiv);
    vl_msg_api_add_msg_name_crc (am, "contiv_plugin_get_version_51077d14",
                                 VL_API_CONTIV_PLUGIN_GET_VERSION + msg_id_base);
@@ -66,13 +66,13 @@ setup_message_id_table (void) {
                                 VL_API_CONTIV_SERVICE_DUMP + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_service_details_4d97aab7",
                                 VL_API_CONTIV_SERVICE_DETAILS + msg_id_base);
-   vl_msg_api_add_msg_name_crc (am, "contiv_backend_add_del_5325941e",
+   vl_msg_api_add_msg_name_crc (am, "contiv_backend_add_del_172c84fd",
                                 VL_API_CONTIV_BACKEND_ADD_DEL + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_backend_add_del_reply_e8d4e804",
                                 VL_API_CONTIV_BACKEND_ADD_DEL_REPLY + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_backend_dump_47004f9b",
                                 VL_API_CONTIV_BACKEND_DUMP + msg_id_base);
-   vl_msg_api_add_msg_name_crc (am, "contiv_backend_details_a8026877",
+   vl_msg_api_add_msg_name_crc (am, "contiv_backend_details_6a9a434b",
                                 VL_API_CONTIV_BACKEND_DETAILS + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_frontend_add_del_326be804",
                                 VL_API_CONTIV_FRONTEND_ADD_DEL + msg_id_base);

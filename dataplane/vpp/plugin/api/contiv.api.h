@@ -1,5 +1,5 @@
 /*
- * VLIB API definitions 2026-11-22 20:40:43
+ * VLIB API definitions 2026-11-29 07:12:46
  * Input file: contiv.api
  * Automatically generated: please edit the input file NOT this file!
  */
@@ -201,10 +201,10 @@ _(VL_API_CONTIV_SERVICE_ADD_DEL, contiv_service_add_del, d6e1f5cd) \
 _(VL_API_CONTIV_SERVICE_ADD_DEL_REPLY, contiv_service_add_del_reply, e8d4e804) \
 _(VL_API_CONTIV_SERVICE_DUMP, contiv_service_dump, 51077d14) \
 _(VL_API_CONTIV_SERVICE_DETAILS, contiv_service_details, 4d97aab7) \
-_(VL_API_CONTIV_BACKEND_ADD_DEL, contiv_backend_add_del, 5325941e) \
+_(VL_API_CONTIV_BACKEND_ADD_DEL, contiv_backend_add_del, 172c84fd) \
 _(VL_API_CONTIV_BACKEND_ADD_DEL_REPLY, contiv_backend_add_del_reply, e8d4e804) \
 _(VL_API_CONTIV_BACKEND_DUMP, contiv_backend_dump, 47004f9b) \
-_(VL_API_CONTIV_BACKEND_DETAILS, contiv_backend_details, a8026877) \
+_(VL_API_CONTIV_BACKEND_DETAILS, contiv_backend_details, 6a9a434b) \
 _(VL_API_CONTIV_FRONTEND_ADD_DEL, contiv_frontend_add_del, 326be804) \
 _(VL_API_CONTIV_FRONTEND_ADD_DEL_REPLY, contiv_frontend_add_del_reply, e8d4e804) \
 _(VL_API_CONTIV_FRONTEND_DUMP, contiv_frontend_dump, 51077d14) \
@@ -314,6 +314,8 @@ static inline u8 *format_vl_api_contiv_backend_flags_t (u8 *s, va_list * args)
     switch(*a) {
     case 1:
         return format(s, "CONTIV_BACKEND_API_MASQ");
+    case 2:
+        return format(s, "CONTIV_BACKEND_API_KEEP");
     }
     return s;
 }
@@ -2770,7 +2772,7 @@ vl_api_version_tuple(contiv.api, 1, 0, 0)
 /****** API CRC (whole file) *****/
 
 #ifdef vl_api_version
-vl_api_version(contiv.api, 0x5664e376)
+vl_api_version(contiv.api, 0x116d106c)
 
 #endif
 

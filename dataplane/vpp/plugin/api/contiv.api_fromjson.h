@@ -40,6 +40,7 @@ static inline int vl_api_contiv_backend_flags_t_fromjson (void **mp, int *len, c
        char *p = cJSON_GetStringValue(e);
        if (!p) return -1;
        if (strcmp(p, "CONTIV_BACKEND_API_MASQ") == 0) *a |= 1;
+       if (strcmp(p, "CONTIV_BACKEND_API_KEEP") == 0) *a |= 2;
     }
    return 0;
 }

@@ -47,6 +47,8 @@ static inline cJSON *vl_api_contiv_backend_flags_t_tojson (vl_api_contiv_backend
     cJSON *array = cJSON_CreateArray();
     if (a & CONTIV_BACKEND_API_MASQ)
        cJSON_AddItemToArray(array, cJSON_CreateString("CONTIV_BACKEND_API_MASQ"));
+    if (a & CONTIV_BACKEND_API_KEEP)
+       cJSON_AddItemToArray(array, cJSON_CreateString("CONTIV_BACKEND_API_KEEP"));
     return array;
 }
 static inline cJSON *vl_api_contiv_service_flags_t_tojson (vl_api_contiv_service_flags_t a) {
@@ -393,7 +395,7 @@ static inline cJSON *vl_api_contiv_service_details_t_tojson (vl_api_contiv_servi
 static inline cJSON *vl_api_contiv_backend_add_del_t_tojson (vl_api_contiv_backend_add_del_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_backend_add_del");
-    cJSON_AddStringToObject(o, "_crc", "5325941e");
+    cJSON_AddStringToObject(o, "_crc", "172c84fd");
     cJSON_AddBoolToObject(o, "is_add", a->is_add);
     cJSON_AddNumberToObject(o, "service_id", a->service_id);
     cJSON_AddItemToObject(o, "address", vl_api_address_t_tojson(&a->address));
@@ -418,7 +420,7 @@ static inline cJSON *vl_api_contiv_backend_dump_t_tojson (vl_api_contiv_backend_
 static inline cJSON *vl_api_contiv_backend_details_t_tojson (vl_api_contiv_backend_details_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_backend_details");
-    cJSON_AddStringToObject(o, "_crc", "a8026877");
+    cJSON_AddStringToObject(o, "_crc", "6a9a434b");
     cJSON_AddNumberToObject(o, "service_id", a->service_id);
     cJSON_AddItemToObject(o, "address", vl_api_address_t_tojson(&a->address));
     cJSON_AddNumberToObject(o, "port", a->port);

@@ -26,6 +26,7 @@ typedef enum __attribute__((packed)) {
 STATIC_ASSERT(sizeof(vl_api_contiv_action_t) == sizeof(u8), "size of API enum contiv_action is wrong");
 typedef enum __attribute__((packed)) {
     CONTIV_BACKEND_API_MASQ = 1,
+    CONTIV_BACKEND_API_KEEP = 2,
 } vl_api_contiv_backend_flags_t;
 STATIC_ASSERT(sizeof(vl_api_contiv_backend_flags_t) == sizeof(u8), "size of API enum contiv_backend_flags is wrong");
 typedef enum __attribute__((packed)) {
@@ -768,10 +769,10 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_stats_get_reply {
 #define VL_API_CONTIV_SERVICE_ADD_DEL_REPLY_CRC "contiv_service_add_del_reply_e8d4e804"
 #define VL_API_CONTIV_SERVICE_DUMP_CRC "contiv_service_dump_51077d14"
 #define VL_API_CONTIV_SERVICE_DETAILS_CRC "contiv_service_details_4d97aab7"
-#define VL_API_CONTIV_BACKEND_ADD_DEL_CRC "contiv_backend_add_del_5325941e"
+#define VL_API_CONTIV_BACKEND_ADD_DEL_CRC "contiv_backend_add_del_172c84fd"
 #define VL_API_CONTIV_BACKEND_ADD_DEL_REPLY_CRC "contiv_backend_add_del_reply_e8d4e804"
 #define VL_API_CONTIV_BACKEND_DUMP_CRC "contiv_backend_dump_47004f9b"
-#define VL_API_CONTIV_BACKEND_DETAILS_CRC "contiv_backend_details_a8026877"
+#define VL_API_CONTIV_BACKEND_DETAILS_CRC "contiv_backend_details_6a9a434b"
 #define VL_API_CONTIV_FRONTEND_ADD_DEL_CRC "contiv_frontend_add_del_326be804"
 #define VL_API_CONTIV_FRONTEND_ADD_DEL_REPLY_CRC "contiv_frontend_add_del_reply_e8d4e804"
 #define VL_API_CONTIV_FRONTEND_DUMP_CRC "contiv_frontend_dump_51077d14"

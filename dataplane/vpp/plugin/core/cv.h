@@ -104,6 +104,8 @@ typedef struct
 
 #define CV_SERVICE_MAGLEV 1
 #define CV_BACKEND_MASQ 1
+#define CV_BACKEND_KEEP 2 /* no new connections while the service has a backend without this flag */
+#define CV_BACKEND_FLAGS (CV_BACKEND_MASQ | CV_BACKEND_KEEP)
 #define CV_TARGET_MASQ 1
 
 typedef struct

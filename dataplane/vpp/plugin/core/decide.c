@@ -90,12 +90,13 @@ cv_still_served (cv_main_t *m, cv_connection_t *c)
 static uint32_t
 pick (cv_worker_t *w, const cv_members_t *l, const cv_packet_t *p)
 {
+  const uint32_t *picks = cv_picks (l);
   if (!l->maglev_n)
-    return l->member[below (w, l->n)];
+    return picks[below (w, l->n_picks)];
   /* without the seed, so that all nodes choose the same backend */
   const cv_tuple_t *t = &p->tuple;
   uint64_t h = cv_mum (t->src.u64[0] ^ 0x9e3779b97f4a7c15, t->src.u64[1] ^ 0xc2b2ae3d27d4eb4f ^ (uint64_t) t->sport << 16 ^ t->proto);
-  return l->member[l->n + h % l->maglev_n];
+  return picks[l->n_picks + h % l->maglev_n];
 }
 
 /* affinity_key returns the key of the affinity record of a client. */
@@ -105,7 +106,7 @@ affinity_key (const cv_packet_t *p, uint64_t group)
   return (cv_tuple_t){ .src = p->tuple.src, .dst.u64 = { group & 0xffffffff, group >> 32 }, .proto = CV_PROTO_AFFINITY, .ip6 = p->tuple.ip6 };
 }
 
-/* stored_backend returns the client's stored backend if the service still has it, else CV_NO_INDEX. */
+/* stored_backend returns the client's stored backend if the service still has it and it gets new connections, else CV_NO_INDEX. */
 static uint32_t
 stored_backend (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uint32_t record)
 {
@@ -113,7 +114,7 @@ stored_backend (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l,
   cv_backend_t k = { .addr = c->key[1].src, .port = c->key[1].sport, .ip6 = p->tuple.ip6 };
   bool found;
   uint32_t at = cv_member_at (m, l, &k, &found);
-  return found ? l->member[at] : CV_NO_INDEX;
+  return found && (l->n_picks == l->n || !(cv_load (&backend_at (m, l->member[at])->flags) & CV_BACKEND_KEEP)) ? l->member[at] : CV_NO_INDEX;
 }
 
 /* store_backend stores a client's backend. Affinity records use at most a quarter of the table. Clients that are not pods of this node

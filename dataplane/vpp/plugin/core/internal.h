@@ -281,12 +281,19 @@ typedef struct
   uint64_t service_id;
 } cv_backend_state_t;
 
-/* A version of the backends of a service, sorted by address and port. */
+/* A version of the backends of a service: the members, sorted by address and port, then those that get new connections, in the same order,
+ * then the Maglev table. */
 typedef struct
 {
-  uint32_t n, maglev_n; /* maglev_n: size of the Maglev table that follows the members, 0: none */
+  uint32_t n, n_picks, maglev_n; /* maglev_n: size of the Maglev table, 0: none */
   uint32_t member[];
 } cv_members_t;
+
+static inline const uint32_t *
+cv_picks (const cv_members_t *l)
+{
+  return l->member + l->n;
+}
 
 typedef struct
 {

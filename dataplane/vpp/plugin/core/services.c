@@ -47,13 +47,14 @@ maglev_size (uint32_t n)
 static bool
 maglev_fill (const cv_main_t *m, cv_members_t *l)
 {
-  uint32_t size = l->maglev_n, *table = l->member + l->n, filled = 0;
-  uint32_t *next = malloc (sizeof (uint32_t) * 2 * l->n), *skip = next + l->n;
+  const uint32_t *picks = cv_picks (l);
+  uint32_t size = l->maglev_n, *table = l->member + l->n + l->n_picks, filled = 0;
+  uint32_t *next = malloc (sizeof (uint32_t) * 2 * l->n_picks), *skip = next + l->n_picks;
   if (!next)
     return false;
-  for (uint32_t i = 0; i < l->n; i++)
+  for (uint32_t i = 0; i < l->n_picks; i++)
     {
-      const cv_backend_state_t *b = cv_pool_at (&m->backends, l->member[i]);
+      const cv_backend_state_t *b = cv_pool_at (&m->backends, picks[i]);
       /* without the seed, so that all nodes have the same table */
       uint64_t h = cv_mum (b->addr.u64[0] ^ 0x9e3779b97f4a7c15, b->addr.u64[1] ^ 0xc2b2ae3d27d4eb4f ^ (uint64_t) b->port << 32);
       next[i] = (uint32_t) (h % size);
@@ -61,7 +62,7 @@ maglev_fill (const cv_main_t *m, cv_members_t *l)
     }
   memset (table, 0xff, sizeof (uint32_t) * size);
   while (filled < size)
-    for (uint32_t i = 0; i < l->n && filled < size; i++)
+    for (uint32_t i = 0; i < l->n_picks && filled < size; i++)
       {
 	uint32_t at;
 	do
@@ -70,11 +71,31 @@ maglev_fill (const cv_main_t *m, cv_members_t *l)
 	    next[i] = at + skip[i] < size ? at + skip[i] : at + skip[i] - size;
 	  }
 	while (table[at] != CV_NO_INDEX);
-	table[at] = l->member[i];
+	table[at] = picks[i];
 	filled++;
       }
   free (next);
   return true;
+}
+
+static bool
+is_kept (const cv_main_t *m, uint32_t backend)
+{
+  return ((const cv_backend_state_t *) cv_pool_at (&m->backends, backend))->flags & CV_BACKEND_KEEP;
+}
+
+/* fill_picks lists the members that get new connections: those without the flag KEEP; all if no member is without it. */
+static void
+fill_picks (const cv_main_t *m, cv_members_t *l)
+{
+  uint32_t *picks = l->member + l->n;
+  for (uint32_t i = 0; i < l->n; i++)
+    if (!is_kept (m, l->member[i]))
+      picks[l->n_picks++] = l->member[i];
+  if (l->n_picks)
+    return;
+  memcpy (picks, l->member, sizeof (uint32_t) * l->n);
+  l->n_picks = l->n;
 }
 
 /* publish_members replaces the members of a service by a copy with one member added, one removed, or the same members. at is
@@ -87,7 +108,7 @@ publish_members (cv_main_t *m, cv_service_t *s, uint32_t at, uint32_t add, bool 
   if (want)
     {
       uint32_t size = s->flags & CV_SERVICE_MAGLEV ? maglev_size (want) : 0;
-      if (!(l = malloc (sizeof (*l) + sizeof (uint32_t) * ((size_t) want + size))))
+      if (!(l = malloc (sizeof (*l) + sizeof (uint32_t) * (2 * (size_t) want + size))))
 	return CV_NO_MEMORY;
       *l = (cv_members_t){ .n = want, .maglev_n = size };
       uint32_t k = 0;
@@ -100,6 +121,7 @@ publish_members (cv_main_t *m, cv_service_t *s, uint32_t at, uint32_t add, bool 
 	}
       if (k < want)
 	l->member[k] = add;
+      fill_picks (m, l);
       if (size && !maglev_fill (m, l))
 	{
 	  free (l);
@@ -296,7 +318,7 @@ cv_empty_services (cv_main_t *m)
 cv_result_t
 cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
 {
-  if (b->flags & ~CV_BACKEND_MASQ || !b->port || cv_addr_is_zero (&b->addr) || (!b->ip6 && (b->addr.u32[1] | b->addr.u64[1])))
+  if (b->flags & ~CV_BACKEND_FLAGS || !b->port || cv_addr_is_zero (&b->addr) || (!b->ip6 && (b->addr.u32[1] | b->addr.u64[1])))
     return CV_INVALID;
   uint32_t si = service_get (m, service, false);
   cv_service_t *s = si == CV_NO_INDEX ? NULL : cv_pool_at (&m->services, si);
@@ -307,9 +329,16 @@ cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
   if (found)
     {
       stop_emptying (m, s); /* this is the last backend, which now stays */
-      cv_store (&((cv_backend_state_t *) cv_pool_at (&m->backends, s->members->member[at]))->flags, b->flags);
+      cv_backend_state_t *state = cv_pool_at (&m->backends, s->members->member[at]);
+      uint8_t before = state->flags;
+      cv_store (&state->flags, b->flags);
       cv_changed (m);
-      return CV_OK;
+      if (!((before ^ b->flags) & CV_BACKEND_KEEP))
+	return CV_OK;
+      cv_result_t r = publish_members (m, s, CV_NO_INDEX, CV_NO_INDEX, false);
+      if (r)
+	cv_store (&state->flags, before);
+      return r;
     }
   uint32_t i = cv_pool_get (&m->backends);
   if (i == CV_NO_INDEX)
@@ -419,7 +448,7 @@ static bool
 target_valid (const cv_target_t *t)
 {
   return t->action >= CV_ACTION_BALANCE && t->action <= CV_ACTION_DROP && !(t->flags & ~CV_TARGET_MASQ) &&
-	 (t->action == CV_ACTION_BALANCE) == (t->service != 0);
+	 (t->action != CV_ACTION_BALANCE || t->service);
 }
 
 static bool
@@ -431,7 +460,7 @@ frontend_valid (const cv_frontend_key_t *k, const cv_frontend_t *f)
   if (cv_addr_is_zero (&k->addr) || (!k->ip6 && (k->addr.u32[1] | k->addr.u64[1])) || !cv_name_valid (f->name))
     return false;
   /* a frontend without port has no port that could be translated to a backend's */
-  if (!k->port && (f->in_cluster.action == CV_ACTION_BALANCE || f->outside.action == CV_ACTION_BALANCE))
+  if (!k->port && (f->in_cluster.service || f->outside.service))
     return false;
   if ((f->affinity_group != 0) != (f->affinity_timeout != 0) || f->affinity_timeout > 86400)
     return false;

@@ -48,7 +48,7 @@ vl_api_contiv_backend_add_del_t_handler (vl_api_contiv_backend_add_del_t *mp)
   bool is_add;
   int rv = VNET_API_ERROR_INVALID_VALUE;
   if (service && contiv_decode_bool (&mp->is_add, &is_add) && contiv_decode_address (&mp->address, &b.addr, &b.ip6) &&
-      !(b.flags & ~CV_BACKEND_MASQ))
+      !(b.flags & ~CV_BACKEND_FLAGS))
     rv = contiv_retval (is_add ? cv_backend_set (contiv_main.core, service, &b) : cv_backend_del (contiv_main.core, service, &b));
   REPLY_MACRO (VL_API_CONTIV_BACKEND_ADD_DEL_REPLY);
 }
@@ -84,7 +84,7 @@ decode_target (const vl_api_contiv_target_t *in, cv_target_t *out)
 			.flags = *(const u8 *) &in->flags,
 			.service = clib_net_to_host_u64 (in->service_id) };
   return out->action >= CV_ACTION_BALANCE && out->action <= CV_ACTION_DROP && !(out->flags & ~CV_TARGET_MASQ) &&
-	 !!out->service == (out->action == CV_ACTION_BALANCE);
+	 (out->action != CV_ACTION_BALANCE || out->service);
 }
 
 static void

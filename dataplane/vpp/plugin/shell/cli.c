@@ -67,8 +67,8 @@ static void
 show_backend (void *ctx, uint64_t service, const cv_backend_t *b, bool draining, uint32_t connections)
 {
   u8 **s = ctx;
-  *s = format (*s, "  backend of %lu: %U, connections %u%s%s\n", service, format_contiv_end, &b->addr, b->ip6, b->port, connections,
-	       b->flags & CV_BACKEND_MASQ ? ", masquerade" : "", draining ? ", draining" : "");
+  *s = format (*s, "  backend of %lu: %U, connections %u%s%s%s\n", service, format_contiv_end, &b->addr, b->ip6, b->port, connections,
+	       b->flags & CV_BACKEND_MASQ ? ", masquerade" : "", b->flags & CV_BACKEND_KEEP ? ", kept" : "", draining ? ", draining" : "");
 }
 
 static void

@@ -84,6 +84,42 @@ func groupOf(verdict proto.BalancedGroup_Verdict, port uint32, own []string, bac
 	return g
 }
 
+// TestRenderKept checks that backends of a UDP port that get no new connections are listed as those whose connections stay.
+func TestRenderKept(t *testing.T) {
+	kept := func(change func(s *renderer.ContivService)) []*proto.BalancedGroup {
+		v := everything()
+		v.Ports["http"].Protocol = renderer.UDP
+		v.KeptBackends = map[string][]*renderer.ServiceBackend{"http": {{IP: net.ParseIP("10.1.2.9"), Port: 8080}}}
+		change(v)
+		r, s := newRenderer()
+		if err := r.AddService(v); err != nil {
+			t.Fatal(err)
+		}
+		var out []*proto.BalancedGroup
+		for _, p := range s.service(t).Ports {
+			out = append(out, p.Kept)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		change func(s *renderer.ContivService)
+		want   *proto.BalancedGroup
+	}{
+		"a terminating endpoint": {func(*renderer.ContivService) {}, groupOf(0, 8080, nil, "10.1.2.9")},
+		"endpoints of other nodes": {func(s *renderer.ContivService) {
+			s.InternalTrafficPolicy, s.ExternalIPs, s.LoadBalancerIPs = renderer.NodeLocal, renderer.NewIPAddresses(), nil
+		}, groupOf(0, 8080, nil, "10.1.2.2", "10.1.2.9")},
+		"TCP": {func(s *renderer.ContivService) { s.Ports["http"].Protocol = renderer.TCP }, nil},
+	} {
+		if got := kept(c.change); !pb.Equal(got[0], c.want) {
+			t.Errorf("%s: %v, want %v", name, got[0], c.want)
+		}
+	}
+	if got := kept(func(*renderer.ContivService) {}); got[1] != nil {
+		t.Errorf("IPv6: %v, want none", got[1])
+	}
+}
+
 // TestRender checks that each address of a service gets the backends and the treatment of its kind.
 func TestRender(t *testing.T) {
 	r, s := newRenderer(addr("192.168.7.1"), addr("127.0.0.1"), addr("fd07::1"))

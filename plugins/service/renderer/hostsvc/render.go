@@ -52,13 +52,21 @@ func renderPort(s *renderer.ContivService, name string, ipv6 bool, list []render
 		}
 		p.Frontends = append(p.Frontends, f)
 	}
-	if slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool { return !f.HereOnly }) {
-		p.Everywhere = group(s, name, renderer.ClusterWide, ipv6)
-	}
-	if slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool {
+	everywhere := slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool { return !f.HereOnly })
+	here := slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool {
 		return f.HereOnly || f.Source == proto.BalancedFrontend_EXTERNAL_LOCAL
-	}) {
-		p.Here = group(s, name, renderer.NodeLocal, ipv6)
+	})
+	var chosen [][]*renderer.ServiceBackend
+	if everywhere {
+		selected, verdict := s.Select(name, renderer.ClusterWide, ipv6)
+		p.Everywhere, chosen = group(selected, verdict, ipv6), append(chosen, selected)
+	}
+	if here {
+		selected, verdict := s.Select(name, renderer.NodeLocal, ipv6)
+		p.Here, chosen = group(selected, verdict, ipv6), append(chosen, selected)
+	}
+	if kept := s.KeptBeside(name, ipv6, chosen...); len(kept) > 0 {
+		p.Kept = group(kept, renderer.Balance, ipv6)
 	}
 	return p
 }
@@ -89,8 +97,7 @@ type backend struct {
 	own  bool // a pod of this node
 }
 
-func group(s *renderer.ContivService, port string, policy renderer.TrafficPolicyType, ipv6 bool) *proto.BalancedGroup {
-	selected, verdict := s.Select(port, policy, ipv6)
+func group(selected []*renderer.ServiceBackend, verdict renderer.Verdict, ipv6 bool) *proto.BalancedGroup {
 	switch verdict {
 	case renderer.Drop:
 		return &proto.BalancedGroup{Verdict: proto.BalancedGroup_DROP}

@@ -86,37 +86,61 @@ func (g *rendering) limit(v *vpp_contiv.Frontend, f renderer.PortFrontend) {
 // target is what clients get under a policy.
 func (g *rendering) target(port string, policy renderer.TrafficPolicyType, v6, hide bool) *target {
 	selected, verdict := g.value.Select(port, policy, v6)
-	backends := g.backends(selected)
+	ends := g.ends(nil, selected, false)
+	t := &target{Action: balance, Masquerade: hide}
 	switch {
 	case verdict == renderer.Drop:
-		return &target{Action: drop}
-	case verdict == renderer.Reject || len(backends) == 0:
-		return &target{Action: reject}
+		t = &target{Action: drop}
+	case verdict == renderer.Reject || len(ends) == 0:
+		t = &target{Action: reject}
 	}
-	set := &vpp_contiv.Service{Id: id("service", g.name(port), family(v6), policy.String()), Name: g.name(port), Backends: backends}
+	if g.value.Ports[port].Protocol == renderer.UDP { // connections of other protocols stay in any case
+		ends = g.ends(ends, g.value.KeptBeside(port, v6, selected), true)
+	}
+	if len(ends) == 0 {
+		return t
+	}
+	set := &vpp_contiv.Service{
+		Id: id("service", g.name(port), family(v6), policy.String()), Name: g.name(port), Backends: g.backends(ends),
+	}
 	g.out.put(set)
-	return &target{Action: balance, Service: set.Id, Masquerade: hide}
+	t.Service = set.Id
+	return t
 }
 
-// backends are those of a set, each once. A backend that would not answer by this VPP sees the node instead of the client.
-func (g *rendering) backends(selected []*renderer.ServiceBackend) []*vpp_contiv.Service_Backend {
-	ends := make([]netip.AddrPort, 0, len(selected))
-	for _, b := range selected {
+// end is a backend of a set. If it is kept, it gets no new connections.
+type end struct {
+	at   netip.AddrPort
+	kept bool
+}
+
+// ends appends backends to those of a set.
+func (g *rendering) ends(to []end, backends []*renderer.ServiceBackend, kept bool) []end {
+	to = slices.Grow(to, len(backends))
+	for _, b := range backends {
 		if at := netip.AddrPortFrom(b.Addr(), b.Port); at.IsValid() && !at.Addr().IsUnspecified() && at.Port() != 0 {
-			ends = append(ends, at)
+			to = append(to, end{at, kept})
 		}
 		if b.HostNetwork {
 			g.out.outside = append(g.out.outside, b.Addr())
 		}
 	}
-	slices.SortFunc(ends, netip.AddrPort.Compare)
+	return to
+}
+
+// backends are those of a set, each once. A backend that would not answer by this VPP sees the node instead of the client.
+func (g *rendering) backends(ends []end) []*vpp_contiv.Service_Backend {
+	slices.SortFunc(ends, func(a, b end) int { return a.at.Compare(b.at) })
+	ends = slices.CompactFunc(ends, func(a, b end) bool { return a.at == b.at })
 	out := make([]*vpp_contiv.Service_Backend, 0, len(ends))
-	for _, at := range slices.Compact(ends) {
-		masquerade := g.r.Network.NextHopTo(at.Addr()).Masquerade
+	for _, e := range ends {
+		masquerade := g.r.Network.NextHopTo(e.at.Addr()).Masquerade
 		if masquerade {
-			g.out.outside = append(g.out.outside, at.Addr())
+			g.out.outside = append(g.out.outside, e.at.Addr())
 		}
-		out = append(out, &vpp_contiv.Service_Backend{Ip: at.Addr().String(), Port: uint32(at.Port()), Masquerade: masquerade})
+		out = append(out, &vpp_contiv.Service_Backend{
+			Ip: e.at.Addr().String(), Port: uint32(e.at.Port()), Masquerade: masquerade, Kept: e.kept,
+		})
 	}
 	return out
 }

@@ -139,6 +139,54 @@ func (w *world) frontend(t *testing.T, at string) string {
 	return out
 }
 
+// TestKept: a UDP backend that gets no new connections stays in the sets of its port, and so does the set of a port that rejects or drops
+// all new packets.
+func TestKept(t *testing.T) {
+	dns := func(protocol renderer.ProtocolType, change func(s *renderer.ContivService)) (*vpp_contiv.Frontend, string) {
+		s := web()
+		s.Ports["http"].Protocol = protocol
+		s.KeptBackends = map[string][]*renderer.ServiceBackend{"http": {backend("10.1.1.9", true)}}
+		change(s)
+		w, r := newWorld()
+		if err := r.Resync(event(s)); err != nil {
+			t.Fatal(err)
+		}
+		f, ok := w.values[nb.ContivFrontendKey("10.96.0.10", vpp_contiv.Frontend_Protocol(protocol), 80)].(*vpp_contiv.Frontend)
+		if !ok {
+			t.Fatal("no frontend")
+		}
+		var ends []string
+		if set, ok := w.values[nb.ContivServiceKey(f.InCluster.Service)].(*vpp_contiv.Service); ok {
+			for _, b := range set.Backends {
+				ends = append(ends, b.Ip+map[bool]string{true: " kept"}[b.Kept])
+			}
+		}
+		return f, f.InCluster.Action.String() + " " + strings.Join(ends, ", ")
+	}
+	none := func(s *renderer.ContivService) { s.Backends = map[string][]*renderer.ServiceBackend{} }
+	for _, c := range []struct {
+		name     string
+		protocol renderer.ProtocolType
+		change   func(s *renderer.ContivService)
+		want     string
+	}{
+		{"UDP", renderer.UDP, func(*renderer.ContivService) {}, "BALANCE 10.1.1.2, 10.1.1.9 kept, 10.1.2.2"},
+		{"TCP", renderer.TCP, func(*renderer.ContivService) {}, "BALANCE 10.1.1.2, 10.1.2.2"},
+		{"UDP, only local backends", renderer.UDP, func(s *renderer.ContivService) { s.InternalTrafficPolicy = renderer.NodeLocal },
+			"BALANCE 10.1.1.2, 10.1.1.9 kept, 10.1.2.2 kept"},
+		{"UDP, rejected", renderer.UDP, none, "REJECT 10.1.1.9 kept"},
+		{"TCP, rejected", renderer.TCP, none, "REJECT "},
+		{"UDP, dropped", renderer.UDP, func(s *renderer.ContivService) {
+			s.InternalTrafficPolicy = renderer.NodeLocal
+			s.Backends["http"] = s.Backends["http"][1:]
+		}, "DROP 10.1.1.9 kept, 10.1.2.2 kept"},
+	} {
+		if f, got := dns(c.protocol, c.change); got != c.want {
+			t.Errorf("%s: %s, want %s (%v)", c.name, got, c.want, f)
+		}
+	}
+}
+
 func TestFrontends(t *testing.T) {
 	const both, here = "10.1.1.2:8080,10.1.2.2:8080", "10.1.1.2:8080"
 	for name, c := range map[string]struct {

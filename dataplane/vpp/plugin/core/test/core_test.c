@@ -723,6 +723,59 @@ flows_follow_backends (void)
     }
 }
 
+/* A backend with the flag KEEP keeps its UDP flows and gets no new ones. If all backends have the flag, they get new connections again. */
+static void
+kept_backends (uint8_t service_flags)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      uint64_t id = 10 + (uint64_t) ip6;
+      service (&n, id, service_flags);
+      cv_frontend_t sticky = balanced (id);
+      sticky.affinity_group = 7, sticky.affinity_timeout = 100;
+      frontend (&n, VIP[ip6], CV_PROTO_TCP, 81, sticky);
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 7000, 81, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 7000, B[ip6], 8080);
+      tell_flows (&n, ip6, B[ip6]);
+      check (backend (&n, id, R[ip6], 8080, 0, true) == CV_OK && backend (&n, id, B[ip6], 8080, CV_BACKEND_KEEP, true) == CV_OK);
+      sleep_ticks (&n, 30);
+      tell_flows (&n, ip6, B[ip6]);
+      for (uint16_t port = 6000; port < 6032; port++)
+	{
+	  k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, port, 80, 0, 0);
+	  PASS (&n, POD_A, &k);
+	  expect (&k, A[ip6], port, R[ip6], 8080);
+	}
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 7001, 81, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 7001, R[ip6], 8080);
+      /* a frontend that rejects new clients may still lead to backends that keep their flows */
+      cv_frontend_t f = balanced (id);
+      f.in_cluster.action = f.outside.action = CV_ACTION_REJECT;
+      frontend (&n, VIP[ip6], CV_PROTO_UDP, 80, f);
+      tell_flows (&n, ip6, B[ip6]);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 6100, 80, 0, 0);
+      check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
+      frontend (&n, VIP[ip6], CV_PROTO_UDP, 80, balanced (id));
+      /* only backends with the flag are left */
+      check (backend (&n, id, R[ip6], 8080, 0, false) == CV_OK);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 6200, 80, 0, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 6200, B[ip6], 8080);
+      /* without the flag again */
+      check (backend (&n, id, R[ip6], 8080, CV_BACKEND_KEEP, true) == CV_OK && backend (&n, id, B[ip6], 8080, 0, true) == CV_OK);
+      for (uint16_t port = 6300; port < 6332; port++)
+	{
+	  k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, port, 80, 0, 0);
+	  PASS (&n, POD_A, &k);
+	  expect (&k, A[ip6], port, B[ip6], 8080);
+	}
+      cv_free (n.m);
+    }
+}
+
 /* A service that is added after its first clients: a client without an answer gets the service, even with the same port. An open
  * connection is not changed. */
 static void
@@ -1155,7 +1208,7 @@ memory (void)
 	  cv_backend_t b = { .addr = addr ("10.1.0.0"), .port = htons (8080) };
 	  b.addr.u32[0] = htonl (0x0b000000 + i);
 	  check (cv_backend_set (n.m, id, &b) == CV_OK);
-	  members += sizeof (uint32_t);
+	  members += 2 * sizeof (uint32_t);
 	  if (i % 1000 == 0)
 	    sleep_ticks (&n, 1);
 	}
@@ -1187,6 +1240,8 @@ main (void)
   fast_path ();
   backends_come_and_go ();
   flows_follow_backends ();
+  kept_backends (0);
+  kept_backends (CV_SERVICE_MAGLEV);
   sctp_fragments ();
   service_comes ();
   last_backend ();
