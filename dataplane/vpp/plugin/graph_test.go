@@ -241,28 +241,27 @@ func TestReject(t *testing.T) {
 
 // A pod whose packets are rejected at a high rate does not use up the answers to another pod, which the same worker serves.
 func TestRejectOfOthers(t *testing.T) {
-	onSite(t, 1, func(s *site) {
-		for n, ends := range []string{"10.96.0.9:80", "[fd00:96::9]:80"} {
-			own, other := s.client.v4, s.server.v4
-			if n == 1 {
-				own, other = s.client.v6, s.server.v6
-			}
-			at := netip.MustParseAddrPort(ends)
-			s.service(90+uint64(n), ends, tcp)
-			packets := func(from netip.Addr, number int) (list [][]byte) {
-				for range number {
-					list = append(list, flow{tcp, netip.AddrPortFrom(from, 5000), at}.packet(syn, nil))
-				}
-				return list
-			}
-			s.advance(2 * time.Second) // the budgets are full
-			const fewer = 900          // than an interface's budget; a budget that is shared does not get so many in the time that the test takes
-			s.send(s.client, s.all, packets(own, 20000)...)
-			if got := len(s.send(s.server, s.all, packets(other, fewer)...)[s.server.n]); got != fewer {
-				s.Errorf("%s: %d answers to %d packets of the second pod, after many packets of the first", ends, got, fewer)
-			}
+	s := newSite(newRig(t, vpptest.Options{}))
+	for n, ends := range []string{"10.96.0.9:80", "[fd00:96::9]:80"} {
+		own, other := s.client.v4, s.server.v4
+		if n == 1 {
+			own, other = s.client.v6, s.server.v6
 		}
-	})
+		at := netip.MustParseAddrPort(ends)
+		s.service(90+uint64(n), ends, tcp)
+		packets := func(from netip.Addr, number int) (list [][]byte) {
+			for range number {
+				list = append(list, flow{tcp, netip.AddrPortFrom(from, 5000), at}.packet(syn, nil))
+			}
+			return list
+		}
+		s.advance(2 * time.Second) // the budgets are full
+		const fewer = 900          // than an interface's budget; a budget that is shared does not get so many in the time that the test takes
+		s.send(s.client, s.all, packets(own, 20000)...)
+		if got := len(s.send(s.server, s.all, packets(other, fewer)...)[s.server.n]); got != fewer {
+			s.Errorf("%s: %d answers to %d packets of the second pod, after many packets of the first", ends, got, fewer)
+		}
+	}
 }
 
 // Packets that a pod is not allowed to send are dropped and counted.
