@@ -190,10 +190,11 @@ typedef struct
   uint32_t len;         /* bytes that are readable from ip on: those of the first buffer */
   uint32_t sw_if_index; /* of the endpoint */
   bool l4_checksum_offloaded; /* TCP and UDP checksums are computed completely at a later stage: do not change them */
-  bool reassembled;     /* the three fields below come from virtual reassembly */
+  bool reassembled;     /* the four fields below come from virtual reassembly */
   bool later_fragment;  /* has no transport header; cv_parse also sets it when the packet needs reassembly */
   uint16_t sport, dport; /* wire */
   uint8_t tcp_flags; /* ICMP: the type */
+  uint8_t transport; /* protocol of the first fragment's transport header: a later IPv6 fragment may have any value in its header */
   /* set by cv_parse */
   cv_tuple_t tuple; /* for a packet to a service that policy denies, cv_decide writes the backend as destination */
   uint64_t hash;

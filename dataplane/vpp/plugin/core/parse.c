@@ -302,6 +302,8 @@ headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
     p->later_fragment = false;
   if (cv_unlikely (!read_network (p, &l4, &p->proto, &fragment)))
     return false;
+  if (cv_unlikely (p->later_fragment && p->reassembled))
+    p->proto = p->transport;
   bool whole = !fragment && read_ports (p, l4, &ports, &type);
   cv_set_tail (&p->tuple, ports, p->proto, p->tuple.ip6);
   if (cv_unlikely (fragment))

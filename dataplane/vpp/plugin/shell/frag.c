@@ -19,7 +19,7 @@ typedef struct
   frag_key_t key;
   uint32_t seen; /* when the last fragment arrived */
   uint16_t sport, dport;
-  uint8_t tcp_flags;
+  uint8_t tcp_flags, transport;
   bool used, known;
   uint8_t n_waiting;
   uint32_t waiting[FRAG_WAITING];
@@ -144,6 +144,7 @@ frags_learn (frags_t *f, const cv_packet_t *p, uint32_t now, frags_out_t *go, fr
   e->sport = p->tuple.sport;
   e->dport = p->tuple.dport;
   e->tcp_flags = p->tcp_flags;
+  e->transport = p->proto;
   if (e->n_waiting)
     give (f, e, go);
   unlock (f);
@@ -162,6 +163,7 @@ frags_find (frags_t *f, cv_packet_t *p, uint32_t buffer, uint32_t now, frags_out
       p->sport = e->sport;
       p->dport = e->dport;
       p->tcp_flags = e->tcp_flags;
+      p->transport = e->transport;
     }
   else if (e->n_waiting < FRAG_WAITING && f->waiting < f->max_waiting)
     {

@@ -1,4 +1,4 @@
-/* The table of IP fragments: it stores the ports of a packet from its first fragment, for the later ones. Plain C11 without
+/* The table of IP fragments: it stores the ports and the protocol of a packet from its first fragment, for the later ones. Plain C11 without
  * VPP headers.
  *
  * VPP's own virtual reassembly is not used: in 25.10 its IPv6 part drops every first fragment that enters by a custom next
@@ -30,18 +30,18 @@ typedef struct
   uint32_t buffers[FRAG_WAITING];
 } frags_out_t;
 
-/* frags_learn stores the ports of a first fragment that cv_parse has read. go returns the fragments that waited for it;
+/* frags_learn stores the ports and the protocol of a first fragment that cv_parse has read. go returns the fragments that waited for it;
  * gone returns those of another packet whose entry was evicted. */
 void frags_learn (frags_t *f, const cv_packet_t *p, uint32_t now, frags_out_t *go, frags_out_t *gone);
 
 typedef enum
 {
-  FRAG_KNOWN,	/* p now has its ports */
+  FRAG_KNOWN,	/* p now has its ports and its protocol */
   FRAG_WAITS,	/* the table owns the buffer now */
   FRAG_REFUSED, /* too many fragments wait */
 } frag_result_t;
 
-/* frags_find fills in the ports of a later fragment, or keeps its buffer until the first fragment arrives. */
+/* frags_find fills in the ports and the protocol of a later fragment, or keeps its buffer until the first fragment arrives. */
 frag_result_t frags_find (frags_t *f, cv_packet_t *p, uint32_t buffer, uint32_t now, frags_out_t *gone);
 
 /* frags_expire returns fragments that have waited too long, those of at most one packet per call. False: there are no more. */

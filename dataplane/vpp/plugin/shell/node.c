@@ -87,7 +87,7 @@ fragment (frame_t *f, cv_packet_t *p, u32 bi)
   frags_t *frags = contiv_main.interfaces[p->sw_if_index].frags;
   frags_out_t go, gone = { 0 };
   bool first = !p->later_fragment;
-  p->sport = p->dport = 0;
+  p->sport = p->dport = p->transport = 0;
   frag_result_t r = !frags ? FRAG_REFUSED : first ? FRAG_KNOWN : frags_find (frags, p, bi, f->now, &gone);
   drop_buffers (f, &gone);
   if (r == FRAG_WAITS)

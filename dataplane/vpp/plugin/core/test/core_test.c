@@ -176,7 +176,7 @@ hidden (void)
   k = build (A[0], VIP[0], CV_PROTO_UDP, 1000, 80, 0, 800);
   k.data[6] = 0x20, k.data[7] = 100;
   seal (&k);
-  n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .sport = htons (1000), .dport = htons (80) };
+  n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .sport = htons (1000), .dport = htons (80), .transport = CV_PROTO_UDP };
   uint8_t body[800];
   memcpy (body, k.data + 20, 800);
   cv_parse (n.m, 0, &n.p, n.now);

@@ -36,11 +36,12 @@ learn (frags_t *f, cv_packet_t p, uint16_t ports, uint32_t now, frags_out_t *go,
   frags_learn (f, &p, now, go, gone);
 }
 
+/* has_ports reports whether a fragment has the ports and the protocol of a first fragment of UDP. */
 static bool
 has_ports (const cv_packet_t *p, uint16_t ports)
 {
   uint16_t other = (uint16_t) ~ports;
-  return p->sport == ports && p->dport == other && p->tcp_flags == (uint8_t) ports;
+  return p->sport == ports && p->dport == other && p->tcp_flags == (uint8_t) ports && p->transport == 17;
 }
 
 static void
@@ -65,6 +66,7 @@ test_order (void)
       check (frags_find (f, &q, 302, 11, &gone) == FRAG_WAITS, "another source");
       q = piece (ip6, 6, 1, 2, 7);
       check (frags_find (f, &q, 303, 11 + FRAG_LIFETIME, &gone) == (ip6 ? FRAG_KNOWN : FRAG_WAITS), "another protocol");
+      check (!ip6 || has_ports (&q, 4711), "the protocol is not that of the first fragment");
       /* after a pause the same identification belongs to another packet */
       p = piece (ip6, 17, 1, 2, 7);
       check (frags_find (f, &p, 304, 12 + 3 * FRAG_LIFETIME, &gone) == FRAG_WAITS, "the same number later");

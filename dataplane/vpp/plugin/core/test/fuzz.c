@@ -23,6 +23,7 @@ one (const uint8_t *data, size_t size)
       p.later_fragment = data[1] & 4;
       p.sport = data[2];
       p.dport = htons (80);
+      p.transport = data[1] & 16 ? CV_PROTO_TCP : CV_PROTO_UDP;
     }
   uint32_t worker = data[2] % WORKERS;
   go (&fuzz_net, worker, &p);

@@ -543,7 +543,7 @@ fragments (void)
       pkt_t k = build (A[0], B[0], CV_PROTO_UDP, 1000, 53, 0, 800);
       k.data[6] = 0x20, k.data[7] = 100;
       seal (&k);
-      n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true };
+      n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .transport = CV_PROTO_UDP };
       if (ports)
 	n.p.sport = htons (1000), n.p.dport = htons (ports == 1 ? 53 : 54);
       cv_parse (n.m, 0, &n.p, n.now);
@@ -555,6 +555,30 @@ fragments (void)
   DENY (&n, UPLINK, &k);
   k = build (R[0], NODE[0], CV_PROTO_UDP, 1000, 4789, 0, 50);
   PASS (&n, UPLINK, &k);
+  cv_free (n.m);
+}
+
+/* A later IPv6 fragment is judged by the protocol of its first fragment, whatever its own header says: it may name the first extension header
+ * of the packet, or anything else. */
+static void
+fragment_protocols (void)
+{
+  static const uint8_t claimed[] = { CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_SCTP, CV_PROTO_ICMP6, 60, 0, 59, 47 };
+  net_t n = policed_world ();
+  cv_rule_t r = allow (0, 0, CV_PROTO_TCP, 53);
+  admit (&n, r);
+  for (int tcp = 0; tcp < 2; tcp++)
+    for (size_t i = 0; i < sizeof (claimed); i++)
+      {
+	pkt_t k = build (A[1], B[1], 44, 0, 0, 0, 100);
+	memcpy (k.data + 40, (uint8_t[8]){ claimed[i], 0, 1, 0, 1, 2, 3, 4 }, 8);
+	n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .sport = htons (1000), .dport = htons (53),
+			     .transport = tcp ? CV_PROTO_TCP : CV_PROTO_UDP };
+	go (&n, 0, &n.p);
+	cv_quiesce (n.m, 0);
+	check (n.p.verdict == (tcp ? CV_VERDICT_PASS : CV_VERDICT_DROP) && n.p.proto == n.p.transport, "protocol %u, header %u: verdict %d, reason %d",
+	       n.p.transport, claimed[i], n.p.verdict, n.p.reason);
+      }
   cv_free (n.m);
 }
 
@@ -1081,6 +1105,7 @@ main (void)
   open_pods ();
   from_outside ();
   fragments ();
+  fragment_protocols ();
   hidden_flags ();
   unknown_sets ();
   deleted_policy ();
