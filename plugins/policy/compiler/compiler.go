@@ -195,12 +195,12 @@ func (c *Compiler) Contains(id model.SetID, m model.Member) bool {
 	if s.choice == nil {
 		return slices.ContainsFunc(s.nets, func(n netip.Prefix) bool { return n.Bits() <= m.Net.Bits() && n.Contains(m.Net.Addr()) })
 	}
-	p := c.claims.one[m.Net.Addr()]
-	if p == nil || !s.choice.pods.has(p) {
-		return false
-	}
 	found := false
-	p.members(s, func(have model.Member) { found = found || have == m })
+	for _, p := range c.claims.of(m.Net.Addr()) {
+		if s.choice.pods.has(p) {
+			p.members(s, func(have model.Member) { found = found || have == m })
+		}
+	}
 	return found
 }
 
@@ -325,7 +325,7 @@ func (c *Compiler) flushEndpoint(e *endpoint, out *model.Change) {
 
 func (c *Compiler) flushSet(s *set, out *model.Change) {
 	if s.refs == 0 {
-		s.each(func(m model.Member) { s.note(m, -1) })
+		s.parts(func(m model.Member) { s.note(m, -1) })
 		delete(c.sets, s.ID)
 		if s.choice != nil {
 			s.choice.sets = without(s.choice.sets, s)

@@ -96,7 +96,7 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 			if ingress {
 				far = p.Source
 			}
-			if c.anyPeer(pol.Namespace, r.Peers, far) && c.anyPort(r.Ports, p) {
+			if c.anyPeer(pol.Namespace, r.Peers, far, c.podAt(far)) && c.anyPort(r.Ports, p, c.podAt(p.Dest)) {
 				return true
 			}
 		}
@@ -114,18 +114,43 @@ func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p ver
 		if pol.Tier != tier || !selects(pol.Pods, own.Labels) || !c.namespaceSelected(pol.Namespaces, own.Namespace) {
 			continue
 		}
-		rules, far := pol.EgressRules, p.Dest
+		rules := pol.EgressRules
 		if ingress {
-			rules, far = pol.IngressRules, p.Source
+			rules = pol.IngressRules
 		}
 		for _, r := range rules {
-			if c.anyPeer("", r.Peers, far) && c.anyPort(r.Ports, p) {
+			if c.clusterRule(pol, r, p, ingress) {
 				return map[kube.PolicyRule_Action]model.Action{kube.PolicyRule_ALLOW: model.Allow, kube.PolicyRule_DENY: model.Deny,
 					kube.PolicyRule_PASS: model.Pass}[r.Action]
 			}
 		}
 	}
 	return model.Pass
+}
+
+// clusterRule reports whether a rule matches a packet. If several pods have an address, a rule that denies matches if it does for one of them;
+// other rules do not match the address.
+func (c *cluster) clusterRule(pol *kube.ClusterPolicy, r *kube.PolicyRule, p verdict.Packet, ingress bool) bool {
+	pods := func(a netip.Addr) []*kube.Pod {
+		if r.Action == kube.PolicyRule_DENY {
+			return append(c.podsAt(a), nil) // nil: for blocks and nodes
+		}
+		return []*kube.Pod{c.podAt(a)}
+	}
+	if !ingress {
+		return slices.ContainsFunc(pods(p.Dest), func(to *kube.Pod) bool { return c.anyPeer("", r.Peers, p.Dest, to) && c.anyPort(r.Ports, p, to) })
+	}
+	return slices.ContainsFunc(pods(p.Source), func(from *kube.Pod) bool { return c.anyPeer("", r.Peers, p.Source, from) }) &&
+		slices.ContainsFunc(pods(p.Dest), func(to *kube.Pod) bool {
+			subject := to == nil || c.isLocal(to) && selects(pol.Pods, to.Labels) && c.namespaceSelected(pol.Namespaces, to.Namespace)
+			return subject && c.anyPort(r.Ports, p, to)
+		})
+}
+
+// isLocal reports whether this node has connected a pod.
+func (c *cluster) isLocal(pod *kube.Pod) bool {
+	l, is := c.locals[model.EndpointID{Namespace: pod.Namespace, Name: pod.Name}]
+	return is && (l.UID == "" || pod.Uid == "" || l.UID == pod.Uid)
 }
 
 func (c *cluster) namespaceSelected(s *kube.LabelSelector, namespace string) bool {
@@ -136,7 +161,13 @@ func (c *cluster) namespaceSelected(s *kube.LabelSelector, namespace string) boo
 
 // podAt returns the pod that has an address; nil if no pod has it, or more than one.
 func (c *cluster) podAt(a netip.Addr) *kube.Pod {
-	var found []*kube.Pod
+	if found := c.podsAt(a); len(found) == 1 {
+		return found[0]
+	}
+	return nil
+}
+
+func (c *cluster) podsAt(a netip.Addr) (found []*kube.Pod) {
 	for id, pod := range c.pods {
 		if pod.HostNetwork {
 			continue
@@ -152,14 +183,11 @@ func (c *cluster) podAt(a netip.Addr) *kube.Pod {
 			found = append(found, pod)
 		}
 	}
-	if len(found) == 1 {
-		return found[0]
-	}
-	return nil
+	return found
 }
 
-func (c *cluster) anyPeer(namespace string, peers []*kube.PolicyPeer, far netip.Addr) bool {
-	pod := c.podAt(far)
+// anyPeer reports whether an address is one of the peers, as the address of pod, which may be nil.
+func (c *cluster) anyPeer(namespace string, peers []*kube.PolicyPeer, far netip.Addr, pod *kube.Pod) bool {
 	for _, peer := range peers {
 		if b := peer.IpBlock; b != nil {
 			inside := netip.MustParsePrefix(b.Cidr).Contains(far)
@@ -195,15 +223,14 @@ func (c *cluster) anyPeer(namespace string, peers []*kube.PolicyPeer, far netip.
 	return len(peers) == 0
 }
 
-func (c *cluster) anyPort(ports []*kube.PolicyPort, p verdict.Packet) bool {
+func (c *cluster) anyPort(ports []*kube.PolicyPort, p verdict.Packet, to *kube.Pod) bool {
 	for _, port := range ports {
 		if number(port.Protocol) != p.Protocol {
 			continue
 		}
 		switch {
 		case port.Name != "":
-			pod := c.podAt(p.Dest)
-			for _, cp := range pod.GetPorts() {
+			for _, cp := range to.GetPorts() {
 				if cp.Name == port.Name && cp.Protocol == port.Protocol && cp.ContainerPort == uint32(p.Port) {
 					return true
 				}

@@ -31,7 +31,11 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 	if p.hidden {
 		return
 	}
-	for _, a := range p.addrs {
+	addrs := p.addrs
+	if s.disputed {
+		addrs = p.ips
+	}
+	for _, a := range addrs {
 		m := model.Member{Net: netip.PrefixFrom(a, a.BitLen())}
 		if s.Kind == model.Addresses {
 			yield(m)
@@ -77,6 +81,14 @@ type claims struct {
 
 func newClaims() claims {
 	return claims{one: map[netip.Addr]*pod{}, many: map[netip.Addr][]*pod{}}
+}
+
+// of returns the pods that claim an address.
+func (c *claims) of(a netip.Addr) []*pod {
+	if p := c.one[a]; p != nil {
+		return []*pod{p}
+	}
+	return c.many[a]
 }
 
 // add records that p claims an address, and returns the pod that has lost the address because of that.

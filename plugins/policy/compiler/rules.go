@@ -51,9 +51,10 @@ type peer struct {
 }
 
 func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, origin string) []model.Rule {
-	ports := portsOf(r.GetPorts())
-	for _, p := range b.peers(r.GetPeers()) {
-		rule := model.Rule{Action: actionOf(r.GetAction()), Origin: origin}
+	ports, action := portsOf(r.GetPorts()), actionOf(r.GetAction())
+	denies := action == model.Deny
+	for _, p := range b.peers(r.GetPeers(), denies) {
+		rule := model.Rule{Action: action, Origin: origin}
 		if ingress {
 			rule.Source = p.address
 		} else {
@@ -69,7 +70,7 @@ func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, orig
 		}
 		rule.Ports = nil
 		for _, n := range ports.names {
-			rule.Protocol, rule.DestPort = n.protocol, b.named(p, ingress, n)
+			rule.Protocol, rule.DestPort = n.protocol, b.named(p, ingress, n, denies)
 			out = append(out, rule)
 		}
 	}
@@ -88,19 +89,19 @@ func actionOf(a kube.PolicyRule_Action) model.Action {
 }
 
 // named returns the set of a named port. It depends on the receiving pods: for ingress those of this node that the policy selects.
-func (b *builder) named(p peer, ingress bool, n namedPort) model.SetID {
+func (b *builder) named(p peer, ingress bool, n namedPort, denies bool) model.SetID {
 	everything := newSelector(nil)
 	switch {
 	case ingress:
-		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol))
+		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol, denies))
 	case p.pods != nil:
-		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol))
+		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol, denies))
 	}
-	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol))
+	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol, denies))
 }
 
 // peers returns the peers of a rule with their sets. All blocks are in one set. An empty list stands for all peers.
-func (b *builder) peers(list []*kube.PolicyPeer) []peer {
+func (b *builder) peers(list []*kube.PolicyPeer, denies bool) []peer {
 	if len(list) == 0 {
 		return []peer{{}}
 	}
@@ -119,7 +120,7 @@ func (b *builder) peers(list []*kube.PolicyPeer) []peer {
 		if p.GetNamespaces() != nil {
 			q.namespaces = newSelector(p.GetNamespaces())
 		}
-		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods))
+		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods, denies))
 		if !slices.ContainsFunc(out, func(o peer) bool { return o.address == q.address }) {
 			out = append(out, q)
 		}

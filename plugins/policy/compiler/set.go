@@ -20,6 +20,10 @@ type set struct {
 	port     string // kind Ports
 	protocol model.Protocol
 	refs     int
+	// disputed sets also have the addresses that several pods claim, for rules that deny: a packet from or to such an address is denied if one of
+	// the pods is. Rules that allow or pass use sets without them. holders counts the pods that add a member.
+	disputed bool
+	holders  map[model.Member]int
 	reported bool
 	count    int  // the number of members
 	over     bool // it has more members than the limit, and is not in the output
@@ -29,10 +33,25 @@ type set struct {
 
 // note records that a member was added (1) or removed (-1).
 func (s *set) note(m model.Member, by int) {
+	if s.disputed && !s.hold(m, by) {
+		return
+	}
 	s.count += by
 	if !s.over {
 		s.report(m, by)
 	}
+}
+
+// hold changes the number of pods that add a member, and reports whether the member was added or removed because of that.
+func (s *set) hold(m model.Member, by int) (changed bool) {
+	if s.holders == nil {
+		s.holders = map[model.Member]int{}
+	}
+	before := s.holders[m]
+	if s.holders[m] += by; s.holders[m] == 0 {
+		delete(s.holders, m)
+	}
+	return before == 0 || before+by == 0
 }
 
 // report makes the change of a member pending.
@@ -49,6 +68,17 @@ func (s *set) report(m model.Member, by int) {
 
 // each calls yield for all members.
 func (s *set) each(yield func(model.Member)) {
+	if !s.disputed {
+		s.parts(yield)
+		return
+	}
+	for m := range s.holders {
+		yield(m)
+	}
+}
+
+// parts calls yield for everything that is in the set; it may yield a member of a disputed set more than once.
+func (s *set) parts(yield func(model.Member)) {
 	for _, n := range s.nets {
 		yield(model.Member{Net: n})
 	}
@@ -99,10 +129,21 @@ func (c *Compiler) networks(nets []netip.Prefix) *set {
 }
 
 // addresses returns the set of the addresses of the selected pods.
-func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector) *set {
+func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector, disputed bool) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
-	return c.intern(model.Addresses, ch.text(), func(s *set) { s.join(from, ch) })
+	return c.intern(model.Addresses, ch.text()+alsoDisputed(disputed), func(s *set) {
+		s.disputed = disputed
+		s.join(from, ch)
+	})
+}
+
+// alsoDisputed returns the part of a set's meaning that says whether the set is disputed.
+func alsoDisputed(disputed bool) string {
+	if disputed {
+		return ", with addresses that several pods claim"
+	}
+	return ""
 }
 
 // nodesWith returns the set of the addresses of the nodes that a selector selects.
@@ -118,15 +159,15 @@ func (c *Compiler) nodesWith(sel *selector) *set {
 }
 
 // ports returns the set of a named port of the selected pods.
-func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol) *set {
+func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol, disputed bool) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
 	meaning := "port " + quote(name) + "/" + protocol.String() + " of "
 	if from == c.locals {
 		meaning += "this node's "
 	}
-	return c.intern(model.Ports, meaning+ch.text(), func(s *set) {
-		s.port, s.protocol = name, protocol
+	return c.intern(model.Ports, meaning+ch.text()+alsoDisputed(disputed), func(s *set) {
+		s.port, s.protocol, s.disputed = name, protocol, disputed
 		s.join(from, ch)
 	})
 }
@@ -143,7 +184,7 @@ func (c *Compiler) intern(kind model.SetKind, meaning string, fill func(s *set))
 	if s == nil {
 		s = &set{Set: model.Set{ID: id, Kind: kind, Meaning: meaning}}
 		fill(s)
-		s.each(func(m model.Member) { s.note(m, 1) })
+		s.parts(func(m model.Member) { s.note(m, 1) })
 		c.sets[id] = s
 	}
 	s.refs++

@@ -149,7 +149,7 @@ func (c *Compiler) CopyForAll() *Compiler {
 func (c *Compiler) MayExceed(n, networks int) bool {
 	count := networks
 	for _, p := range c.pods {
-		count += len(p.addrs)
+		count += len(p.ips)
 	}
 	for _, node := range c.nodes.byName {
 		count += len(node.addrs)
