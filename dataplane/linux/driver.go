@@ -117,6 +117,9 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d.loop.RegisterManager(routeLinks{d.routes})
 	d.loop.RegisterManager(d.recheck)
 	d.loop.AddSource("interfaces", p.monitor.Updates())
+	if p.removed != nil {
+		d.loop.AddSource("removed routes", p.removed.updates)
+	}
 	return d, nil
 }
 
@@ -225,6 +228,9 @@ func (d *InternalDataplane) Start() {
 		return
 	}
 	d.jobs.Go("interface monitor", d.parts.monitor.Run)
+	if d.parts.removed != nil {
+		d.jobs.Go("removed routes", d.parts.removed.run)
+	}
 	if d.parts.flows != nil {
 		d.jobs.Go("stale connections", d.flows.run)
 		d.jobs.Go("connections and policy", d.recheck.run)

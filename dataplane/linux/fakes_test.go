@@ -41,8 +41,9 @@ func (r *fakeRoutes) DeleteClass(class string)                      { delete(r.w
 func (r *fakeRoutes) OnIfaceStateChanged(name string, index int, up bool) {
 	r.links[name] = up
 }
-func (r *fakeRoutes) Resync()              { r.resyncs++ }
-func (r *fakeRoutes) Again() time.Duration { return 0 }
+func (r *fakeRoutes) OnRouteRemoved(netip.Prefix) {}
+func (r *fakeRoutes) Resync()                     { r.resyncs++ }
+func (r *fakeRoutes) Again() time.Duration        { return 0 }
 func (r *fakeRoutes) Apply(context.Context) error {
 	if r.onApply != nil {
 		r.onApply()

@@ -62,14 +62,26 @@ func (m *familyManagers) programStatic(out table.Backend, render rules.RuleRende
 	}
 }
 
-// routeLinks passes the state of links to the route tables.
+// routeLinks passes the state of links, and the removal of routes, to the route tables.
 type routeLinks struct{ tables map[table.Family]routeTable }
 
-// OnUpdate takes *ifaceState.
+// OnUpdate takes *ifaceState and *routesRemoved.
 func (r routeLinks) OnUpdate(msg any) {
-	if state, is := msg.(*ifaceState); is {
+	switch msg := msg.(type) {
+	case *ifaceState:
 		for _, t := range r.tables {
-			t.OnIfaceStateChanged(state.Name, state.Index, state.State == ifacemonitor.StateUp)
+			t.OnIfaceStateChanged(msg.Name, msg.Index, msg.State == ifacemonitor.StateUp)
+		}
+	case *routesRemoved:
+		for _, dst := range msg.dsts {
+			if t := r.tables[familyOf(dst.Addr())]; t != nil {
+				t.OnRouteRemoved(dst)
+			}
+		}
+		if msg.lost {
+			for _, t := range r.tables {
+				t.Resync()
+			}
 		}
 	}
 }

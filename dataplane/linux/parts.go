@@ -40,6 +40,8 @@ type parts struct {
 	// advertised returns the links with routes from router advertisements; nil: there are none.
 	advertised func() ([]string, error)
 	monitor    interfaceMonitor
+	// removed watches the removal of routes; nil: only the periodic comparison detects it.
+	removed *routeWatch
 }
 
 // leftover is a backend that is not in use but may have written objects earlier.
@@ -60,6 +62,7 @@ type passage interface {
 type routeTable interface {
 	routeSink
 	OnIfaceStateChanged(name string, index int, up bool)
+	OnRouteRemoved(dst netip.Prefix)
 	Resync()
 	Apply(ctx context.Context) error
 	Again() time.Duration
@@ -99,6 +102,7 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		sysctls:    sysctl.Writer{NS: o.NS},
 		advertised: func() ([]string, error) { return advertisedLinks(o.NS) },
 		monitor:    ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
+		removed:    newRouteWatch(o.NS, c.RulesConfig.RouteProtocol, o.Log),
 	}
 	quiet := o
 	quiet.Metrics = nil // the metrics belong to the backend in use

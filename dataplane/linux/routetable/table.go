@@ -234,6 +234,18 @@ func (t *Table) linkChanged(l *link) {
 	}
 }
 
+// OnRouteRemoved makes the next Apply compare the routes of the link over which the route to dst led, unless this table has removed the route.
+func (t *Table) OnRouteRemoved(dst netip.Prefix) {
+	e := t.entries[dst]
+	switch {
+	case e == nil || !e.there:
+	case e.actual.index == 0:
+		t.resync = true
+	default:
+		t.verify[e.actual.index] = true
+	}
+}
+
 // Resync makes the next Apply compare everything with the kernel.
 func (t *Table) Resync() { t.resync = true }
 

@@ -109,6 +109,15 @@ func listRoutes(b *netlink.Batch, family, protocol uint8, index int) {
 	}
 }
 
+// ParseNextHop returns the destination of a route of the main table that has the protocol number and a next hop. ok is false for other routes.
+func ParseNextHop(payload []byte, protocol uint8) (dst netip.Prefix, ok bool) {
+	if len(payload) < unix.SizeofRtMsg || payload[5] != protocol {
+		return dst, false
+	}
+	r, keep := parseRoute(payload)
+	return r.dst, keep && r.gw.IsValid()
+}
+
 // parseRoute parses a route of the main table. keep is false for routes of other tables and for the kernel's caches.
 func parseRoute(payload []byte) (r route, keep bool) {
 	var dst netip.Addr
