@@ -72,6 +72,33 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestManagedKubernetes checks that the notes say what to do if the cluster shows no control plane nodes, and that etcd then runs on the nodes with
+// the label of docs/install.md.
+func TestManagedKubernetes(t *testing.T) {
+	const warning = "stay Pending"
+	guide, err := os.ReadFile("../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin = "dataplane: linux\netcd:\n  replicas: 3\n"
+	_, values, ok := strings.Cut(string(guide), begin)
+	values, _, _ = strings.Cut(values, "```")
+	if !ok {
+		t.Fatalf("docs/install.md has no values that begin with %q", begin)
+	}
+	values = begin + values
+	for values, want := range map[string]bool{"": true, "etcd: {mode: embedded}": false, values: false} {
+		notes, err := render(t, renderRequest{Values: values, Notes: true})
+		if err != nil || strings.Contains(notes, warning) != want {
+			t.Errorf("%q: the notes warn %t, %v", values, !want, err)
+		}
+	}
+	set := object(t, rendered(t, values), "StatefulSet", "contiv-etcd")
+	if selector := at(set, "spec", "template", "spec", "nodeSelector"); fmt.Sprint(selector) != "map[contiv.dev/etcd:true]" {
+		t.Errorf("etcd runs on nodes with %v", selector)
+	}
+}
+
 // variants returns values that users choose; each must render, and be accepted by an API server.
 func variants() map[string]string {
 	return map[string]string{
