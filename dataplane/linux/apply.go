@@ -175,6 +175,7 @@ func earliest(a, b time.Duration) time.Duration {
 // applyVXLAN writes the VXLAN device, and makes its check of the reverse path loose: a node of the cluster may send from an address whose
 // route does not lead into the tunnel, for example that of its NIC.
 func (d *InternalDataplane) applyVXLAN(ctx context.Context) error {
+	d.progress.add(table.Result{Broken: d.vxlan.broken()})
 	looks := d.vxlan.resync // the device may be a new one
 	if err := d.vxlan.apply(ctx); err != nil {
 		return err

@@ -1,8 +1,11 @@
 package intdataplane
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
+
+	pb "google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/rules/rulestest"
@@ -113,14 +116,22 @@ func TestVXLANTunnelAddress(t *testing.T) {
 			config.RulesConfig.VXLANTunnelAddress = addr(text)
 		}
 		b := newBench(t, config)
-		b.must(nameless, vtep("node2", "66:00:00:00:00:02", "", "", "192.0.2.2"))
+		b.apply(nameless, vtep("node2", "66:00:00:00:00:02", "", "", "192.0.2.2"))
 		if len(b.vxlan.local) != want || len(b.vxlan.others) > 0 || want == 1 && b.vxlan.local[0].TunnelAddr != addr(text) {
 			t.Errorf("%q: %+v", text, b.vxlan)
 		}
-		b.must(ownVTEP)
+		b.apply(ownVTEP)
 		if len(b.vxlan.local) != 2 {
 			t.Errorf("%q: the message has addresses, and the VTEP is %+v", text, b.vxlan.local)
 		}
+	}
+}
+
+// apply sends messages and applies. Objects may be broken.
+func (b *bench) apply(msgs ...any) {
+	b.t.Helper()
+	if err := b.step(msgs...); err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -130,7 +141,7 @@ func TestVTEPs(t *testing.T) {
 	if len(b.vxlan.local)+len(b.vxlan.others) > 0 {
 		t.Errorf("without an own VTEP: %+v", b.vxlan)
 	}
-	b.must(ownVTEP, vtep("bad", "zz", "10.0.0.1", "", "192.0.2.9"), vtep("bad2", "66:00:00:00:00:09", "", "", "192.0.2.9"))
+	b.apply(ownVTEP, vtep("bad", "zz", "10.0.0.1", "", "192.0.2.9"), vtep("bad2", "66:00:00:00:00:09", "", "", "192.0.2.9"))
 	if len(b.vxlan.local) != 2 || len(b.vxlan.others) != 2 || b.vxlan.underlay != table.IPv4 {
 		t.Fatalf("%+v, want two ends of each node, over IPv4", b.vxlan)
 	}
@@ -156,6 +167,27 @@ func TestVTEPs(t *testing.T) {
 	off.must(ifUp("eth0", 1))
 	if off.vxlan.applied != 1 {
 		t.Errorf("without VXLANEnabled the device is looked at again and again: %d", off.vxlan.applied)
+	}
+}
+
+// TestPeerOfAnotherFamily: a node without an address of the underlay's family is reported once, with the reason, and is in the dump, until it has one.
+func TestPeerOfAnotherFamily(t *testing.T) {
+	var log strings.Builder
+	b := newBenchWith(t, tunnels, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, rulestest.New())
+	six := vtep("node2", "66:00:00:00:00:02", "10.65.1.0", "fd00:65:1::", "")
+	six.ParentDeviceIpv6 = "2001:db8::2"
+	b.apply(ownVTEP, six)
+	b.apply(pb.CloneOf(ownVTEP), pb.CloneOf(six)) // renders all again
+	const reason = "it has no IPv4 address, and the VXLAN device of this node uses IPv4"
+	if n := strings.Count(log.String(), "a node is not connected"); n != 1 || !strings.Contains(log.String(), reason) {
+		t.Errorf("reported %d times:\n%s", n, log.String())
+	}
+	if got := b.d.dump().Broken["VTEP of node node2"]; !strings.Contains(got, reason) {
+		t.Errorf("the dump says %q", got)
+	}
+	b.must(peerVTEP)
+	if broken := b.d.dump().Broken; len(broken) > 0 {
+		t.Errorf("the dump says %q", broken)
 	}
 }
 

@@ -36,11 +36,11 @@ type vxlanManager struct {
 	address  netip.Addr // of the own VTEP, if its message has no tunnel address
 	name     string     // of the device
 	enabled  bool
-	links    hostLinks
 	make     func(underlay table.Family) vxlanDevice
 	log      *slog.Logger
 
-	vteps    map[string]*proto.VXLANTunnelEndpointUpdate
+	nodeVTEPs
+	links    hostLinks
 	dirty    bool            // all VTEPs are processed again
 	changed  map[string]bool // nodes whose VTEPs have changed
 	device   vxlanDevice
@@ -52,8 +52,8 @@ type vxlanManager struct {
 
 func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
 	return &vxlanManager{hostname: c.Hostname, address: c.VXLANTunnelAddress, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
-		links: hostLinks{prefixes: c.WorkloadIfacePrefixes, addrs: map[string][]netip.Addr{}},
-		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, changed: map[string]bool{}, dirty: true}
+		links:     hostLinks{prefixes: c.WorkloadIfacePrefixes, addrs: map[string][]netip.Addr{}},
+		nodeVTEPs: nodeVTEPs{map[string]*proto.VXLANTunnelEndpointUpdate{}, map[string]error{}}, changed: map[string]bool{}, dirty: true}
 }
 
 // OnUpdate takes *proto.VXLANTunnelEndpointUpdate, *proto.VXLANTunnelEndpointRemove and the interface monitor's updates.
@@ -64,6 +64,7 @@ func (m *vxlanManager) OnUpdate(msg any) {
 		m.note(msg.GetNode())
 	case *proto.VXLANTunnelEndpointRemove:
 		delete(m.vteps, msg.GetNode())
+		delete(m.bad, msg.GetNode())
 		m.note(msg.GetNode())
 	case *ifaceState:
 		m.resync = m.resync || msg.Name == m.name // the kernel removes the entries together with the device
@@ -88,6 +89,21 @@ func (m *vxlanManager) carries(link string) bool {
 		parent, err := netip.ParseAddr(text)
 		return err == nil && slices.Contains(m.links.addrs[link], parent)
 	})
+}
+
+// nodeVTEPs holds the VTEPs of all nodes, by node.
+type nodeVTEPs struct {
+	vteps map[string]*proto.VXLANTunnelEndpointUpdate
+	bad   map[string]error // why a node is not connected
+}
+
+// broken returns the nodes that are not connected, each with its reason.
+func (n nodeVTEPs) broken() map[string]error {
+	out := make(map[string]error, len(n.bad))
+	for node, err := range n.bad {
+		out["VTEP of node "+node] = err
+	}
+	return out
 }
 
 // hostLinks holds the addresses of links that do not lead to workloads.
@@ -141,8 +157,11 @@ func (m *vxlanManager) ends(node string) []tunnel.VTEP {
 		}
 	}
 	list, err := vtepsOf(msg, m.underlay)
-	if err != nil {
-		m.log.Error("VTEP is ignored", "node", node, "error", err)
+	if before := m.bad[node]; err != nil && (before == nil || before.Error() != err.Error()) {
+		m.log.Error("a node is not connected to this one: its VTEP cannot be used", "node", node, "error", err)
+	}
+	if m.bad[node] = err; err == nil {
+		delete(m.bad, node)
 	}
 	return list
 }
@@ -163,7 +182,12 @@ func (m *vxlanManager) completeAll() error {
 	}
 	m.dirty = false
 	var local, others []tunnel.VTEP
-	for _, node := range slices.Sorted(maps.Keys(m.vteps)) {
+	nodes := slices.Sorted(maps.Keys(m.vteps))
+	if own == nil {
+		nodes = nil // there will be no device, and which family it uses is not known yet
+		clear(m.bad)
+	}
+	for _, node := range nodes {
 		if list := m.ends(node); node == m.hostname {
 			local = list
 		} else {
@@ -211,6 +235,9 @@ func vtepsOf(msg *proto.VXLANTunnelEndpointUpdate, underlay table.Family) ([]tun
 		if msg.GetMacV6() != "" {
 			macText = msg.GetMacV6()
 		}
+	}
+	if parentText == "" {
+		return nil, fmt.Errorf("it has no IPv%[1]d address, and the VXLAN device of this node uses IPv%[1]d; give the node an IPv%[1]d address", underlay)
 	}
 	parent, err := parseAddr(parentText, underlay)
 	if err != nil {

@@ -26,6 +26,7 @@ func (n *IPNet) renderPeers(s *settings) (peers, []value, error) {
 			n.reportPeer(name, err)
 			continue
 		}
+		n.reportPeer(name, s.unreachable(p.node))
 		all.set(name, p)
 		came = append(came, p.node)
 	}
@@ -34,8 +35,25 @@ func (n *IPNet) renderPeers(s *settings) (peers, []value, error) {
 	return all, v.list, v.err
 }
 
+// reportPeer logs why a node is not connected, once for each reason; nil means that it is connected.
 func (n *IPNet) reportPeer(name string, err error) {
-	n.Logger().Error("a node is not connected to this one", "node", name, "error", err)
+	if err == nil {
+		delete(n.peerFaults, name)
+		return
+	}
+	if n.peerFaults[name] != err.Error() {
+		n.Logger().Error("a node is not connected to this one", "node", name, "error", err)
+	}
+	n.peerFaults[name] = err.Error()
+}
+
+// unreachable returns why an overlay cannot reach a node with addresses, or nil.
+func (s *settings) unreachable(p *transport.Node) error {
+	if _, _, ok := transport.Underlay(&s.local, p); ok || !s.overlay || len(p.IPs) == 0 || len(s.local.IPs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("node %s has the addresses %v and this node has %v: they have no address family in common; give both an address of one family",
+		p.Name, p.IPs, s.local.IPs)
 }
 
 func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
@@ -103,10 +121,13 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 	before, now := n.peers.byName[ev.NodeName], (*peer)(nil)
 	var cannot error
 	if ev.NewState != nil {
-		if now, cannot = n.renderPeer(n.settings, ev.NewState); cannot != nil {
-			n.reportPeer(ev.NodeName, cannot)
-		}
+		now, cannot = n.renderPeer(n.settings, ev.NewState)
 	}
+	fault := cannot
+	if now != nil {
+		fault = n.settings.unreachable(now.node)
+	}
+	n.reportPeer(ev.NodeName, fault)
 	mesh, err := n.meshWithout(before, now, n.peers.rivals(before))
 	if err != nil {
 		return "", err

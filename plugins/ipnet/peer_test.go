@@ -1,6 +1,7 @@
 package ipnet
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -148,6 +149,25 @@ func TestPeersInAnyOrder(t *testing.T) {
 		w.resync()
 		if got := texts(w.want); !slices.Equal(got, updated) {
 			t.Fatalf("seed %d: a resync gives\n%s\nupdates gave\n%s", seed, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+		}
+	}
+}
+
+// TestPeerWithoutCommonFamily checks that a node that has no address family in common with this one is reported once, until that changes.
+func TestPeerWithoutCommonFamily(t *testing.T) {
+	w := newNodeWithID(t, dualTAP+uplink, 1)
+	four := slices.DeleteFunc(slices.Clone(w.n.settings.nodeIPs), func(p netip.Prefix) bool { return !p.Addr().Is4() })
+	w.n.settings.nodeIPs, w.n.settings.local.IPs = four, four
+	var log bytes.Buffer
+	w.n.Log = slog.New(slog.NewTextHandler(&log, nil))
+	six, both := fakePeer(2, "fd00:16::2/64"), fakePeer(2, "fd00:16::2/64", "192.168.16.2/24")
+	for i, step := range []struct {
+		node *nodesync.Node
+		logs int
+	}{{six, 1}, {six, 1}, {both, 1}, {six, 2}, {nil, 2}, {six, 3}} {
+		w.node("n2", step.node)
+		if n := strings.Count(log.String(), "no address family in common"); n != step.logs {
+			t.Errorf("step %d: reported %d times, want %d:\n%s", i, n, step.logs, &log)
 		}
 	}
 }

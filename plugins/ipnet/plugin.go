@@ -40,6 +40,7 @@ type state struct {
 	before      *podLink // of the attachment of the last AddPod; nil if it was not connected
 	peers       peers
 	mesh        []value                    // the values that all peers share
+	peerFaults  map[string]string          // why a node is not connected, as logged; by node
 	report      atomic.Pointer[ipamReport] // the response of the REST handler; from any goroutine
 	hostIf      atomic.Pointer[string]     // from any goroutine
 
@@ -96,6 +97,7 @@ func (n *IPNet) watchLeases(s *settings) error {
 // Init connects the plugin with its dependencies. The first resync initializes the internal state.
 func (n *IPNet) Init() error {
 	n.pods = map[podmanager.AttachmentID]*podLink{}
+	n.peerFaults = map[string]string{}
 	n.byIf = map[string]podmanager.PodID{}
 	n.keys = map[podmanager.AttachmentID][]string{}
 	n.outbox = newOutbox(func(ev api.Event) error { return n.EventLoop.PushEvent(ev) }, n.Logger())
