@@ -148,7 +148,7 @@ func (p *parts) withServices(o Options) error {
 // withPassage adds the passage through firewalls. It is needed with nftables only: the rules of the backend iptables are in the chains of the
 // firewalls themselves.
 func (p *parts) withPassage(c Config, o Options) error {
-	opts := forward.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"}
+	opts := forward.Options{NS: o.NS, Log: o.Log, OnlyIPv4: !c.IPv6Enabled, Append: c.IptablesInsertMode == "append"}
 	policy, is := p.backend.(*nftpolicy.Backend)
 	if !is {
 		if o.Backend == nil {

@@ -28,6 +28,8 @@ type Options struct {
 	Log *slog.Logger
 	// Beside is another view of the same goroutine and namespace whose sockets are shared; nil: none.
 	Beside *wire.View
+	// OnlyIPv4 leaves the chain of IPv6 without our rules: our tables do not filter IPv6.
+	OnlyIPv4 bool
 	// Append adds the rules after the other rules of the chain; otherwise they come first.
 	Append bool
 }
@@ -48,8 +50,9 @@ type Passage struct {
 // family is the chain FORWARD of one address family, as last read.
 type family struct {
 	wire.Family
-	drops bool // the chain exists, and its policy is to drop
-	ours  []rule
+	unfiltered bool // our tables do not filter the family
+	drops      bool // the chain exists, and its policy is to drop
+	ours       []rule
 }
 
 // rule is a rule of ours in the kernel.
@@ -83,7 +86,7 @@ func Open(opts Options) (*Passage, error) {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	for i, id := range []table.Family{table.IPv4, table.IPv6} {
-		p.families[i] = &family{Family: wire.FamilyOf(id)}
+		p.families[i] = &family{Family: wire.FamilyOf(id), unfiltered: id == table.IPv6 && opts.OnlyIPv4}
 	}
 	return p, nil
 }
@@ -217,7 +220,7 @@ func (p *Passage) load() error {
 // write adds the family's differences to the transaction.
 func (p *Passage) write(t *wire.Batch, f *family) {
 	missing := map[wire.Hash]bool{}
-	if f.drops {
+	if f.drops && !f.unfiltered {
 		for i := range p.programs {
 			missing[p.programs[i].Hash] = true
 		}

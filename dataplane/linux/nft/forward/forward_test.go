@@ -120,6 +120,22 @@ func TestPassage(t *testing.T) {
 	w.apply(w.p, "no chain", 0)
 }
 
+// TestPassageOfIPv4 tests that packets of a family that our tables do not filter do not pass.
+func TestPassageOfIPv4(t *testing.T) {
+	w := newFirewall(t, Options{OnlyIPv4: true})
+	w.apply(w.p, "first", 4)
+	if got := w.rules("ip6"); len(got) != 1 {
+		t.Errorf("IPv6 has the rules %q", got)
+	}
+	both := w.open(Options{NS: w.Host.NS})
+	both.SetLinks("cali+")
+	w.apply(both, "both families", 2+2)
+	w.apply(w.p, "IPv4 only again", 2+2)
+	if got := w.rules("ip6"); len(got) != 1 {
+		t.Errorf("IPv6 still has the rules %q", got)
+	}
+}
+
 // TestPassageAppends tests that the rules come last if the driver appends.
 func TestPassageAppends(t *testing.T) {
 	w := newFirewall(t, Options{Append: true})
