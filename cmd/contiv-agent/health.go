@@ -21,16 +21,7 @@ func (a *agent) alive() error {
 // ready returns why pods cannot be served. contiv-cni can connect when it returns nil.
 func (a *agent) ready() error {
 	if ok, reason := a.controller.Ready(); !ok {
-		if !a.db.Connected() {
-			if cause := a.db.Cause(); cause != nil {
-				return fmt.Errorf("%s; etcd does not respond: %w", reason, cause)
-			}
-			return fmt.Errorf("%s; etcd does not respond (%s)", reason, a.etcdName())
-		}
-		if err := a.kube.connected(); err != nil {
-			return fmt.Errorf("%s; %w", reason, err)
-		}
-		return errors.New(reason)
+		return a.notReady(reason)
 	}
 	if err := a.pods.Listening(); err != nil {
 		return err
@@ -44,6 +35,26 @@ func (a *agent) ready() error {
 		return err
 	}
 	return a.path.Ready()
+}
+
+// notReady returns the cause of the controller's reason, if it is known.
+func (a *agent) notReady(reason string) error {
+	if !a.db.Connected() {
+		if cause := a.db.Cause(); cause != nil {
+			return fmt.Errorf("%s; etcd does not respond: %w", reason, cause)
+		}
+		return fmt.Errorf("%s; etcd does not respond (%s)", reason, a.etcdName())
+	}
+	if err := a.kube.connected(); err != nil {
+		return fmt.Errorf("%s; %w", reason, err)
+	}
+	// Without VPP every operation fails for the same cause, which the controller's reason repeats for each.
+	if a.opts.dataplane == dataplaneVPP {
+		if err := a.dataplane.health.alive(); err != nil {
+			return err
+		}
+	}
+	return errors.New(reason)
 }
 
 // etcdName describes the etcd that an operator must check.
