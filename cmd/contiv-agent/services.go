@@ -16,7 +16,6 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/policy/large"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/processor"
@@ -215,31 +214,8 @@ func (k *kubeState) Close() error {
 	return k.local.Close()
 }
 
-// newServices makes the service plugin with the renderers of this dataplane, and the reports to users about services that are not served.
-func (a *agent) newServices() (_ *service.Plugin, err error) {
-	if a.proxyHealth, err = a.newProxyHealth(); err != nil {
-		return nil, err
-	}
-	if a.problems, err = a.newProblems(); err != nil {
-		return nil, err
-	}
-	var statuses func(bool)
-	if a.statuses = a.newPolicyStatuses(); a.statuses != nil {
-		statuses = a.statuses.set
-	}
-	a.policies = policy.New(policy.Deps{
-		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods,
-		HTTPHandlers: a.http, Renderer: a.dataplane.policy.renderer(), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
-		NotEnforced: a.dataplane.policy.notEnforced,
-		Denied:      a.dataplane.policy.denied,
-		Connections: a.dataplane.policy.connections,
-		ParsePolicy: kube.ParsePolicy,
-		SetLimit:    a.opts.services.policySetLimit,
-		Statuses:    statuses,
-	})
-	if err := a.registry.Register(deniedCollector{a.policies.DeniedCounts}); err != nil {
-		return nil, err
-	}
+// newServices makes the service plugin with the renderers of this dataplane.
+func (a *agent) newServices() *service.Plugin {
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },
@@ -250,7 +226,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	for _, r := range a.dataplane.services(p) {
 		p.RegisterRenderer(r)
 	}
-	return p, nil
+	return p
 }
 
 // newProxyHealth makes the server that answers health checks of load balancers as kube-proxy does; without Kubernetes it does not listen.

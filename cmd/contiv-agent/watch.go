@@ -51,14 +51,6 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 	return pathwatch.New(deps)
 }
 
-// watchAndDiagnose makes the watch of the data path and the handlers for contiv-netctl.
-func (a *agent) watchAndDiagnose() (err error) {
-	if a.path, err = a.newWatch(); err != nil {
-		return fmt.Errorf("watch of the data path: %w", err)
-	}
-	return a.registerDiagnosis()
-}
-
 // pathRepair repairs the data path.
 type pathRepair struct{ a *agent }
 

@@ -170,10 +170,34 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if err := a.ipnet.Init(); err != nil {
 		return err
 	}
-	if a.services, err = a.newServices(); err != nil {
+	if err := a.makeServices(); err != nil {
 		return err
 	}
-	return a.watchAndDiagnose()
+	return a.makeDiagnosis()
+}
+
+// makeServices makes the parts for services and network policy, and those that inform users about them.
+func (a *agent) makeServices() (err error) {
+	if a.proxyHealth, err = a.newProxyHealth(); err != nil {
+		return err
+	}
+	if a.problems, err = a.newProblems(); err != nil {
+		return err
+	}
+	a.statuses = a.newPolicyStatuses()
+	if a.policies, err = a.newPolicies(); err != nil {
+		return err
+	}
+	a.services = a.newServices()
+	return nil
+}
+
+// makeDiagnosis makes the watch of the data path, and the parts for contiv-netctl.
+func (a *agent) makeDiagnosis() (err error) {
+	if a.path, err = a.newWatch(); err != nil {
+		return fmt.Errorf("watch of the data path: %w", err)
+	}
+	return a.registerDiagnosis()
 }
 
 // handlers returns the plugins in the order in which they handle events.
