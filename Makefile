@@ -33,12 +33,21 @@ CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy ./cmd/conti
 
 # Our code does not use cgo. With one setting for all targets each package is compiled only once. Tests build the commands that they run
 # (test/testbed/gobuild).
+GOTEST := CGO_ENABLED=0 go test -trimpath
+TEST_TIMEOUT := $(if $(filter all,$(CONTIV_TEST)),3h,20m)
+
+# The last three are modules of their own: the library for registries of hack/release, and cyclonus of the oracle, must not be dependencies of the
+# product; examples use our packages like any other module.
 .PHONY: test
 test: deps ## run all tests in their main combinations (needs root; without VPP, tests of the real VPP are skipped with a message)
-	$(if $(filter ./...,$(PKGS)),hack/test.sh $(CLUSTERED),CGO_ENABLED=0 go test -trimpath -p 2 -timeout $(if $(filter all,$(CONTIV_TEST)),3h,20m) $(PKGS))
-	cd hack/release && CGO_ENABLED=0 go test -trimpath ./...       # a module of its own, because of its library for registries
-	cd test/policy/oracle && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: cyclonus must not be a dependency of the product
-	cd examples && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: it uses our packages like any other module
+ifeq ($(PKGS),./...)
+	hack/test.sh $(CLUSTERED)
+else
+	$(GOTEST) -p 2 -timeout $(TEST_TIMEOUT) $(PKGS)
+endif
+	cd hack/release && $(GOTEST) ./...
+	cd test/policy/oracle && $(GOTEST) ./...
+	cd examples && $(GOTEST) ./...
 
 .PHONY: test-all
 test-all: ## run all tests in all combinations of dataplane, transport, family and pod interface (more than an hour with VPP)
