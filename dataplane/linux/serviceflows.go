@@ -25,7 +25,8 @@ type flowSweeper struct {
 	remove removeFlows
 	log    *slog.Logger
 
-	noted outdated // used by the loop only: noted since the last sweep
+	noted  outdated          // used by the loop only: noted since the last sweep
+	owners map[lb.Key]string // used by the loop only: the service of each UDP and SCTP frontend
 
 	mu      sync.Mutex
 	due     outdated // guarded by mu; what the job has to check
@@ -71,7 +72,8 @@ type serving struct {
 }
 
 func newFlowSweeper(remove removeFlows, log *slog.Logger) *flowSweeper {
-	return &flowSweeper{remove: remove, log: log, noted: noOutdated(), due: noOutdated(), running: noOutdated(), wake: make(chan struct{}, 1)}
+	return &flowSweeper{remove: remove, log: log, noted: noOutdated(), owners: map[lb.Key]string{}, due: noOutdated(), running: noOutdated(),
+		wake: make(chan struct{}, 1)}
 }
 
 const (
@@ -83,10 +85,15 @@ const (
 func connectionless(protocol uint8) bool { return protocol == protoUDP || protocol == protoSCTP }
 
 // compare notes the frontends whose connections may have become stale. A service that is new to this process may have had other backends in
-// the previous process.
+// the previous process. A frontend may move to another service, which may be announced before the previous one loses it: then the
+// connections belong to the other service.
 func (f *flowSweeper) compare(old, now *lb.Service) {
 	before, after := frontendsOf(old), frontendsOf(now)
 	for key, had := range before {
+		if owner, owned := f.owners[key]; owned && owner != old.Name {
+			continue
+		}
+		delete(f.owners, key)
 		for backend := range had.backends {
 			if _, has := after[key].backends[backend]; !has {
 				f.noted.backends[key] = after[key].backends
@@ -95,6 +102,7 @@ func (f *flowSweeper) compare(old, now *lb.Service) {
 		}
 	}
 	for key, has := range after {
+		f.owners[key] = now.Name
 		if had, known := before[key]; !known || has.takesNew && !had.takesNew {
 			f.noted.backends[key] = has.backends
 		}

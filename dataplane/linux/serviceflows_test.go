@@ -73,6 +73,40 @@ func TestFlowsToServingBackendsStay(t *testing.T) {
 	}
 }
 
+// TestFlowsOfMovedFrontends: when a frontend moves to another service, connections to backends of that service stay, in whatever order the
+// driver hears of the two services.
+func TestFlowsOfMovedFrontends(t *testing.T) {
+	remove := func(context.Context, conntrack.Which, func(conntrack.Flow) bool) (int, error) { return 0, nil }
+	named := func(name string, backends ...byte) *lb.Service {
+		s := dnsService(t, backends...)
+		s.Name = name
+		return s
+	}
+	a, b := named("a", 1), named("b", 2)
+	for _, takesFirst := range []bool{true, false} {
+		f := newFlowSweeper(remove, slog.New(slog.DiscardHandler))
+		f.compare(nil, a)
+		if takesFirst {
+			f.compare(nil, b)
+		}
+		f.compare(a, nil)
+		if !takesFirst {
+			f.compare(nil, b)
+		}
+		if f.noted.gone(dnsFlow(2)) || !f.noted.gone(dnsFlow(1)) {
+			t.Errorf("the other service is announced first: %t: connections to its backend are removed: %t, to the previous one's: %t, want false, true",
+				takesFirst, f.noted.gone(dnsFlow(2)), f.noted.gone(dnsFlow(1)))
+		}
+		f.noted = noOutdated()
+		if f.compare(b, nil); !f.noted.gone(dnsFlow(2)) {
+			t.Error("the other service is deleted: its connections stay")
+		}
+		if len(f.owners) > 0 {
+			t.Errorf("no service is left, but %d frontends have an owner", len(f.owners))
+		}
+	}
+}
+
 // dnsFlow returns a client's connection that backend 10.1.0.x serves.
 func dnsFlow(backend byte) conntrack.Flow {
 	return conntrack.Flow{Proto: protoUDP, From: netip.MustParseAddrPort("10.2.0.1:30000"), To: netip.MustParseAddrPort("10.96.0.10:53"),
