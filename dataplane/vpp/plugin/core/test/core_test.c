@@ -631,7 +631,7 @@ sctp_fragments (void)
       pkt_t k = build (A[0], VIP[0], CV_PROTO_SCTP, (uint16_t) (1000 + same), port, 0, 800);
       k.data[6] = 0x20, k.data[7] = 100; /* a later fragment */
       seal (&k);
-      n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .sport = htons ((uint16_t) (1000 + same)), .dport = htons (port) };
+      n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .transport = CV_PROTO_SCTP, .sport = htons ((uint16_t) (1000 + same)), .dport = htons (port) };
       cv_parse (n.m, 0, &n.p, n.now);
       cv_decide (n.m, 0, &n.p, n.now);
       check (n.p.verdict == (same ? CV_VERDICT_PASS : CV_VERDICT_DROP), "to port %u: reason %d", port, n.p.reason);
