@@ -6,7 +6,7 @@
 //
 // Pods are wired in one of two ways (useTAPInterfaces in contiv.conf):
 //
-//  1. TAP: VPP creates a TAP interface. Its Linux end is moved into the pod as eth0.
+//  1. TAP: the agent makes the Linux end, eth0, in the pod's namespace, and VPP attaches to it (docs/adr/0005).
 //  2. VETH + AF_PACKET: a veth pair connects the pod with the namespace of VPP, which reads the near end through an
 //     AF_PACKET socket. This does not need vhost-net.
 //

@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
@@ -311,7 +312,7 @@ func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string,
 	}
 	prefixes := make([]netip.Prefix, len(addrs))
 	for i, addr := range addrs {
-		prefixes[i] = hostPrefix(addr)
+		prefixes[i] = transport.HostPrefix(addr)
 	}
 	if !slices.Equal(a.Addresses, prefixes) {
 		// This comes before the dataplane is changed: the record of an address that is in use must survive a crash.

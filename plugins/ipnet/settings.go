@@ -180,9 +180,9 @@ func (n *IPNet) keepInUse(list []netip.Prefix) []netip.Prefix {
 	}
 	list = slices.Clone(list)
 	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
-		used := transport.SameFamily(n.settings.nodeIPs, hostPrefix(family))
+		used := transport.SameFamily(n.settings.nodeIPs, transport.HostPrefix(family))
 		at := slices.IndexFunc(list, func(p netip.Prefix) bool { return p.Addr() == used.Addr() })
-		if first := slices.Index(list, transport.SameFamily(list, hostPrefix(family))); at > first && first >= 0 {
+		if first := slices.Index(list, transport.SameFamily(list, transport.HostPrefix(family))); at > first && first >= 0 {
 			kept := list[at]
 			copy(list[first+1:at+1], list[first:at])
 			list[first] = kept

@@ -59,9 +59,6 @@ func (v *values) linuxRoute(dst netip.Prefix, gw netip.Addr, outIf string) {
 	v.put(&linux_l3.Route{OutgoingInterface: outIf, Scope: linux_l3.Route_GLOBAL, DstNetwork: dst.String(), GwAddr: gw.String()})
 }
 
-// hostPrefix returns the /32 or /128 of addr.
-func hostPrefix(addr netip.Addr) netip.Prefix { return transport.HostPrefix(addr) }
-
 // anyPrefix returns the default destination of addr's family.
 func anyPrefix(addr netip.Addr) netip.Prefix {
 	if addr.Is4() {

@@ -174,10 +174,10 @@ func (s *settings) pluginNetworks(v *values) {
 	put(vpp_contiv.Network_POD, s.cluster.Pods...)
 	put(vpp_contiv.Network_NODE, s.cluster.VPPHost...)
 	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay) {
-		put(vpp_contiv.Network_NODE, hostPrefix(p.Addr()))
+		put(vpp_contiv.Network_NODE, transport.HostPrefix(p.Addr()))
 	}
 	for _, addr := range s.hostIPs {
-		put(vpp_contiv.Network_NODE, hostPrefix(addr))
+		put(vpp_contiv.Network_NODE, transport.HostPrefix(addr))
 	}
 }
 
@@ -245,7 +245,7 @@ func (s *settings) pluginPeer(v *values, p *transport.Node) {
 		if s.isOwn(addr) {
 			continue // the network of an own address must remain when the peer is removed
 		}
-		v.put(&vpp_contiv.Network{Prefix: hostPrefix(addr).String(), Class: vpp_contiv.Network_NODE})
+		v.put(&vpp_contiv.Network{Prefix: transport.HostPrefix(addr).String(), Class: vpp_contiv.Network_NODE})
 	}
 }
 

@@ -22,7 +22,7 @@ func (n Node) Reject(dst netip.Prefix) *vpp_l3.Route {
 func (n Node) FromHost(addr netip.Addr) *linux_l3.Route {
 	return &linux_l3.Route{
 		OutgoingInterface: n.LinuxIf, Scope: linux_l3.Route_GLOBAL, GwAddr: n.HostLink.String(),
-		DstNetwork: netip.PrefixFrom(addr, addr.BitLen()).String(),
+		DstNetwork: transport.HostPrefix(addr).String(),
 	}
 }
 
