@@ -133,7 +133,7 @@ func (c *core) finishRevertible(t *eventHandling, res commitResult) (heal error,
 	}
 	heal = c.revert(t)
 	if p := (*handlerPanic)(nil); errors.As(t.firstErr, &p) {
-		// Revert can undo what a handler knows to have done, and a handler that panicked has stopped anywhere.
+		// Revert can undo only what a handler has recorded as done, and a handler that panicked may have stopped anywhere.
 		heal = errors.Join(t.firstErr, heal)
 	}
 	if heal != nil {
