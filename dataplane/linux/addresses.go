@@ -6,6 +6,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // hostIPManager maintains the set of the node's own addresses: the addresses of all interfaces that do not belong to workloads. Link-local
@@ -46,7 +47,7 @@ func (m *hostIPManager) CompleteDeferredWork() error {
 	for _, addrs := range m.addrs {
 		for _, a := range addrs {
 			if a = a.WithZone("").Unmap(); familyOf(a) == m.family && !a.IsLinkLocalUnicast() {
-				members = append(members, table.Member{Net: hostNet(a)})
+				members = append(members, table.Member{Net: ipaddr.HostPrefix(a)})
 			}
 		}
 	}

@@ -19,6 +19,3 @@ func familyOf(a netip.Addr) table.Family {
 	}
 	return table.IPv6
 }
-
-// hostNet returns the prefix that contains only this address.
-func hostNet(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

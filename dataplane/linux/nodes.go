@@ -7,6 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // nodeSetsManager maintains the sets of addresses that may send tunnelled packets to this node: all-hosts-net holds the nodes' addresses
@@ -71,10 +72,10 @@ func (m *nodeSetsManager) set(list map[string]netip.Addr, in *addrSet, node, tex
 		return
 	}
 	if before.IsValid() {
-		in.count(table.Member{Net: hostNet(before)}, -1)
+		in.count(table.Member{Net: ipaddr.HostPrefix(before)}, -1)
 	}
 	if list[node] = a; a.IsValid() {
-		in.count(table.Member{Net: hostNet(a)}, 1)
+		in.count(table.Member{Net: ipaddr.HostPrefix(a)}, 1)
 	} else {
 		delete(list, node)
 	}

@@ -11,6 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/lb"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // The chains and sets of services. In layer nat:
@@ -228,7 +229,7 @@ func noteFrontend(members map[string]map[table.Member]bool, front *lb.Frontend) 
 		}
 		members[set][m] = true
 	}
-	m := table.Member{Net: hostNet(front.Addr), Proto: front.Proto, Port: front.Port}
+	m := table.Member{Net: ipaddr.HostPrefix(front.Addr), Proto: front.Proto, Port: front.Port}
 	put(setServiceFronts, m)
 	if front.Cluster {
 		put(setServiceClusterIPs, table.Member{Net: m.Net})
@@ -253,7 +254,7 @@ func verdict(v table.Verb) []table.Action { return []table.Action{{Verb: v}} }
 
 // toFrontend returns the match of packets to a frontend from sources that may use it.
 func toFrontend(front *lb.Frontend) table.Match {
-	m := table.Match{Protocol: front.Proto, DstNets: []netip.Prefix{hostNet(front.Addr)},
+	m := table.Match{Protocol: front.Proto, DstNets: []netip.Prefix{ipaddr.HostPrefix(front.Addr)},
 		DstPorts: []table.PortRange{{First: front.Port, Last: front.Port}}}
 	if front.Restricted {
 		m.SrcNets = front.Sources
@@ -364,7 +365,7 @@ func (c *chainServices) groupChain(g *lb.Group, protocol uint8, affinity time.Du
 		drawn = append(drawn, r)
 		chain := table.Chain{Name: name}
 		if own {
-			chain.Rules = append(chain.Rules, table.Rule{Match: table.Match{SrcNets: []netip.Prefix{hostNet(at.Addr())}},
+			chain.Rules = append(chain.Rules, table.Rule{Match: table.Match{SrcNets: []netip.Prefix{ipaddr.HostPrefix(at.Addr())}},
 				Actions: []table.Action{{Verb: table.SetMark, Mark: c.mark, Mask: c.mark}}})
 		}
 		last := table.Rule{Match: table.Match{Protocol: protocol}, Actions: []table.Action{translate}}

@@ -13,6 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // workload is a workload endpoint, restricted to one family.
@@ -118,7 +119,7 @@ func (w *workload) routes() []routeTarget {
 		targets = append(targets, routeTarget{CIDR: p, Iface: w.iface, MAC: w.mac})
 	}
 	for _, a := range w.floating {
-		targets = append(targets, routeTarget{CIDR: hostNet(a), Iface: w.iface, MAC: w.mac})
+		targets = append(targets, routeTarget{CIDR: ipaddr.HostPrefix(a), Iface: w.iface, MAC: w.mac})
 	}
 	return targets
 }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // ParseNet parses a CIDR, or an address, which becomes a single-address prefix. IPv4-mapped IPv6 becomes IPv4. Host bits
@@ -19,7 +21,7 @@ func ParseNet(text string) (netip.Prefix, error) {
 		if a.Zone() != "" {
 			return netip.Prefix{}, fmt.Errorf("address with a zone")
 		}
-		return netip.PrefixFrom(a, a.BitLen()), nil
+		return ipaddr.HostPrefix(a), nil
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 var (
@@ -107,7 +108,7 @@ func (m *endpointManager) OnUpdate(msg any) {
 		delete(m.conditions, epstate.HostID(msg.GetId().GetEndpointId()))
 	case *hostAddresses:
 		addrs := slices.DeleteFunc(slices.Clone(msg.addrs), func(a netip.Addr) bool {
-			return !slices.Contains(m.families, familyOf(netip.PrefixFrom(a, a.BitLen()))) // HNS may reject a list with this address
+			return !slices.Contains(m.families, familyOf(ipaddr.HostPrefix(a))) // HNS may reject a list with this address
 		})
 		if slices.Equal(m.node, addrs) {
 			return

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // Priorities of rules: of the rules that match, the lowest decides.
@@ -95,7 +96,7 @@ func byFamily(addrs []netip.Addr) []netList {
 	for _, f := range []family{4, 6} {
 		var nets []netip.Prefix
 		for _, a := range addrs {
-			if p := netip.PrefixFrom(a, a.BitLen()); familyOf(p) == f {
+			if p := ipaddr.HostPrefix(a); familyOf(p) == f {
 				nets = append(nets, p)
 			}
 		}

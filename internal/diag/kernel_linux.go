@@ -13,6 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // maxObjects bounds each list of the kernel's state.
@@ -188,7 +190,7 @@ func way(where string, dst, src netip.Addr, in string) []Fact {
 	routes, err := h.RouteGetWithOptions(dst.AsSlice(), opts)
 	if err != nil || len(routes) == 0 {
 		text := noRoute(err)
-		if family := familyOf(dst); in != "" && slices.Contains(notForwarding(), family) {
+		if family := ipaddr.Family(dst); in != "" && slices.Contains(notForwarding(), family) {
 			text = fmt.Sprintf("the node does not forward %s packets (%s is 0)", family, forwardingOf(family))
 		}
 		return []Fact{{Where: where, What: "route", Text: fmt.Sprintf("to %s: %s", dst, text), Problem: true}}
@@ -214,13 +216,6 @@ func way(where string, dst, src netip.Addr, in string) []Fact {
 		facts = append(facts, Fact{Where: where, What: "link", Text: link.Attrs().Name + " is down", Problem: true})
 	}
 	return append(facts, neighbourFact(h, where, link, next)...)
-}
-
-func familyOf(addr netip.Addr) string {
-	if addr.Is6() {
-		return "IPv6"
-	}
-	return "IPv4"
 }
 
 func neighbourFact(h *netlink.Handle, where string, link netlink.Link, next netip.Addr) []Fact {

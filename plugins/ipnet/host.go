@@ -8,7 +8,7 @@ import (
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // hostLinkNames returns the logical names of the two ends of the VPP–host link.
@@ -84,7 +84,7 @@ func (s *settings) hostRoutes(v *values) {
 		}
 		for _, addr := range s.hostIPs {
 			if addr.Is4() == hostIP.Is4() {
-				v.route(s.mainVRF, transport.HostPrefix(addr), hostIP, inVPP)
+				v.route(s.mainVRF, ipaddr.HostPrefix(addr), hostIP, inVPP)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (s *settings) behindUplink() []netip.Prefix {
 		switch {
 		case slices.Contains(s.hostIPs, p.Addr()):
 		case slices.ContainsFunc(s.hostIPs, p.Contains):
-			out = append(out, transport.HostPrefix(p.Addr()))
+			out = append(out, ipaddr.HostPrefix(p.Addr()))
 		default:
 			out = append(out, p.Masked())
 		}

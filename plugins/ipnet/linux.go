@@ -4,7 +4,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	"contiv.dev/vswitch/dataplane/proto"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -55,7 +55,7 @@ func (s *settings) podGatewayOnLo(v *values) {
 		Name: podGwLoopName, Type: linux_interfaces.Interface_LOOPBACK, HostIfName: "lo", Enabled: true,
 	}
 	for _, p := range s.podSubnets {
-		lo.IpAddresses = append(lo.IpAddresses, transport.HostPrefix(p.Gateway).String())
+		lo.IpAddresses = append(lo.IpAddresses, ipaddr.HostPrefix(p.Gateway).String())
 	}
 	v.put(lo)
 }
@@ -87,9 +87,9 @@ func endpointOf(p *podLink) *proto.WorkloadEndpointUpdate {
 	}
 	for _, addr := range p.addrs {
 		if addr.Is4() {
-			ep.Ipv4Nets = append(ep.Ipv4Nets, transport.HostPrefix(addr).String())
+			ep.Ipv4Nets = append(ep.Ipv4Nets, ipaddr.HostPrefix(addr).String())
 		} else {
-			ep.Ipv6Nets = append(ep.Ipv6Nets, transport.HostPrefix(addr).String())
+			ep.Ipv6Nets = append(ep.Ipv6Nets, ipaddr.HostPrefix(addr).String())
 		}
 	}
 	return &proto.WorkloadEndpointUpdate{Id: EndpointID(p.attachment), Endpoint: ep}

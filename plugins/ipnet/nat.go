@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/servicenode"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
 // NATNode describes this node; false before the first resync, or if pods have no IPv4. Event loop only.
@@ -55,5 +55,5 @@ func (n *IPNet) NextHopTo(addr netip.Addr) servicenode.NextHop {
 // reachedByOverlay reports whether the main VRF has a route to addr by the overlay: transports route the addresses of other nodes' hosts
 // through the pod VRF.
 func (ps *peers) reachedByOverlay(s *settings, addr netip.Addr) bool {
-	return ps.wanted[nb.RouteKeyFor("", s.mainVRF, transport.HostPrefix(addr), netip.Addr{})] > 0
+	return ps.wanted[nb.RouteKeyFor("", s.mainVRF, ipaddr.HostPrefix(addr), netip.Addr{})] > 0
 }

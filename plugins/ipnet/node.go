@@ -7,7 +7,7 @@ import (
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // node renders everything of this node that does not depend on pods or on other nodes.
@@ -94,7 +94,7 @@ func (s *settings) podGatewayLoopback(v *values) {
 		Name: podGwLoopName, Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, Vrf: s.podVRF, Mtu: s.mtu,
 	}
 	for _, p := range s.podSubnets {
-		lo.IpAddresses = append(lo.IpAddresses, transport.HostPrefix(p.Gateway).String())
+		lo.IpAddresses = append(lo.IpAddresses, ipaddr.HostPrefix(p.Gateway).String())
 	}
 	v.put(lo)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
@@ -54,10 +55,10 @@ func (s *settings) outsidePipe(v *values) {
 func (s *settings) pastPipe() []netip.Prefix {
 	all := slices.Concat(s.cluster.Pods, s.cluster.VPPHost, s.cluster.Services)
 	for _, p := range s.nodeIPs {
-		all = append(all, transport.HostPrefix(p.Addr()))
+		all = append(all, ipaddr.HostPrefix(p.Addr()))
 	}
 	for _, addr := range s.hostIPs {
-		all = append(all, transport.HostPrefix(addr))
+		all = append(all, ipaddr.HostPrefix(addr))
 	}
 	for _, other := range s.otherIfs {
 		all = append(all, other.IPs...)
@@ -81,7 +82,7 @@ func (s *settings) peerPastPipe(v *values, p *transport.Node) {
 	put := func(addr netip.Addr) {
 		if addr.Is4() && !slices.Contains(seen, addr) {
 			seen = append(seen, addr)
-			v.interVRF(s.podVRF, transport.HostPrefix(addr), s.mainVRF)
+			v.interVRF(s.podVRF, ipaddr.HostPrefix(addr), s.mainVRF)
 		}
 	}
 	for _, ip := range p.IPs {

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
@@ -312,7 +312,7 @@ func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string,
 	}
 	prefixes := make([]netip.Prefix, len(addrs))
 	for i, addr := range addrs {
-		prefixes[i] = transport.HostPrefix(addr)
+		prefixes[i] = ipaddr.HostPrefix(addr)
 	}
 	if !slices.Equal(a.Addresses, prefixes) {
 		// This comes before the dataplane is changed: the record of an address that is in use must survive a crash.

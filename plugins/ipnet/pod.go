@@ -9,7 +9,7 @@ import (
 	linux_namespace "contiv.dev/vswitch/dataplane/nb/linux/namespace"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -53,7 +53,7 @@ func (p *podLink) namespace() *linux_namespace.NetNamespace {
 func (p *podLink) podAddresses() []string {
 	out := make([]string, len(p.addrs))
 	for i, addr := range p.addrs {
-		out[i] = transport.HostPrefix(addr).String()
+		out[i] = ipaddr.HostPrefix(addr).String()
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func (vppWiring) pod(s *settings, v *values, p *podLink) {
 	s.podEndpoint(v, p)
 	for _, addr := range p.addrs {
 		v.put(&vpp_l3.ARPEntry{Interface: p.names.vpp, IpAddress: addr.String(), PhysAddress: p.mac.String(), Static: true})
-		v.route(s.podVRF, transport.HostPrefix(addr), addr, p.names.vpp)
+		v.route(s.podVRF, ipaddr.HostPrefix(addr), addr, p.names.vpp)
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
 	}
 	v.put(
 		&linux_l3.ARPEntry{Interface: p.names.linux, IpAddress: gw.String(), HwAddress: p.peerMAC.String()},
-		&linux_l3.Route{OutgoingInterface: p.names.linux, Scope: linux_l3.Route_LINK, DstNetwork: transport.HostPrefix(gw).String()},
+		&linux_l3.Route{OutgoingInterface: p.names.linux, Scope: linux_l3.Route_LINK, DstNetwork: ipaddr.HostPrefix(gw).String()},
 	)
 	v.linuxRoute(anyPrefix(gw), gw, p.names.linux)
 }
@@ -164,7 +164,7 @@ func (s *settings) fill(ev *podmanager.AddPod, p *podLink) {
 	ev.IPs, ev.Routes = nil, nil
 	for _, addr := range p.addrs {
 		gw := s.podGateway(addr)
-		ev.IPs = append(ev.IPs, podmanager.PodIP{Address: transport.HostPrefix(addr), Gateway: gw, Interface: 0})
+		ev.IPs = append(ev.IPs, podmanager.PodIP{Address: ipaddr.HostPrefix(addr), Gateway: gw, Interface: 0})
 		if !gw.IsValid() {
 			continue // see podSide
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
@@ -180,9 +181,9 @@ func (n *IPNet) keepInUse(list []netip.Prefix) []netip.Prefix {
 	}
 	list = slices.Clone(list)
 	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
-		used := transport.SameFamily(n.settings.nodeIPs, transport.HostPrefix(family))
+		used := transport.SameFamily(n.settings.nodeIPs, ipaddr.HostPrefix(family))
 		at := slices.IndexFunc(list, func(p netip.Prefix) bool { return p.Addr() == used.Addr() })
-		if first := slices.Index(list, transport.SameFamily(list, transport.HostPrefix(family))); at > first && first >= 0 {
+		if first := slices.Index(list, transport.SameFamily(list, ipaddr.HostPrefix(family))); at > first && first >= 0 {
 			kept := list[at]
 			copy(list[first+1:at+1], list[first:at])
 			list[first] = kept

@@ -9,6 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipam"
@@ -174,10 +175,10 @@ func (s *settings) pluginNetworks(v *values) {
 	put(vpp_contiv.Network_POD, s.cluster.Pods...)
 	put(vpp_contiv.Network_NODE, s.cluster.VPPHost...)
 	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay) {
-		put(vpp_contiv.Network_NODE, transport.HostPrefix(p.Addr()))
+		put(vpp_contiv.Network_NODE, ipaddr.HostPrefix(p.Addr()))
 	}
 	for _, addr := range s.hostIPs {
-		put(vpp_contiv.Network_NODE, transport.HostPrefix(addr))
+		put(vpp_contiv.Network_NODE, ipaddr.HostPrefix(addr))
 	}
 }
 
@@ -245,7 +246,7 @@ func (s *settings) pluginPeer(v *values, p *transport.Node) {
 		if s.isOwn(addr) {
 			continue // the network of an own address must remain when the peer is removed
 		}
-		v.put(&vpp_contiv.Network{Prefix: transport.HostPrefix(addr).String(), Class: vpp_contiv.Network_NODE})
+		v.put(&vpp_contiv.Network{Prefix: ipaddr.HostPrefix(addr).String(), Class: vpp_contiv.Network_NODE})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	windows_hns "contiv.dev/vswitch/dataplane/nb/windows/hns"
 	"contiv.dev/vswitch/dataplane/proto"
-	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
 )
 
@@ -79,7 +79,7 @@ func (windowsWiring) pod(s *settings, v *values, p *podLink) {
 		e.ProviderAddress = s.nodeIPs[0].Addr().String()
 	} else {
 		for _, ip := range s.nodeIPs {
-			through = append(slices.Clip(through), transport.HostPrefix(ip.Addr()))
+			through = append(slices.Clip(through), ipaddr.HostPrefix(ip.Addr()))
 		}
 	}
 	e.ThroughSwitch = prefixStrings(through)

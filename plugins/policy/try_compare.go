@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/policy/compiler"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/verdict"
@@ -87,7 +88,7 @@ func (t *trial) class(rules []model.Rule, spans []span, ingress bool, f remotePe
 		}
 		class = append(class, bit)
 	}
-	one := netip.PrefixFrom(f.addr, f.addr.BitLen())
+	one := ipaddr.HostPrefix(f.addr)
 	for i := range rules {
 		if id := rules[i].Source; ingress && id != "" {
 			note(id, model.Member{Net: one})

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
@@ -171,16 +172,9 @@ func (p *Plugin) resolution(s *renderer.ContivService, port, as string, pkt pack
 	case verdict == renderer.Drop && policy == renderer.NodeLocal:
 		out.Why = fmt.Sprintf("its %s is Local, and node %s has no endpoint of it", setting, p.own())
 	case verdict != renderer.Balance:
-		out.Why = "it has no ready endpoint for " + familyName(pkt.dest)
+		out.Why = "it has no ready endpoint for " + ipaddr.Family(pkt.dest)
 	}
 	return out
-}
-
-func familyName(addr netip.Addr) string {
-	if addr.Is6() {
-		return "IPv6"
-	}
-	return "IPv4"
 }
 
 // inside reports whether source is a pod or a node, and not a client outside the cluster.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // metadataService is the address from which a workload gets its metadata (OpenStack, EC2).
@@ -13,7 +14,7 @@ func (r *renderer) natPrerouting(f table.Family) table.Chain {
 	list := []table.Rule{rule(table.Match{}, "", jump(r.Own(chainFIPDnat)))}
 	if f == table.IPv4 && r.OpenStackMetadataIP.IsValid() {
 		m := dport(protoTCP, 80)
-		m.DstNets = []netip.Prefix{host(netip.MustParseAddr(metadataService))}
+		m.DstNets = []netip.Prefix{ipaddr.HostPrefix(netip.MustParseAddr(metadataService))}
 		list = append(list, rule(m, "OpenStack metadata", table.Action{Verb: table.DNAT, To: r.OpenStackMetadataIP,
 			Ports: table.PortRange{First: r.OpenStackMetadataPort, Last: r.OpenStackMetadataPort}}))
 	}
@@ -66,12 +67,12 @@ func (r *renderer) NATOutgoing(active bool) table.Chain {
 func (r *renderer) FloatingIPs(dnat, snat []NATPair) []table.Chain {
 	to, from := table.Chain{Name: r.Own(chainFIPDnat)}, table.Chain{Name: r.Own(chainFIPSnat)}
 	for _, p := range dnat {
-		m := table.Match{DstNets: []netip.Prefix{host(p.External)}}
+		m := table.Match{DstNets: []netip.Prefix{ipaddr.HostPrefix(p.External)}}
 		to.Rules = append(to.Rules, rule(m, "", table.Action{Verb: table.DNAT, To: p.Internal}))
 	}
 	for _, p := range snat {
 		// A workload that sends to its own floating IP must not receive packets with its own address as source.
-		own := []netip.Prefix{host(p.Internal)}
+		own := []netip.Prefix{ipaddr.HostPrefix(p.Internal)}
 		hairpin := table.Match{SrcNets: own, DstNets: own}
 		from.Rules = append(from.Rules, rule(hairpin, "", table.Action{Verb: table.SNAT, To: p.External}))
 	}

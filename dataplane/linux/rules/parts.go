@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"net/netip"
-
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
@@ -60,9 +58,6 @@ func dport(protocol uint8, port uint16) table.Match {
 func sport(protocol uint8, port uint16) table.Match {
 	return table.Match{Protocol: protocol, SrcPorts: []table.PortRange{{First: port, Last: port}}}
 }
-
-// host returns the prefix that contains only this address.
-func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // established returns the match of packets that belong to accepted connections or are related to one.
 func established() table.Match { return table.Match{CT: table.CTEstablished | table.CTRelated} }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 func (r *renderer) Hooks(l table.Layer) map[table.Hook][]table.Rule {
@@ -178,7 +179,7 @@ func (r *renderer) openStack(f table.Family) []table.Rule {
 		client, server = 546, 547
 	} else if r.OpenStackMetadataIP.IsValid() {
 		m := dport(protoTCP, r.OpenStackMetadataPort)
-		m.DstNets = []netip.Prefix{host(r.OpenStackMetadataIP)}
+		m.DstNets = []netip.Prefix{ipaddr.HostPrefix(r.OpenStackMetadataIP)}
 		list = append(list, rule(m, "OpenStack metadata", act(table.Accept)))
 	}
 	dhcp := dport(protoUDP, server)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 const (
@@ -106,7 +107,7 @@ func (t *IPIP) apply(ctx context.Context) error {
 	}
 	var want []netip.Prefix
 	if t.cfg.Address.IsValid() {
-		want = []netip.Prefix{netip.PrefixFrom(t.cfg.Address, t.cfg.Address.BitLen())}
+		want = []netip.Prefix{ipaddr.HostPrefix(t.cfg.Address)}
 	}
 	return setAddresses(ctx, t.kernel, l, want)
 }

@@ -18,6 +18,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/routetable"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // Size of the encapsulation in bytes, which reduces the link's MTU.
@@ -206,7 +207,7 @@ func (v *VXLAN) keepDevice(ctx context.Context, l netlink.Link, found bool) erro
 	var addrs []netip.Prefix
 	for _, vtep := range v.local {
 		if a := vtep.TunnelAddr.Unmap(); a.IsValid() {
-			addrs = append(addrs, netip.PrefixFrom(a, a.BitLen()))
+			addrs = append(addrs, ipaddr.HostPrefix(a))
 		}
 	}
 	if err := setAddresses(ctx, v.kernel, l, addrs); err != nil {

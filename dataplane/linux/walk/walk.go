@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // Packet is the first packet of a connection.
@@ -136,7 +137,7 @@ func (w *walker) addresses(m *table.Match) bool {
 		if len(nets) > 0 && !inNets(a, nets) || inNets(a, notNets) {
 			return false
 		}
-		in := func(id string) bool { return w.InSet(id, table.Member{Net: netip.PrefixFrom(a, a.BitLen())}) }
+		in := func(id string) bool { return w.InSet(id, table.Member{Net: ipaddr.HostPrefix(a)}) }
 		return !slices.ContainsFunc(sets, func(id string) bool { return !in(id) }) && !slices.ContainsFunc(notSets, in)
 	}
 	return side(w.Src, m.SrcNets, m.NotSrcNets, m.SrcSets, m.NotSrcSets) &&
@@ -149,7 +150,7 @@ func inNets(a netip.Addr, nets []netip.Prefix) bool {
 
 func (w *walker) ports(m *table.Match) bool {
 	in := func(a netip.Addr, port uint16, ranges []table.PortRange, sets []string) bool {
-		member := table.Member{Net: netip.PrefixFrom(a, a.BitLen()), Proto: w.Proto, Port: port}
+		member := table.Member{Net: ipaddr.HostPrefix(a), Proto: w.Proto, Port: port}
 		return slices.ContainsFunc(ranges, func(r table.PortRange) bool { return r.First <= port && port <= r.Last }) ||
 			slices.ContainsFunc(sets, func(id string) bool { return w.InSet(id, member) })
 	}

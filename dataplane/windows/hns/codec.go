@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // wire is a rule in the JSON of HNS, with the names of HNS.
@@ -112,7 +114,7 @@ func parseAddresses(text string) ([]netip.Prefix, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		if a, err := netip.ParseAddr(word); err == nil {
-			list = append(list, netip.PrefixFrom(a, a.BitLen()))
+			list = append(list, ipaddr.HostPrefix(a))
 			continue
 		}
 		p, err := netip.ParsePrefix(word)

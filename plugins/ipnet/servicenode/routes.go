@@ -5,6 +5,7 @@ import (
 
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
@@ -22,7 +23,7 @@ func (n Node) Reject(dst netip.Prefix) *vpp_l3.Route {
 func (n Node) FromHost(addr netip.Addr) *linux_l3.Route {
 	return &linux_l3.Route{
 		OutgoingInterface: n.LinuxIf, Scope: linux_l3.Route_GLOBAL, GwAddr: n.HostLink.String(),
-		DstNetwork: transport.HostPrefix(addr).String(),
+		DstNetwork: ipaddr.HostPrefix(addr).String(),
 	}
 }
 

@@ -90,9 +90,6 @@ next:
 	return out
 }
 
-// HostPrefix returns the /32 or /128 of addr.
-func HostPrefix(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
-
 // NodeMAC returns a deterministic MAC address: two bytes for its purpose, and the node ID, big-endian.
 func NodeMAC(kind [2]byte, nodeID uint32) net.HardwareAddr {
 	mac := make(net.HardwareAddr, 6)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/policy/model"
 )
@@ -81,7 +82,7 @@ func (c *Compiler) inNodes(choice *nodeChoice, a netip.Addr, by int) {
 		delete(choice.addrs, a)
 	}
 	if is := choice.addrs[a] > 0; is != was {
-		choice.set.note(model.Member{Net: netip.PrefixFrom(a, a.BitLen())}, by)
+		choice.set.note(model.Member{Net: ipaddr.HostPrefix(a)}, by)
 		c.dirtySets[choice.set] = struct{}{}
 	}
 }

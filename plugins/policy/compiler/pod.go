@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/policy/model"
 )
@@ -36,7 +37,7 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 		addrs = p.ips
 	}
 	for _, a := range addrs {
-		m := model.Member{Net: netip.PrefixFrom(a, a.BitLen())}
+		m := model.Member{Net: ipaddr.HostPrefix(a)}
 		if s.Kind == model.Addresses {
 			yield(m)
 			continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
@@ -84,7 +85,7 @@ func (s *set) parts(yield func(model.Member)) {
 	}
 	if s.nodes != nil {
 		for a := range s.nodes.addrs {
-			yield(model.Member{Net: netip.PrefixFrom(a, a.BitLen())})
+			yield(model.Member{Net: ipaddr.HostPrefix(a)})
 		}
 	}
 	if s.choice != nil {

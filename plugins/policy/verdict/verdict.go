@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
@@ -78,13 +79,11 @@ func matches(c Compiled, r *model.Rule, p Packet) bool {
 	switch {
 	case r.Protocol != model.AnyProtocol && r.Protocol != p.Protocol:
 	case len(r.Ports) > 0 && !slices.ContainsFunc(r.Ports, func(x model.PortRange) bool { return x.First <= p.Port && p.Port <= x.Last }):
-	case r.Source != "" && !c.Contains(r.Source, model.Member{Net: single(p.Source)}):
-	case r.Dest != "" && !c.Contains(r.Dest, model.Member{Net: single(p.Dest)}):
-	case r.DestPort != "" && !c.Contains(r.DestPort, model.Member{Net: single(p.Dest), Protocol: p.Protocol, Port: p.Port}):
+	case r.Source != "" && !c.Contains(r.Source, model.Member{Net: ipaddr.HostPrefix(p.Source)}):
+	case r.Dest != "" && !c.Contains(r.Dest, model.Member{Net: ipaddr.HostPrefix(p.Dest)}):
+	case r.DestPort != "" && !c.Contains(r.DestPort, model.Member{Net: ipaddr.HostPrefix(p.Dest), Protocol: p.Protocol, Port: p.Port}):
 	default:
 		return true
 	}
 	return false
 }
-
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -11,6 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/internal/ipaddr"
 )
 
 // load reads the kernel's state and marks the differences to the recorded state.
@@ -239,7 +240,7 @@ func (a *auditor) members(s *set) error {
 			s.refill = true
 			return
 		}
-		m := table.Member{Net: netip.PrefixFrom(addr, addr.BitLen())}
+		m := table.Member{Net: ipaddr.HostPrefix(addr)}
 		if s.typ == table.SetIPAndPort && len(e.Key) == size+8 {
 			m.Proto, m.Port = e.Key[size], binary.BigEndian.Uint16(e.Key[size+4:])
 		}

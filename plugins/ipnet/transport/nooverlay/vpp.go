@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
@@ -31,7 +32,7 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 		out = appendVia(out, l, p, dst)
 	}
 	for _, addr := range transport.MgmtOf(p) {
-		out = appendVia(out, l, p, transport.HostPrefix(addr))
+		out = appendVia(out, l, p, ipaddr.HostPrefix(addr))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
@@ -33,13 +34,13 @@ func (Linux) Peer(l *transport.Local, p *transport.Node) []pb.Message {
 	if !ok {
 		return nil
 	}
-	out := []pb.Message{transport.HostMetadata(p), vtep(p, []netip.Prefix{transport.HostPrefix(remote)})}
+	out := []pb.Message{transport.HostMetadata(p), vtep(p, []netip.Prefix{ipaddr.HostPrefix(remote)})}
 	for _, dst := range slices.Concat(p.Pods, p.Hosts) {
 		out = append(out, transport.PeerBlock(p, dst, proto.IPPoolType_VXLAN))
 	}
 	// A host's own traffic to pods on other nodes has the host's overlay address as source; answers need a route to it.
 	for _, overlay := range p.Overlay {
-		out = append(out, transport.PeerBlock(p, transport.HostPrefix(overlay.Addr()), proto.IPPoolType_VXLAN))
+		out = append(out, transport.PeerBlock(p, ipaddr.HostPrefix(overlay.Addr()), proto.IPPoolType_VXLAN))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l2 "contiv.dev/vswitch/dataplane/nb/vpp/l2"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
@@ -67,8 +68,8 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 		}
 		for _, addr := range transport.MgmtOf(p) {
 			if addr.Is4() == via.Is4() {
-				out = append(out, transport.Route(l.PodVRF, transport.HostPrefix(addr), via, BVI),
-					transport.InterVRF(l.MainVRF, transport.HostPrefix(addr), l.PodVRF))
+				out = append(out, transport.Route(l.PodVRF, ipaddr.HostPrefix(addr), via, BVI),
+					transport.InterVRF(l.MainVRF, ipaddr.HostPrefix(addr), l.PodVRF))
 			}
 		}
 	}

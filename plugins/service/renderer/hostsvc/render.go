@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -86,7 +87,7 @@ func sources(s *renderer.ContivService, ipv6 bool) (texts []string, restricted b
 		texts = append(texts, net.String())
 	}
 	for _, addr := range ofFamily(s.LoadBalancerIPs.Addrs(), ipv6) {
-		texts = append(texts, netip.PrefixFrom(addr, addr.BitLen()).String())
+		texts = append(texts, ipaddr.HostPrefix(addr).String())
 	}
 	return texts, true
 }

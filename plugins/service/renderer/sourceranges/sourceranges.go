@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -137,13 +138,11 @@ func (a *ACL) sources(p Frontend, from []netip.Prefix) []netip.Prefix {
 	}
 	for _, own := range a.node.Own.Addrs() {
 		if slices.ContainsFunc(from, func(net netip.Prefix) bool { return net.Contains(own) }) {
-			return append(out, whole(host))
+			return append(out, ipaddr.HostPrefix(host))
 		}
 	}
 	return out
 }
-
-func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 func everywhere(like netip.Addr) netip.Prefix {
 	if like.Is6() {
@@ -155,7 +154,7 @@ func everywhere(like netip.Addr) netip.Prefix {
 func rule(action vpp_acl.ACL_Rule_Action, from netip.Prefix, to Frontend) *vpp_acl.ACL_Rule {
 	port := &vpp_acl.ACL_Rule_IpRule_PortRange{LowerPort: uint32(to.Port), UpperPort: uint32(to.Port)}
 	r := &vpp_acl.ACL_Rule_IpRule{Ip: &vpp_acl.ACL_Rule_IpRule_Ip{
-		SourceNetwork: from.String(), DestinationNetwork: whole(to.Addr).String(),
+		SourceNetwork: from.String(), DestinationNetwork: ipaddr.HostPrefix(to.Addr).String(),
 	}}
 	switch {
 	case to.Port == 0:

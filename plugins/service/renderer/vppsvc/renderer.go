@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/ipnet/servicenode"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/output"
@@ -143,7 +144,7 @@ func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
 	out := slices.Clone(ranges)
 	for _, own := range r.local.Addrs() {
 		if host.IsValid() && slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(own) }) {
-			out = append(out, netip.PrefixFrom(host, host.BitLen()))
+			out = append(out, ipaddr.HostPrefix(host))
 			break
 		}
 	}
