@@ -47,7 +47,7 @@ func (n *contivOpening) evaluateOpen() {
 }
 
 // needsMemory reports whether a packet opens a connection of a pod that evaluateOpen would evaluate wrongly if the pod got policy later, and
-// whether there is room for it: such connections take half of those of their endpoint at most.
+// whether there is room for it: such connections take at most half of those of their endpoint, and half of the table.
 func (n *contivOpening) needsMemory() bool {
 	c, f := &n.w.contiv, contivFlowOf(n.p)
 	if n.p.Proto != ProtoTCP || n.p.later() || n.p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) != FlagSYN || openerOf(f) == bySender {
@@ -55,7 +55,7 @@ func (n *contivOpening) needsMemory() bool {
 	}
 	pod := func(e *contivEndpoint) bool { return e != nil && e.set.Role == contiv.CONTIV_ROLE_API_POD }
 	fam := family(f.src)
-	return (pod(n.e) || pod(c.endpoints[c.contivPod(f.dst)])) && n.e.connections[fam] < c.limit(n.e)/2 && c.conns.n[fam] < c.max
+	return (pod(n.e) || pod(c.endpoints[c.contivPod(f.dst)])) && n.e.connections[fam] < c.limit(n.e)/2 && c.conns.n[fam] < c.max/2
 }
 
 // reverse makes the receiver the client. The connection counts for the packet's sender, and not for the client: otherwise any sender could use

@@ -219,13 +219,16 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
   carry (m, worker, p, i, plan->reversed, now);
 }
 
-/* No endpoint uses more than half of its connections in this way: a flood of SYNs must not leave too few for those that need one. */
+/* Such connections take at most half of those of an endpoint, and only while half of the table is free: a flood of SYNs must not leave too few
+ * for the connections that cannot do without. */
 bool
 cv_connect_if_room (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now)
 {
   const cv_endpoint_state_t *e = plan->endpoint;
   const cv_owner_t *o = cv_pool_at (&m->owners, e->owner);
   uint32_t i = CV_NO_INDEX;
+  if (cv_load (&m->table[p->tuple.ip6].n) >= m->config.connections_max / 2)
+    return false;
   if (cv_load (&o->connections[p->tuple.ip6]) >= e->limit / 2 || try_connection (m, worker, p, plan, now, &i) != CV_CREATED)
     return false;
   cv_count (m, worker, CV_CREATED);

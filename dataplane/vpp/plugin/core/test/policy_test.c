@@ -309,7 +309,8 @@ first_policy_any_ports (int ip6)
     }
 }
 
-/* Connections that only their ports put into the table take half of an endpoint's connections at most. Above this they pass without. */
+/* Connections that only their ports put into the table take half of an endpoint's connections at most, and half of the table. Above this they
+ * pass without. */
 static void
 room_for_any_ports (void)
 {
@@ -327,6 +328,19 @@ room_for_any_ports (void)
       PASS (&n, POD_A, &k);
     }
   check (n_connections (&n) == 20);
+  cv_free (n.m);
+
+  n = world (1000, 1);
+  for (uint32_t i = 0; i < 2000; i++) /* of several pods; none of them reaches its own limit */
+    {
+      pkt_t k = build (i & 1 ? A[0] : B[0], R[0], CV_PROTO_TCP, (uint16_t) (2000 + i), 80, SYN, 0);
+      PASS (&n, i & 1 ? POD_A : POD_B, &k);
+    }
+  uint32_t half = n.m->config.connections_max / 2;
+  check (n_connections (&n) == half, "%u connections", n_connections (&n));
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, 2000, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  check (n_connections (&n) == half + 1);
   cv_free (n.m);
 }
 
