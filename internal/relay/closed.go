@@ -14,7 +14,7 @@ import (
 
 // An object that is too large for etcd must not prevent that the rest of the state counts as complete: any user that may create pods or
 // policies could then stop the updates of the whole cluster. Agents get a closed version of it instead, which allows no more than the
-// object does: a policy blocks all traffic of its pods, a service has no endpoints, and a pod without an object is closed on its node. The former
+// object does: a policy and a namespace block all traffic of their pods, a service has no endpoints, and a pod without an object is closed on its node. The former
 // version does not stay, because it may allow what the object no longer allows.
 
 // form is the form of an object in etcd.
@@ -61,18 +61,21 @@ func encode(value proto.Message) (string, error) {
 // is to be left out.
 func closedVersion(value proto.Message, cause error) (closed proto.Message, effect string) {
 	problem := []string{fmt.Sprintf("the object cannot be stored in etcd: %v; it allows nothing", cause)}
+	const blocks = "it blocks the traffic of its pods"
 	switch v := value.(type) {
 	case *model.Policy:
 		return &model.Policy{
 			Name: v.GetName(), Namespace: v.GetNamespace(), Uid: v.GetUid(), Ingress: v.GetIngress(), Egress: v.GetEgress(),
 			Pods: smallSelector(v.GetPods()), Problems: problem,
-		}, "it blocks the traffic of its pods"
+		}, blocks
 	case *model.ClusterPolicy:
 		return &model.ClusterPolicy{
 			Name: v.GetName(), Uid: v.GetUid(), Tier: v.GetTier(), Priority: v.GetPriority(), Problems: problem,
 			Namespaces: smallSelector(v.GetNamespaces()), Pods: smallSelector(v.GetPods()),
 			IngressRules: denyAll(v.GetIngressRules()), EgressRules: denyAll(v.GetEgressRules()),
-		}, "it blocks the traffic of its pods"
+		}, blocks
+	case *model.Namespace: // one that is left out would have no labels: policies that deny by its labels would not apply to its pods
+		return &model.Namespace{Name: v.GetName(), Problems: problem}, blocks
 	case *model.Node: // a node that is left out would count as removed from the cluster
 		small := proto.CloneOf(v)
 		small.Labels = nil

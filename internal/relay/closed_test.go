@@ -75,8 +75,13 @@ func TestTooLarge(t *testing.T) {
 	nodeKey := model.Key(model.NodeKeyword, "", "n1")
 	r.change(t, nodeKey, &model.Node{Name: "n1", Addresses: []string{"192.0.2.1"}, Labels: map[string]string{"a": strings.Repeat("x", maxValue)}})
 	want[nodeKey] = &model.Node{Name: "n1", Addresses: []string{"192.0.2.1"}}
+	namespaceKey := model.Key(model.NamespaceKeyword, "", "tenant")
+	tenant := &model.Namespace{Name: "tenant", Labels: map[string]string{"a": strings.Repeat("x", maxValue)}}
+	r.change(t, namespaceKey, tenant)
+	want[namespaceKey] = &model.Namespace{Name: "tenant", Problems: []string{
+		fmt.Sprintf("the object cannot be stored in etcd: %v; it allows nothing", errLimit(t, tenant))}}
 	awaitEtcd(t, r, want)
-	if got := r.Refused(); len(got) != 5 || !strings.Contains(got[clusterdb.KSRPrefix+serviceKey(0)], "bytes") {
+	if got := r.Refused(); len(got) != 6 || !strings.Contains(got[clusterdb.KSRPrefix+serviceKey(0)], "bytes") {
 		t.Errorf("refused %v", got)
 	}
 	named := 0
@@ -89,7 +94,7 @@ func TestTooLarge(t *testing.T) {
 			named = len(f.GetMetric())
 		}
 	}
-	if named != 5 {
+	if named != 6 {
 		t.Errorf("metrics name %d objects", named)
 	}
 
@@ -99,6 +104,8 @@ func TestTooLarge(t *testing.T) {
 	want[policyKey("p")] = largePolicy("p", 1000)
 	r.change(t, serviceKey(0), service(0, 7))
 	want[serviceKey(0)] = service(0, 7)
+	r.change(t, namespaceKey, &model.Namespace{Name: "tenant"})
+	want[namespaceKey] = &model.Namespace{Name: "tenant"}
 	awaitEtcd(t, r, want)
 	if got := r.Refused(); len(got) != 2 {
 		t.Errorf("refused %v", got)

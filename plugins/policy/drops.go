@@ -101,6 +101,8 @@ func (p *Plugin) isolating(pod model.EndpointID, ingress bool) string {
 	}
 	names := strings.Split(policyNames(d, model.TierNetworkPolicy), ", ")
 	switch {
+	case len(p.compiler.Blocked(pod.Namespace)) > 0:
+		return "blocked namespace"
 	case names[0] == "":
 		return "no object"
 	case len(names) == 1:

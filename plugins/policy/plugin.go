@@ -143,9 +143,10 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	}
 	p.objects = kube.Values[*kube.Policy](data, kube.PolicyKeyword)
 	p.cluster = kube.Values[*kube.ClusterPolicy](data, kube.ClusterPolicyKeyword)
-	p.resyncProblems(nodes)
+	namespaces := kube.Values[*kube.Namespace](data, kube.NamespaceKeyword)
+	p.resyncProblems(nodes, namespaces)
 	p.reportStatuses()
-	for _, ns := range kube.Values[*kube.Namespace](data, kube.NamespaceKeyword) {
+	for _, ns := range namespaces {
 		p.compiler.SetNamespace(ns.GetName(), ns)
 	}
 	for _, pod := range kube.Values[*kube.Pod](data, kube.PodKeyword) {
@@ -177,7 +178,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	return nil
 }
 
-func (p *Plugin) resyncProblems(nodes map[string]bool) {
+func (p *Plugin) resyncProblems(nodes map[string]bool, namespaces map[string]*kube.Namespace) {
 	p.problems.notEnforced = p.notEnforced()
 	all := make(map[string]*source, len(p.objects)+len(p.cluster))
 	for key, policy := range p.objects {
@@ -185,6 +186,11 @@ func (p *Plugin) resyncProblems(nodes map[string]bool) {
 	}
 	for key, policy := range p.cluster {
 		all[key] = sourceOfCluster(policy)
+	}
+	for key, ns := range namespaces {
+		if len(ns.GetProblems()) > 0 {
+			all[key] = sourceOfNamespace(ns)
+		}
 	}
 	p.problems.resync(nodes, all)
 }
@@ -245,6 +251,7 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 		} else {
 			p.compiler.SetNamespace(next.GetName(), next)
 		}
+		p.problems.set(ev.Key, sourceOfNamespace(next))
 	case kube.PodKeyword:
 		prev, next := kube.Change[*kube.Pod](ev)
 		if next == nil {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// problems reports to users the parts of a policy that are not enforced as written.
+// problems reports to users the parts of a policy that are not enforced as written, and the namespaces whose pods are blocked.
 type problems struct {
 	label       servicelabel.ReaderAPI
 	to          Problems
@@ -58,8 +58,19 @@ func sourceOfCluster(p *kube.ClusterPolicy) *source {
 		p.GetProblems()}
 }
 
-// clusterKind is the name of the kind of policies without a namespace.
-const clusterKind = "ClusterNetworkPolicy"
+// sourceOfNamespace returns the source of a namespace; nil gives nil.
+func sourceOfNamespace(ns *kube.Namespace) *source {
+	if ns == nil {
+		return nil
+	}
+	return &source{problem.Object{APIVersion: "v1", Kind: namespaceKind, Name: ns.GetName()}, ns.GetProblems()}
+}
+
+// Names of kinds: that of policies without a namespace, and that of namespaces.
+const (
+	clusterKind   = "ClusterNetworkPolicy"
+	namespaceKind = "Namespace"
+)
 
 func (s *source) String() string {
 	return model.PolicyID{Namespace: s.object.Namespace, Name: s.object.Name}.Path()
@@ -113,7 +124,7 @@ func (p *problems) set(key string, policy *source) {
 // of returns the problems of a policy.
 func (p *problems) of(key string, policy *source) []problem.Problem {
 	switch {
-	case policy == nil:
+	case policy == nil, policy.object.Kind == namespaceKind && p.notEnforced != "":
 		return nil
 	case p.notEnforced != "":
 		return []problem.Problem{{Reason: "NotEnforced", Message: p.notEnforced}}
@@ -130,6 +141,10 @@ func (p *problems) warn(policy *source, list []problem.Problem) {
 		var texts []string
 		for _, one := range list {
 			texts = append(texts, one.Message)
+		}
+		if policy.object.Kind == namespaceKind {
+			p.log.Warn("the labels of a namespace are not known, so all traffic of its pods is blocked", "namespace", policy.object.Name, "problems", texts)
+			return
 		}
 		p.log.Warn("a policy is not enforced as it was written; parts that are not supported allow nothing", "kind", policy.object.Kind,
 			"policy", policy.String(), "problems", texts)

@@ -339,6 +339,9 @@ func (p *Plugin) decide(pod model.EndpointID, itself, ingress bool, packet verdi
 		d.Because = "no rule of the policies that select the pod decides about it: " + policyNames(direction, "")
 	case v.Action == model.Allow:
 		d.Because = "no policy selects the pod in this direction"
+	case len(p.compiler.Blocked(pod.Namespace)) > 0:
+		d.Because = "the labels of the pod's namespace are not known, so only its own node reaches it: " +
+			strings.Join(p.compiler.Blocked(pod.Namespace), "; ")
 	default:
 		d.Because = "the pod's object is not known yet: only its own node reaches it"
 	}

@@ -116,3 +116,32 @@ func TestServeWhy(t *testing.T) {
 	h.get(t, whyPath+"?from=ns/peer&to=ns/web&port=0", 400, &failed)
 	h.get(t, whyPath+"?from=ns/peer&to=ns/web&protocol=x", 400, &failed)
 }
+
+// TestBlockedNamespace checks that the pods of a namespace whose labels are not known are closed, that the reason is reported and explained,
+// and that both end when the labels are known.
+func TestBlockedNamespace(t *testing.T) {
+	b, h := restBench(t)
+	const key = "Namespace /ns "
+	why := func() string {
+		t.Helper()
+		var rows []whyRow
+		h.get(t, whyPath+"?from=ns/web&to=10.0.1.1", 200, &rows)
+		return rows[0].Egress.Action + ": " + rows[0].Egress.Because
+	}
+	b.set(kube.NamespaceKeyword, "", "ns", &kube.Namespace{Name: "ns", Problems: []string{"it has 2 MB"}})
+	b.want("endpoint c1", "deny deny")
+	if got := why(); got != "deny: the labels of the pod's namespace are not known, so only its own node reaches it: it has 2 MB" {
+		t.Error(got)
+	}
+	if list := b.users.now[key]; len(list) != 1 || list[0].Message != "it has 2 MB" {
+		t.Errorf("reported: %v", b.users.now)
+	}
+	if !strings.Contains(b.log.String(), "all traffic of its pods is blocked") {
+		t.Errorf("log: %s", b.log.String())
+	}
+	b.set(kube.NamespaceKeyword, "", "ns", &kube.Namespace{Name: "ns"})
+	b.want("endpoint c1", "allow allow [NetworkPolicy ns/p]")
+	if b.users.now[key] != nil {
+		t.Errorf("reported: %v", b.users.now)
+	}
+}

@@ -22,6 +22,7 @@ type Compiler struct {
 	// policies.
 	peers, locals *selection
 	nodes         nodes
+	blocked       map[string][]string // the problems of namespaces whose labels are not known, by name
 	large         sizes
 	all           bool // policies that select no endpoint are compiled, too
 
@@ -52,7 +53,7 @@ func New() *Compiler {
 	c := &Compiler{
 		pods: map[model.EndpointID]*pod{}, claims: newClaims(), endpoints: map[model.EndpointID]*endpoint{},
 		policies: map[model.PolicyID]*policy{}, sets: map[model.SetID]*set{},
-		nodes: newNodes(), large: sizes{limit: model.MaxMembers},
+		nodes: newNodes(), blocked: map[string][]string{}, large: sizes{limit: model.MaxMembers},
 		dirtySets: map[*set]struct{}{}, dirtyPolicies: map[*policy]struct{}{}, dirtyEndpoints: map[*endpoint]struct{}{},
 	}
 	c.peers = newSelection(peersOf, c.peerChanged)
@@ -88,11 +89,26 @@ func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 	}
 }
 
-// SetNamespace adds or changes a namespace; nil removes it.
+// SetNamespace adds or changes a namespace; nil removes it. If it has problems, its labels are not known, and its pods are closed: policies
+// that deny by its labels cannot apply to them.
 func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
-	c.peers.setNamespace(name, obj.GetLabels(), obj != nil)
-	c.locals.setNamespace(name, obj.GetLabels(), obj != nil)
+	problems := obj.GetProblems()
+	known := obj != nil && len(problems) == 0
+	c.peers.setNamespace(name, obj.GetLabels(), known)
+	c.locals.setNamespace(name, obj.GetLabels(), known)
+	was := len(c.blocked[name]) > 0
+	if delete(c.blocked, name); len(problems) > 0 {
+		c.blocked[name] = problems
+	}
+	if ns := c.locals.namespaces[name]; ns != nil && was != (len(problems) > 0) {
+		for p := range ns.pods.all() {
+			c.dirtyEndpoints[c.endpoints[p.id]] = struct{}{}
+		}
+	}
 }
+
+// Blocked returns the reasons why the pods of a namespace are closed; none if they are not.
+func (c *Compiler) Blocked(namespace string) []string { return c.blocked[namespace] }
 
 // SetPod adds or changes a pod; nil removes it.
 func (c *Compiler) SetPod(id model.EndpointID, obj *kube.Pod) {

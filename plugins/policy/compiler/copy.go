@@ -21,6 +21,9 @@ func (c *Compiler) Copy() *Compiler {
 			n.SetNamespace(name, &kube.Namespace{Name: name, Labels: ns.labels})
 		}
 	}
+	for name, problems := range c.blocked {
+		n.SetNamespace(name, &kube.Namespace{Name: name, Problems: problems})
+	}
 	for _, e := range c.endpoints {
 		if !e.gone {
 			n.SetEndpoint(e.Local)

@@ -283,6 +283,59 @@ func TestUnknownPod(t *testing.T) {
 	apply(true)
 }
 
+// TestBlockedNamespace checks that the pods of a namespace whose labels are not known are closed until they are: a policy that denies by the
+// labels does not apply to them. Its copy has the same endpoints.
+func TestBlockedNamespace(t *testing.T) {
+	c, k, s := matrixCluster(), New(), verdict.NewState()
+	blue := &kubemodel.LabelSelector{MatchLabels: map[string]string{"team": "blue"}}
+	c.clusterwide["p"] = &kubemodel.ClusterPolicy{Name: "p", Namespaces: blue, Pods: &kubemodel.LabelSelector{},
+		EgressRules: []*kubemodel.PolicyRule{{Action: kubemodel.PolicyRule_DENY}}}
+	k.SetClusterPolicy("p", c.clusterwide["p"])
+	for name, n := range c.namespaces {
+		k.SetNamespace(name, n)
+	}
+	for id, p := range c.pods {
+		k.SetPod(id, p)
+	}
+	for _, l := range c.locals {
+		k.SetEndpoint(l)
+	}
+	check := func(problems []string, probes ...string) {
+		t.Helper()
+		if problems != nil {
+			c.namespaces["b"] = &kubemodel.Namespace{Name: "b", Problems: problems}
+		}
+		k.SetNamespace("b", c.namespaces["b"])
+		if err := s.Apply(k.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		for _, probe := range probes {
+			c.probe(t, s, probe)
+		}
+		copied := verdict.NewState()
+		if err := copied.Apply(k.Copy().Flush()); err != nil {
+			t.Fatal(err)
+		}
+		id := endpointID("b/web")
+		if is, inCopy := s.Endpoints[id].Egress.Default, copied.Endpoints[id].Egress.Default; is != inCopy {
+			t.Errorf("the default of b/web is %s, and %s in a copy", is, inCopy)
+		}
+		if got := k.Blocked("b"); !slices.Equal(got, problems) {
+			t.Errorf("problems %q, want %q", got, problems)
+		}
+	}
+	usable := c.namespaces["b"]
+	check(nil, "- b/web a/api tcp 1", "+ a/api b/web tcp 1")
+	check([]string{"too large"}, "- b/web a/api tcp 1", "- a/api b/web tcp 1", "- world b/web tcp 1", "+ a/web a/api tcp 1")
+	check([]string{"still too large"}, "- a/api b/web tcp 1")
+	c.namespaces["b"] = usable
+	check(nil, "- b/web a/api tcp 1", "+ a/api b/web tcp 1")
+	check([]string{"too large"}, "- a/api b/web tcp 1")
+	delete(c.namespaces, "b")
+	k.SetNamespace("b", nil)
+	check(nil, "+ b/web a/api tcp 1", "+ a/api b/web tcp 1")
+}
+
 // TestOnlyWhatTheNodeNeeds checks that policies that select no endpoint, and named ports of other nodes' pods in ingress, are not in the
 // output.
 func TestOnlyWhatTheNodeNeeds(t *testing.T) {

@@ -67,7 +67,7 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 		return true
 	}
 	own := c.pods[id]
-	if own == nil || own.HostNetwork || local.UID != "" && own.Uid != "" && local.UID != own.Uid {
+	if own == nil || own.HostNetwork || local.UID != "" && own.Uid != "" && local.UID != own.Uid || len(c.namespaces[id.Namespace].GetProblems()) > 0 {
 		return p.OwnNode
 	}
 	if ingress && p.OwnNode {
@@ -156,7 +156,7 @@ func (c *cluster) isLocal(pod *kube.Pod) bool {
 func (c *cluster) namespaceSelected(s *kube.LabelSelector, namespace string) bool {
 	everything := len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0
 	ns := c.namespaces[namespace]
-	return everything || ns != nil && selects(s, ns.Labels)
+	return everything || ns != nil && len(ns.Problems) == 0 && selects(s, ns.Labels)
 }
 
 // podAt returns the pod that has an address; nil if no pod has it, or more than one.

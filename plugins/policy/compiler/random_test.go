@@ -152,6 +152,9 @@ func (c *cluster) step(t *rapid.T, k *Compiler) {
 	switch rapid.IntRange(0, 12).Draw(t, "what") {
 	case 0:
 		obj := &kube.Namespace{Name: ns, Labels: drawLabels(t)}
+		if rapid.IntRange(0, 3).Draw(t, "blocked") == 0 {
+			obj.Problems = []string{"too large"}
+		}
 		if gone {
 			obj = nil
 		}
@@ -278,7 +281,7 @@ func TestNothingIsLeft(t *testing.T) {
 func (c *Compiler) sizes() []int {
 	return []int{len(c.pods), len(c.claims.one), len(c.claims.many), len(c.endpoints), len(c.policies), len(c.sets),
 		len(c.peers.namespaces), len(c.peers.scopes), len(c.locals.namespaces), len(c.locals.scopes), len(c.nodes.byName),
-		len(c.nodes.choices)}
+		len(c.nodes.choices), len(c.blocked)}
 }
 
 // compare compares the oracle and the state for packets between all addresses.

@@ -225,13 +225,13 @@ func (id EndpointID) Compare(o EndpointID) int {
 }
 
 // Endpoint is a pod of this node with the policies that apply to it. A pod that no policy selects has no tiers and defaults of Allow. A pod
-// whose object is not known yet has no tiers and defaults of Deny.
+// whose object, or the labels of whose namespace, are not known has no tiers and defaults of Deny.
 type Endpoint struct {
 	ID              EndpointID
 	Ingress, Egress Direction
 }
 
-// Closed returns the endpoint of a pod whose object is not known yet: only its own node reaches it.
+// Closed returns the endpoint of a pod whose object, or the labels of whose namespace, are not known: only its own node reaches it.
 func Closed(id EndpointID) Endpoint { return Endpoint{ID: id} }
 
 // Members is a change of a set's members. A member is in at most one of the lists.
