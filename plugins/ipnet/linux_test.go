@@ -105,6 +105,39 @@ func TestLinuxHostNames(t *testing.T) {
 	}
 }
 
+// TestLinuxNodeAddressAfterStart tests that an agent that starts keeps the address that the node has published, as long as the NIC has it.
+func TestLinuxNodeAddressAfterStart(t *testing.T) {
+	for _, test := range []struct {
+		published    []string
+		want4, want6 string
+	}{
+		{nil, "192.0.2.9", "2001:db8::9"},
+		{[]string{"192.0.2.5/24", "192.0.2.9/24", "2001:db8::5/64", "2001:db8::9/64"}, "192.0.2.5", "2001:db8::5"},
+		{[]string{"192.0.2.7/24", "2001:db8::5/64"}, "192.0.2.9", "2001:db8::5"},
+	} {
+		w := newNode(t, dualTAP)
+		w.n.settings = nil // of an agent that has just started
+		w.n.Dataplane, w.n.LinuxNsPlugin = DataplaneLinux, &nicWith{addrs: strings.Fields("192.0.2.9/24 192.0.2.5/24 2001:db8::9/64 2001:db8::5/64")}
+		if test.published != nil {
+			w.nodes.all["n1"] = fakePeer(1, test.published...)
+		}
+		w.resync()
+		if own := w.ownEndpoint(); own.GetParentDeviceIp() != test.want4 || own.GetParentDeviceIpv6() != test.want6 {
+			t.Errorf("published %q: tunnel endpoint %v, want %s and %s", test.published, own, test.want4, test.want6)
+		}
+	}
+}
+
+// ownEndpoint returns the tunnel endpoint of this node.
+func (w *node) ownEndpoint() *proto.VXLANTunnelEndpointUpdate {
+	for _, v := range w.want {
+		if u, is := v.(*proto.VXLANTunnelEndpointUpdate); is {
+			return u
+		}
+	}
+	return nil
+}
+
 // nicWith is a host whose NIC has the given addresses.
 type nicWith struct {
 	fakeHost
@@ -134,12 +167,7 @@ func TestLinuxNodeAddress(t *testing.T) {
 		nic.addrs = strings.Fields(step.addrs)
 		w.nodes.published = nil
 		w.resync()
-		var own *proto.VXLANTunnelEndpointUpdate
-		for _, v := range w.want {
-			if u, is := v.(*proto.VXLANTunnelEndpointUpdate); is {
-				own = u
-			}
-		}
+		own := w.ownEndpoint()
 		if own.GetParentDeviceIp() != step.v4 || own.GetParentDeviceIpv6() != step.v6 {
 			t.Errorf("NIC with %s: tunnel endpoint %v, want %q and %q", step.addrs, own, step.v4, step.v6)
 		}

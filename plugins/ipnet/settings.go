@@ -159,14 +159,15 @@ func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
 	case n.Dataplane != DataplaneVPP:
-		return n.keepInUse(s.uplink().Addresses), nil
+		return n.keepInUse(s.uplink().Addresses, s.nodeName), nil
 	case len(s.mainIf.IPs) > 0:
 		return s.mainIf.IPs, nil
 	case s.mainIf.UseDHCP:
 		if n.leased.IsValid() {
 			return []netip.Prefix{n.leased}, nil
 		}
-		return n.publishedIPv4(s.nodeName), nil
+		// VPP's DHCP client leases IPv4 addresses only.
+		return slices.DeleteFunc(n.published(s.nodeName), func(p netip.Prefix) bool { return !p.Addr().Is4() }), nil
 	case len(conf.NodeInterconnectCIDR) == 0:
 		return nil, nil
 	}
@@ -174,14 +175,18 @@ func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix
 }
 
 // keepInUse moves the address of each family that the node has used so far to the front of its family, as long as the NIC has it: the
-// tunnels of all other nodes lead to it.
-func (n *IPNet) keepInUse(list []netip.Prefix) []netip.Prefix {
-	if n.settings == nil {
-		return list
+// tunnels of all other nodes lead to it. When the agent has just started, it is the one that was published: agents before this version
+// published the lowest one first, and used it.
+func (n *IPNet) keepInUse(list []netip.Prefix, name string) []netip.Prefix {
+	var inUse []netip.Prefix
+	if n.settings != nil {
+		inUse = n.settings.nodeIPs
+	} else { // the agent has just started: other nodes use what it published before
+		inUse = n.published(name)
 	}
 	list = slices.Clone(list)
 	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
-		used := transport.SameFamily(n.settings.nodeIPs, ipaddr.HostPrefix(family))
+		used := transport.SameFamily(inUse, ipaddr.HostPrefix(family))
 		at := slices.IndexFunc(list, func(p netip.Prefix) bool { return p.Addr() == used.Addr() })
 		if first := slices.Index(list, transport.SameFamily(list, ipaddr.HostPrefix(family))); at > first && first >= 0 {
 			kept := list[at]
@@ -192,17 +197,15 @@ func (n *IPNet) keepInUse(list []netip.Prefix) []netip.Prefix {
 	return list
 }
 
-// publishedIPv4 returns the IPv4 addresses of this node as published to the other nodes.
-func (n *IPNet) publishedIPv4(name string) []netip.Prefix {
+// published returns the addresses of this node as published to the other nodes.
+func (n *IPNet) published(name string) []netip.Prefix {
 	own := n.NodeSync.GetAllNodes()[name]
 	if own == nil {
 		return nil
 	}
 	var out []netip.Prefix
 	for _, ip := range own.VppIPAddresses {
-		if ip.Version == contivconf.IPv4 { // VPP's DHCP client leases IPv4 addresses only
-			out = append(out, netip.PrefixFrom(ip.Address, ip.Network.Bits()))
-		}
+		out = append(out, netip.PrefixFrom(ip.Address, ip.Network.Bits()))
 	}
 	return out
 }
