@@ -43,7 +43,7 @@ func (k kernelHost) Networks(ctx context.Context) ([]contivconf.HostNetwork, err
 // NIC implements hostMonitor.
 func (k kernelHost) NIC(ctx context.Context, name string) (ipnet.NIC, error) {
 	nic, err := k.monitor.NIC(ctx, name)
-	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, MTU: uint32(nic.MTU)}, err
+	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, Lesser: nic.Lesser, MTU: uint32(nic.MTU)}, err
 }
 
 // Watch implements hostMonitor.

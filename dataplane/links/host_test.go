@@ -158,7 +158,7 @@ func TestWatchAfterAFailure(t *testing.T) {
 	<-seen
 	failing.next.Store(true)
 	w.run("ip", "addr", "add", "198.18.79.1/32", "dev", dev)
-	mine := HostAddress{dev, netip.MustParsePrefix("198.18.79.1/32")}
+	mine := HostAddress{dev, netip.MustParsePrefix("198.18.79.1/32"), 1}
 	for {
 		select {
 		case a := <-seen:

@@ -30,6 +30,7 @@ type HostLink struct {
 type HostAddress struct {
 	Link   string
 	Prefix netip.Prefix
+	Rank   int // 0 identifies the host, and more is less suitable: single-IP, secondary or temporary, deprecated
 }
 
 // HostMonitor watches the links and addresses of the agent's network namespace. It may be used from any goroutine.
@@ -128,7 +129,7 @@ func stateOf(links []linkInfo, addrs []addrInfo) hostState {
 	for _, a := range preferred(addrs) {
 		name := names[a.index]
 		if ip := a.prefix.Addr(); name != "" && a.flags&unix.IFA_F_DADFAILED == 0 && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
-			out.addresses = append(out.addresses, HostAddress{name, a.prefix})
+			out.addresses = append(out.addresses, HostAddress{name, a.prefix, a.rank()})
 		}
 	}
 	slices.SortStableFunc(out.addresses, func(x, y HostAddress) int { return strings.Compare(x.Link, y.Link) })

@@ -2,6 +2,7 @@ package links
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ func TestMonitor(t *testing.T) {
 	defer cancel()
 	m := NewHostMonitor(nil)
 	dev, docker := w.dev("m"), w.dev("docker")
-	mine := HostAddress{dev, netip.MustParsePrefix("198.18.77.1/32")}
+	mine := HostAddress{dev, netip.MustParsePrefix("198.18.77.1/32"), 1}
 
 	seen := make(chan []HostAddress, 16)
 	jobs := lifecycle.NewGroup(ctx, NewBackend(Config{}).log)
@@ -93,5 +94,18 @@ func TestAddressOrder(t *testing.T) {
 		"2001:db8:77::9/64", "2001:db8:77::8/64", "2001:db8:77::3/64", "2001:db8:77::1/128", "2001:db8:77::2/64"}
 	if !slices.Equal(got, want) {
 		t.Errorf("addresses %q, want %q", got, want)
+	}
+	nic, err := NewHostMonitor(nil).NIC(t.Context(), dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lesser := fmt.Sprint(nic.Lesser); lesser != "[198.18.77.1 198.18.77.5 2001:db8:77::1 2001:db8:77::2]" {
+		t.Errorf("less suitable addresses: %s", lesser)
+	}
+	for _, a := range []string{"198.18.77.5/24", "198.18.77.9/24", "198.18.76.20/24"} {
+		w.run("ip", "addr", "del", a, "dev", dev)
+	}
+	if nic, err = NewHostMonitor(nil).NIC(t.Context(), dev); err != nil || fmt.Sprint(nic.Lesser) != "[2001:db8:77::1 2001:db8:77::2]" {
+		t.Errorf("the NIC has only a VIP: %+v, %v", nic, err)
 	}
 }

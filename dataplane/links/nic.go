@@ -15,6 +15,7 @@ type NIC struct {
 	MTU       int
 	MAC       net.HardwareAddr
 	Addresses []netip.Prefix // IPv4 before IPv6; in each family, the one that identifies the host comes first
+	Lesser    []netip.Addr   // those of Addresses that are less suitable than the first one of their family; see HostAddress.Rank
 }
 
 // NIC returns the NIC called name. If name is "", it returns the NIC with the default route, or else the first one that has an address. The
@@ -46,9 +47,16 @@ func (m *HostMonitor) NIC(ctx context.Context, name string) (NIC, error) {
 		return NIC{}, fmt.Errorf("there is no NIC %s on this host; set mainVPPInterface.interfaceName to one of its NICs, "+
 			"or leave it out to use the one with the default route", name)
 	}
+	first := map[bool]int{} // the rank of the first address, by Is4
 	for _, a := range addrs {
-		if a.Link == name {
-			up.Addresses = append(up.Addresses, a.Prefix)
+		if a.Link != name {
+			continue
+		}
+		up.Addresses = append(up.Addresses, a.Prefix)
+		if best, is := first[a.Prefix.Addr().Is4()]; !is {
+			first[a.Prefix.Addr().Is4()] = a.Rank
+		} else if a.Rank > best {
+			up.Lesser = append(up.Lesser, a.Prefix.Addr())
 		}
 	}
 	return up, nil

@@ -109,6 +109,7 @@ type HostLinks interface {
 type NIC struct {
 	Name      string
 	Addresses []netip.Prefix // IPv4 before IPv6; in each family, the one that identifies the host comes first
+	Lesser    []netip.Addr   // those of Addresses that identify the host less well than the first one of their family, such as a virtual IP
 	MTU       uint32
 }
 

@@ -11,6 +11,7 @@ import (
 	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -105,6 +106,33 @@ func TestLinuxHostNames(t *testing.T) {
 	}
 }
 
+// TestLinuxNodeAddressOfVIP tests that a node that has lost its address uses a virtual IP only until its address returns, also if the agent has
+// started meanwhile.
+func TestLinuxNodeAddressOfVIP(t *testing.T) {
+	for _, starts := range []bool{false, true} {
+		w := newLinuxNode(t, dualTAP)
+		nic := &nicWith{}
+		w.n.LinuxNsPlugin = nic
+		want := func(addrs, lesser, want string) {
+			t.Helper()
+			nic.addrs, nic.lesser = strings.Fields(addrs), lesser
+			if starts {
+				w.n.settings = nil
+			}
+			w.nodes.published = nil
+			w.resync()
+			w.nodes.all["n1"] = &nodesync.Node{ID: 1, Name: "n1", VppIPAddresses: w.nodes.published}
+			if got := w.ownEndpoint().GetParentDeviceIp(); got != want {
+				t.Errorf("NIC with %s, starts %t: the address is %q, want %s", addrs, starts, got, want)
+			}
+		}
+		want("192.0.2.9/24 192.0.2.1/32", "192.0.2.1", "192.0.2.9")
+		want("192.0.2.1/32", "", "192.0.2.1")
+		want("192.0.2.9/24 192.0.2.1/32", "192.0.2.1", "192.0.2.9")
+		want("192.0.2.8/24 192.0.2.9/24 192.0.2.1/32", "192.0.2.1", "192.0.2.9")
+	}
+}
+
 // TestLinuxNodeAddressAfterStart tests that an agent that starts keeps the address that the node has published, as long as the NIC has it.
 func TestLinuxNodeAddressAfterStart(t *testing.T) {
 	for _, test := range []struct {
@@ -141,11 +169,15 @@ func (w *node) ownEndpoint() *proto.VXLANTunnelEndpointUpdate {
 // nicWith is a host whose NIC has the given addresses.
 type nicWith struct {
 	fakeHost
-	addrs []string
+	addrs  []string
+	lesser string // one of them
 }
 
 func (h *nicWith) NIC(name string) (NIC, error) {
 	nic := NIC{Name: name, MTU: 1500}
+	if h.lesser != "" {
+		nic.Lesser = []netip.Addr{netip.MustParseAddr(h.lesser)}
+	}
 	for _, a := range h.addrs {
 		nic.Addresses = append(nic.Addresses, netip.MustParsePrefix(a))
 	}

@@ -159,7 +159,7 @@ func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
 	case n.Dataplane != DataplaneVPP:
-		return n.keepInUse(s.uplink().Addresses, s.nodeName), nil
+		return n.keepInUse(s.uplink(), s.nodeName), nil
 	case len(s.mainIf.IPs) > 0:
 		return s.mainIf.IPs, nil
 	case s.mainIf.UseDHCP:
@@ -174,21 +174,22 @@ func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix
 	return n.IPAM.NodeIPs(s.nodeID)
 }
 
-// keepInUse moves the address of each family that the node has used so far to the front of its family, as long as the NIC has it: the
-// tunnels of all other nodes lead to it. When the agent has just started, it is the one that was published: agents before this version
+// keepInUse returns the NIC's addresses. It moves the address of each family that the node has used so far to the front of its family, as
+// long as the NIC has it and no better one: the tunnels of all other nodes lead to it. A virtual IP that the node uses while the NIC has lost
+// its own address is left when that address returns. When the agent has just started, it is the one that was published: agents before this version
 // published the lowest one first, and used it.
-func (n *IPNet) keepInUse(list []netip.Prefix, name string) []netip.Prefix {
+func (n *IPNet) keepInUse(nic NIC, name string) []netip.Prefix {
 	var inUse []netip.Prefix
 	if n.settings != nil {
 		inUse = n.settings.nodeIPs
 	} else { // the agent has just started: other nodes use what it published before
 		inUse = n.published(name)
 	}
-	list = slices.Clone(list)
+	list := slices.Clone(nic.Addresses)
 	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
 		used := transport.SameFamily(inUse, ipaddr.HostPrefix(family))
 		at := slices.IndexFunc(list, func(p netip.Prefix) bool { return p.Addr() == used.Addr() })
-		if first := slices.Index(list, transport.SameFamily(list, ipaddr.HostPrefix(family))); at > first && first >= 0 {
+		if first := slices.Index(list, transport.SameFamily(list, ipaddr.HostPrefix(family))); at > first && first >= 0 && !slices.Contains(nic.Lesser, used.Addr()) {
 			kept := list[at]
 			copy(list[first+1:at+1], list[first:at])
 			list[first] = kept
