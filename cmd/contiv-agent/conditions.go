@@ -36,15 +36,12 @@ func newNodeConditions(client *kube.Client, node string, log *slog.Logger) *node
 	}
 }
 
-// Set writes a condition, which Run keeps.
+// Set writes a condition, which Run keeps, also after an error: the API server may have written it although its answer was lost.
 func (n *nodeConditions) Set(ctx context.Context, c kube.NodeCondition) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.write(ctx, c); err != nil {
-		return err
-	}
 	n.set[c.Type] = c
-	return nil
+	return n.write(ctx, c)
 }
 
 // Run restores the conditions until ctx ends.

@@ -29,7 +29,7 @@ type conditionReporter struct {
 	known    func() bool                                     // reports whether checked has a valid result
 	set      func(context.Context, kube.NodeCondition) error // writes to the API server
 	log      *slog.Logger
-	reported *kube.NodeCondition // the condition that was written last
+	reported *kube.NodeCondition // the condition that was written last; nil: not known
 }
 
 // conditionReporters returns the reporters; none without an API server.
@@ -96,6 +96,7 @@ func (t *conditionReporter) step(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, conditionTimeout)
 	defer cancel()
+	t.reported = nil // until the API server has answered, it may have either of them
 	if err := t.set(ctx, want); err != nil {
 		return err
 	}

@@ -49,4 +49,8 @@ func TestSourcesCondition(t *testing.T) {
 	}
 	checked = nil
 	step(3)
+	checked, fails = ipnet.ErrNoSourceCheck, errors.New("the answer is lost")
+	step(3)
+	checked, fails = nil, nil // as before; the API server may have the other one
+	step(4)
 }

@@ -183,11 +183,12 @@ func (p *Plugin) report(ctx context.Context) error {
 	}
 	if change {
 		err := p.Reporter.Condition(ctx, want.ok, want.reason, want.message)
-		if err == nil {
-			t.mu.Lock()
-			t.reported = want
-			t.mu.Unlock()
+		if err != nil { // the API server may have written it although its answer was lost
+			want = condition{}
 		}
+		t.mu.Lock()
+		t.reported = want
+		t.mu.Unlock()
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

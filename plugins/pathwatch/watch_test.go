@@ -308,6 +308,22 @@ func TestAPIServerAway(t *testing.T) {
 	})
 }
 
+// TestLostAnswer checks that a condition is written again if the API server may have the next one, whose write has failed.
+func TestLostAnswer(t *testing.T) {
+	n := &node{}
+	p := &Plugin{Deps: Deps{Reporter: n}, reports: newReportQueue("n1")}
+	works, stuck := condition{known: true, ok: true, reason: reasonWorks}, condition{known: true, reason: string(UplinkStuck)}
+	for _, want := range []condition{works, stuck, works, works} {
+		p.reports.want, n.apiDown = want, want == stuck
+		if err := p.report(t.Context()); (err != nil) != n.apiDown {
+			t.Errorf("API server away %t: %v", n.apiDown, err)
+		}
+	}
+	if want := []string{"true DataPathWorks", "true DataPathWorks"}; !slices.Equal(n.conditions, want) {
+		t.Errorf("conditions %q, want %q", n.conditions, want)
+	}
+}
+
 // TestPeersByEvents checks that peers are added and removed by events.
 func TestPeersByEvents(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {
