@@ -27,6 +27,8 @@ type Result struct {
 	Broken map[string]error
 	Again  time.Duration
 	Writes int
+	// Repaired is set if members that another program had added or removed were repaired.
+	Repaired bool
 }
 
 func (r *Result) broken(m *set, err error) {
@@ -46,6 +48,9 @@ func (s *Sets) ApplyUpdates() Result {
 			continue // another program has created or destroyed one of our sets
 		}
 		r.Writes = writes
+		if r.Err == nil {
+			r.Repaired, s.foreign = s.foreign && writes > 0, false
+		}
 		s.metrics.counts(len(s.have), len(s.have)+s.others)
 		return r
 	}
@@ -76,6 +81,7 @@ func (s *Sets) sync() error {
 	}
 	for _, m := range s.sorted() {
 		h, ok := s.have[m.name]
+		before := m.before
 		switch {
 		case m.known && ok:
 		case !ok, !m.fits(h):
@@ -85,6 +91,8 @@ func (s *Sets) sync() error {
 				return err
 			}
 		}
+		s.foreign = s.foreign || before != nil && !before.is(m)
+		m.before = nil
 		if s.right(m) {
 			delete(s.dirty, m)
 		}
@@ -114,8 +122,10 @@ func (s *Sets) list() error {
 		return err
 	}
 	for _, m := range s.sets {
+		before := m.recorded()
 		m.invalidate()
 		s.name(m)
+		m.before = before
 		s.dirty[m] = struct{}{}
 	}
 	s.listed = true

@@ -103,6 +103,41 @@ func TestRestart(t *testing.T) {
 	n.expect(before)
 }
 
+// TestRepaired checks that an apply that repairs the members that another program has added or removed reports it, and that own changes and the
+// first apply do not.
+func TestRepaired(t *testing.T) {
+	n := newNS(t)
+	s := n.open(t)
+	n.sh("ipset create cv40a hash:ip; ipset add cv40a 10.9.9.9")
+	s.Replace(4, table.Set{ID: "a", Type: table.SetIP}, []table.Member{addr("10.0.0.1"), addr("10.0.0.2")})
+	s.Replace(6, table.Set{ID: "a", Type: table.SetIP}, []table.Member{addr("fd00::1")})
+	for _, step := range []struct {
+		name     string
+		change   func()
+		writes   bool
+		repaired bool
+	}{
+		{"the first apply", func() {}, true, false},
+		{"nothing has changed", func() {}, false, false},
+		{"own changes", func() { s.Change(4, "a", []table.Member{addr("10.0.0.3")}, []table.Member{addr("10.0.0.1")}) }, true, false},
+		{"flushed", func() { n.sh("ipset flush") }, true, true},
+		{"repaired before", func() {}, false, false},
+		{"one more member", func() { n.sh("ipset add cv40a 10.0.0.9") }, true, true},
+		{"flushed, and an own change", func() {
+			n.sh("ipset flush")
+			s.Change(6, "a", []table.Member{addr("fd00::2")}, nil)
+		}, true, true},
+		{"destroyed", func() { n.sh("ipset destroy cv40a") }, true, true},
+	} {
+		step.change()
+		s.Resync()
+		if r := apply(t, s); r.Writes > 0 != step.writes || r.Repaired != step.repaired {
+			t.Errorf("%s: %+v, want writes %t, repaired %t", step.name, r, step.writes, step.repaired)
+		}
+	}
+	n.expect(map[string][]string{"cv40a": {"10.0.0.2", "10.0.0.3"}, "cv60a": {"fd00::1", "fd00::2"}})
+}
+
 // A set that another program destroyed or created meanwhile causes another attempt, not a failure.
 func TestConcurrentChanges(t *testing.T) {
 	n := newNS(t)
@@ -271,7 +306,7 @@ func TestHundredThousandMembers(t *testing.T) {
 	}
 }
 
-// Random edits end in the same state as one replacement by the result, for any order and any times of apply.
+// Random edits end in the same state as one replacement by the result, for any order and any times of apply; none of them is a repair.
 func TestRandomEdits(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -282,6 +317,12 @@ func TestRandomEdits(t *testing.T) {
 	random := func() table.Member {
 		bits := rnd.IntN(4)
 		return table.Member{Net: netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(rnd.IntN(4) << 6)}), bits).Masked()}
+	}
+	applyOwn := func() {
+		t.Helper()
+		if r := apply(t, s); r.Repaired {
+			t.Fatal("no other program has changed a set, and yet it is repaired")
+		}
 	}
 	for step := range 1500 {
 		id := fmt.Sprint(rnd.IntN(4))
@@ -306,10 +347,10 @@ func TestRandomEdits(t *testing.T) {
 		case k == 16:
 			s.Resync()
 		default:
-			apply(t, s)
+			applyOwn()
 		}
 		if step%50 == 49 {
-			apply(t, s)
+			applyOwn()
 			n.expect(flatten(model))
 			if r := apply(t, s); r.Writes != 0 || s.Pending() {
 				t.Fatalf("applying again wrote %d", r.Writes)

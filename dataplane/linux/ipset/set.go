@@ -2,6 +2,7 @@ package ipset
 
 import (
 	"fmt"
+	"maps"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
@@ -20,6 +21,14 @@ type set struct {
 	known   bool // lacks and surplus are valid
 	lacks   map[member]struct{}
 	surplus map[member]struct{}
+	before  *difference // the difference as recorded before the kernel's sets were listed again; nil: it was unknown
+}
+
+// difference is what the kernel's set lacks and has in surplus.
+type difference struct{ lacks, surplus map[member]struct{} }
+
+func (d *difference) is(m *set) bool {
+	return maps.Equal(d.lacks, m.lacks) && maps.Equal(d.surplus, m.surplus)
 }
 
 func newSet(f table.Family, d table.Set) *set {
@@ -42,7 +51,15 @@ func (m *set) describe(d table.Set) {
 func (m *set) object() string { return fmt.Sprintf("set v%d %s", m.family, m.id) }
 
 // invalidate marks the kernel's members as unknown.
-func (m *set) invalidate() { m.known, m.lacks, m.surplus = false, nil, nil }
+func (m *set) invalidate() { m.known, m.lacks, m.surplus, m.before = false, nil, nil, nil }
+
+// recorded returns the recorded difference; nil if it is unknown.
+func (m *set) recorded() *difference {
+	if !m.known {
+		return nil
+	}
+	return &difference{m.lacks, m.surplus}
+}
 
 // empty records that the kernel's set is empty (or does not exist yet).
 func (m *set) empty() {

@@ -34,12 +34,13 @@ type Sets struct {
 	// broken holds the sets that could not be written at the last apply. The next apply retries them.
 	broken map[*set]struct{}
 
-	listed bool              // have is valid
-	have   map[string]header // our sets in the kernel
-	others int               // number of other programs' sets in the kernel, at the last listing
-	doomed map[string]int    // sets in the kernel to destroy, with the number of attempts
-	temps  int               // counter for temporary names
-	names  int               // see Names
+	listed  bool              // have is valid
+	have    map[string]header // our sets in the kernel
+	others  int               // number of other programs' sets in the kernel, at the last listing
+	doomed  map[string]int    // sets in the kernel to destroy, with the number of attempts
+	temps   int               // counter for temporary names
+	names   int               // see Names
+	foreign bool              // another program has changed the members of a set, and they are not repaired yet
 }
 
 type key struct {

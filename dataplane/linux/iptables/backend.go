@@ -286,6 +286,7 @@ func (b *Backend) absent(t *layer, err error) bool {
 func (b *Backend) addSets(res *table.Result, r ipset.Result) {
 	res.Err = errors.Join(res.Err, r.Err)
 	res.Writes += r.Writes
+	res.Repaired = res.Repaired || r.Repaired
 	again(res, r.Again)
 	for name, err := range r.Broken {
 		if res.Broken == nil {

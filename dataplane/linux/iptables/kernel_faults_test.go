@@ -234,6 +234,22 @@ func TestVariantChanges(t *testing.T) {
 	}
 }
 
+// An apply that repairs the members of a set reports it, as it does for rules: the driver checks the connections that were opened meanwhile.
+func TestFlushedSet(t *testing.T) {
+	n := newNS(t)
+	b := n.open(Config{Variant: VariantNFT})
+	b.ReplaceSet(4, table.Set{ID: "s", Type: table.SetIP}, []table.Member{{Net: nets("10.0.0.1/32")[0]}})
+	for i, flushed := range []bool{false, false, true, false} {
+		if flushed {
+			n.sh("ipset flush")
+		}
+		b.Resync(true, false)
+		if r := apply(t, b); r.Repaired != flushed {
+			t.Errorf("apply %d: %+v, want repaired %t", i, r, flushed)
+		}
+	}
+}
+
 // A rule changes to a set of another type without a moment in which the set is empty, and the old set is removed.
 func TestSetChangesType(t *testing.T) {
 	variants(t, func(t *testing.T, v Variant) {
