@@ -162,7 +162,7 @@ func (w *boltWalk) page(id uint64) (*boltPage, error) {
 	return p, nil
 }
 
-// tree visits a page and all pages below it. Their keys must be at least low, and less than high; nil: no limit.
+// tree visits a page and all pages below it. The first key must be low, and all keys less than high; nil: no limit.
 func (w *boltWalk) tree(id uint64, low, high []byte) error {
 	p, err := w.page(id)
 	switch {
@@ -276,7 +276,8 @@ func (p *boltPage) part(i int, pos, length uint64) ([]byte, error) {
 	return p.data[from : from+length : from+length], nil
 }
 
-// ordered checks that the keys ascend and are within limits. Only the root of a tree, which has no lower limit, may be empty.
+// ordered checks that the keys ascend from low and are less than high. The first key is low itself: bbolt finds a page in its parent by its first key,
+// and would not find it otherwise. Only the root of a tree, which has no limits, may be empty.
 func (p *boltPage) ordered(keys [][]byte, low, high []byte) error {
 	if len(keys) == 0 && low != nil {
 		return p.fault("it is empty")
@@ -285,7 +286,7 @@ func (p *boltPage) ordered(keys [][]byte, low, high []byte) error {
 		switch {
 		case len(key) == 0:
 			return p.fault("key %d is empty", i)
-		case i == 0 && bytes.Compare(low, key) > 0, i > 0 && bytes.Compare(keys[i-1], key) >= 0, high != nil && bytes.Compare(key, high) >= 0:
+		case i == 0 && low != nil && !bytes.Equal(low, key), i > 0 && bytes.Compare(keys[i-1], key) >= 0, high != nil && bytes.Compare(key, high) >= 0:
 			return p.fault("key %d is out of order", i)
 		}
 	}

@@ -103,16 +103,19 @@ func TestDamagedLocalCopy(t *testing.T) {
 		t.Fatalf("the state has the root %d, which is not one of the branches %v", branch, branches)
 	}
 	for name, change := range map[string]func(d []byte){
-		"number of the root page":    func(d []byte) { d[root*pageSize] ^= 1 },
-		"flags of the root page":     func(d []byte) { d[root*pageSize+8] = 0x40 },
-		"too many elements":          func(d []byte) { binary.NativeEndian.PutUint16(d[root*pageSize+10:], 60_000) },
-		"too many further pages":     func(d []byte) { binary.NativeEndian.PutUint32(d[root*pageSize+12:], 1<<30) },
-		"length of a key":            func(d []byte) { binary.NativeEndian.PutUint32(d[root*pageSize+16+8:], 1<<31) },
-		"position of a key":          func(d []byte) { binary.NativeEndian.PutUint32(d[root*pageSize+16+4:], 1<<31) },
-		"flags of a bucket":          func(d []byte) { d[root*pageSize+16] = 0x80 },
-		"child that does not exist":  func(d []byte) { binary.NativeEndian.PutUint64(d[branch*pageSize+16+8:], 1<<40) },
-		"child that is the page":     func(d []byte) { binary.NativeEndian.PutUint64(d[branch*pageSize+16+8:], uint64(branch)) },
-		"order of keys":              func(d []byte) { d[branch*pageSize+16+int(binary.NativeEndian.Uint32(d[branch*pageSize+16:]))] = 0xff },
+		"number of the root page":   func(d []byte) { d[root*pageSize] ^= 1 },
+		"flags of the root page":    func(d []byte) { d[root*pageSize+8] = 0x40 },
+		"too many elements":         func(d []byte) { binary.NativeEndian.PutUint16(d[root*pageSize+10:], 60_000) },
+		"too many further pages":    func(d []byte) { binary.NativeEndian.PutUint32(d[root*pageSize+12:], 1<<30) },
+		"length of a key":           func(d []byte) { binary.NativeEndian.PutUint32(d[root*pageSize+16+8:], 1<<31) },
+		"position of a key":         func(d []byte) { binary.NativeEndian.PutUint32(d[root*pageSize+16+4:], 1<<31) },
+		"flags of a bucket":         func(d []byte) { d[root*pageSize+16] = 0x80 },
+		"child that does not exist": func(d []byte) { binary.NativeEndian.PutUint64(d[branch*pageSize+16+8:], 1<<40) },
+		"child that is the page":    func(d []byte) { binary.NativeEndian.PutUint64(d[branch*pageSize+16+8:], uint64(branch)) },
+		"order of keys":             func(d []byte) { d[branch*pageSize+16+int(binary.NativeEndian.Uint32(d[branch*pageSize+16:]))] = 0xff },
+		"key of a child": func(d []byte) {
+			d[branch*pageSize+16+int(binary.NativeEndian.Uint32(d[branch*pageSize+16:])+binary.NativeEndian.Uint32(d[branch*pageSize+20:]))-1]--
+		},
 		"list is not a list":         func(d []byte) { d[list*pageSize+8] = boltLeaf },
 		"list is too long":           func(d []byte) { binary.NativeEndian.PutUint16(d[list*pageSize+10:], 0xfffe) },
 		"list with a huge length":    func(d []byte) { d[list*pageSize+10], d[list*pageSize+11], d[list*pageSize+23] = 0xff, 0xff, 0x7f },
@@ -237,5 +240,43 @@ func TestWalkOfHealthyFiles(t *testing.T) {
 	}
 	if err := checkBolt(filepath.Join(t.TempDir(), "missing")); err != nil {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestWalkAfterRandomChanges checks that no sequence of writes and deletes, at any end of the key range, makes a file that counts as damaged.
+func TestWalkAfterRandomChanges(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	path := filepath.Join(t.TempDir(), "x.db")
+	for round := range 30 {
+		db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: 1024, NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			from, n, deletes := rnd.IntN(3000), 1+rnd.IntN(400), rnd.IntN(2) == 0
+			err := db.Update(func(tx *bolt.Tx) error {
+				b, err := tx.CreateBucketIfNotExists([]byte{byte('a' + rnd.IntN(3))})
+				for k := from; err == nil && k < from+n; k++ {
+					key := fmt.Appendf(nil, "%04d", k)
+					if deletes {
+						err = b.Delete(key)
+					} else {
+						err = b.Put(key, make([]byte, rnd.IntN(100)))
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkBolt(path); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func TestRefused(t *testing.T) {
 	try("backend of no service", noEntry, nil, backend(1, v4, 0, true))
 	r.do(nil, service(1, 0, true))
 	try("backend of family 7", invalid, nil, backend(1, unknown, 0, true))
-	try("backend flag 2", invalid, nil, backend(1, v4, 2, true))
+	try("backend flag 4", invalid, nil, backend(1, v4, 4, true))
 	try("backend not there", noEntry, nil, backend(1, v4, 0, false))
 
 	frontend := func(change func(*contiv.ContivFrontendAddDel)) error {
@@ -135,7 +135,6 @@ func TestRefused(t *testing.T) {
 	try("action 0", invalid, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.Outside.Action = 0 }))
 	try("action 4", invalid, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.Outside.Action = 4 }))
 	try("balance without service", invalid, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.InCluster.ServiceID = 0 }))
-	try("reject with service", invalid, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.Outside.ServiceID = 1 }))
 	try("target flag 2", invalid, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.InCluster.Flags = 2 }))
 	try("affinity without time", invalid, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.AffinityGroup = 1 }))
 	try("frontend not there", noEntry, nil, frontend(func(q *contiv.ContivFrontendAddDel) { q.IsAdd = false }))
