@@ -419,8 +419,7 @@ func (a *apiServer) installer(program string) {
 }
 
 // etcd checks that three members find each other by the service's endpoints, trust each other by certificates that they issue themselves,
-// and form a cluster; the agent's starter finds them, and still has them when the API server does not answer; a member that restarts
-// sends no query.
+// and form a cluster; the agent's starter finds them, and still has them when the API server does not answer.
 func (a *apiServer) etcd(program string) {
 	a.t.Helper()
 	ca := a.path("ca-dir")

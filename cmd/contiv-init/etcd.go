@@ -137,15 +137,23 @@ func (m *member) run(ctx context.Context, args []string) error {
 	if err := m.certify(addr); err != nil {
 		return err
 	}
-	// A node that has already been a member has the addresses of the others in its data directory.
+	j, err := m.joiner(addr)
+	if err != nil {
+		return err
+	}
+	dir, ok, err := m.data(ctx, j)
+	if err != nil {
+		return err
+	}
+	// The data of a member has the addresses of the others.
 	var cluster []string
-	if !m.hasData() {
-		if cluster, err = m.cluster(ctx, addr); err != nil {
+	if !ok {
+		if cluster, err = m.cluster(ctx, addr, j); err != nil {
 			return err
 		}
 	}
 	// The manifest's own arguments come last and take precedence.
-	return become(slices.Concat(args[:1], m.arguments(addr, cluster), args[1:]), nil)
+	return become(slices.Concat(args[:1], m.arguments(addr, dir, cluster), args[1:]), nil)
 }
 
 // certify issues the member's certificate.
@@ -173,12 +181,12 @@ func (m *member) certify(addr netip.Addr) error {
 	return nil
 }
 
-// arguments returns the arguments of etcd.
-func (m *member) arguments(addr netip.Addr, cluster []string) []string {
+// arguments returns the arguments of etcd with its data in dir.
+func (m *member) arguments(addr netip.Addr, dir string, cluster []string) []string {
 	file := func(name string) string { return filepath.Join(m.tlsDir, name) }
 	client, peer := etcdURL(addr, etcdClientPort), etcdURL(addr, etcdPeerPort)
 	args := []string{
-		"--name=" + m.name, "--data-dir=" + filepath.Join(m.dataDir, m.name),
+		"--name=" + m.name, "--data-dir=" + dir,
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		fmt.Sprintf("--listen-metrics-urls=http://127.0.0.1:%d", etcdMetricsPort),

@@ -33,6 +33,9 @@ const noDataHeader = "Contiv-Etcd-No-Data"
 // errNoData: the member waits for a cluster, too.
 var errNoData = errors.New("has no data yet")
 
+// memberList is the path of etcd's JSON gateway that lists the members.
+const memberList = "/v3/cluster/member/list"
+
 // callTimeout limits a request to another member. A change of the members is not confirmed while there is no quorum.
 const callTimeout = 5 * time.Second
 
@@ -92,7 +95,7 @@ func (j *joiner) step(ctx context.Context) ([]string, error) {
 		case errors.Is(err, errNoData):
 			waiting++
 		default:
-			absent = append(absent, fmt.Errorf("%s: %w", o.Pod, err))
+			absent = append(absent, failure(o, err))
 		}
 	}
 	switch {
@@ -147,7 +150,7 @@ func (j *joiner) join(ctx context.Context, url string, list []etcdPeer) ([]strin
 
 // list returns the members of the cluster, as the member at url has them; no quorum is needed.
 func (j *joiner) list(ctx context.Context, url string) ([]etcdPeer, error) {
-	return j.call(ctx, url+"/v3/cluster/member/list", map[string]any{"linearizable": false})
+	return j.call(ctx, url+memberList, map[string]any{"linearizable": false})
 }
 
 // call makes a request to etcd's JSON gateway, and returns the members in the answer.
@@ -236,8 +239,8 @@ func (m *member) tlsConfig() (*tls.Config, error) {
 	}, nil
 }
 
-// cluster returns the arguments for a member without data.
-func (m *member) cluster(ctx context.Context, addr netip.Addr) ([]string, error) {
+// joiner returns the joiner of this member.
+func (m *member) joiner(addr netip.Addr) (*joiner, error) {
 	k, err := m.client()
 	if err != nil {
 		return nil, err
@@ -246,13 +249,8 @@ func (m *member) cluster(ctx context.Context, addr netip.Addr) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	stop, err := answerNoData(ctx, netip.AddrPortFrom(addr, etcdClientPort).String(), conf, m.log)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
 	transport := &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}
-	j := &joiner{
+	return &joiner{
 		name: m.name, peerURL: etcdURL(addr, etcdPeerPort), members: m.members, http: &http.Client{Transport: transport},
 		client: func(a netip.Addr) string { return etcdURL(a, etcdClientPort) },
 		log:    func(why string) { m.log.Info("waiting for the cluster", "reason", why) },
@@ -262,12 +260,19 @@ func (m *member) cluster(ctx context.Context, addr netip.Addr) ([]string, error)
 			all, err := k.Endpoints(ctx, m.namespace, m.service)
 			return slices.DeleteFunc(onePerPod(all, addr), func(e kube.Endpoint) bool { return e.Pod == m.name || e.Addr == addr }), err
 		},
-	}
-	return j.enter(ctx)
+	}, nil
 }
 
-// hasData reports whether this member has been part of a cluster. The directory alone does not prove it: etcd makes it before it has joined.
-func (m *member) hasData() bool {
-	logs, err := filepath.Glob(filepath.Join(m.dataDir, m.name, "member", "wal", "*.wal"))
-	return err == nil && len(logs) > 0
+// cluster returns the arguments for a member without data.
+func (m *member) cluster(ctx context.Context, addr netip.Addr, j *joiner) ([]string, error) {
+	conf, err := m.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	stop, err := answerNoData(ctx, netip.AddrPortFrom(addr, etcdClientPort).String(), conf, m.log)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	return j.enter(ctx)
 }

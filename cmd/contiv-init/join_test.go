@@ -44,15 +44,15 @@ func (p *pods) joiner(name string, members int, peer string) *joiner {
 	}
 }
 
-func (p *pods) add(name, address, url string) {
+func (p *pods) add(name string, n machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := netip.MustParseAddr(address)
+	a := netip.MustParseAddr(n.address)
 	p.all = append(slices.DeleteFunc(p.all, func(e kube.Endpoint) bool { return e.Pod == name }), kube.Endpoint{Pod: name, Addr: a})
 	if p.url == nil {
 		p.url = map[netip.Addr]string{}
 	}
-	p.url[a] = url
+	p.url[a] = n.client
 }
 
 func freeURL(t *testing.T) string {
@@ -65,11 +65,19 @@ func freeURL(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// startMember starts etcd with the joiner's arguments. The function that it returns ends etcd.
-func startMember(t *testing.T, name, client, peer string, args []string) (*embed.Etcd, func()) {
+// machine is a node on which members can run.
+type machine struct{ address, client, peer, dir string }
+
+func newMachine(t *testing.T, address string) machine {
+	t.Helper()
+	return machine{address, freeURL(t), freeURL(t), t.TempDir()}
+}
+
+// startMember starts etcd with its data in dir and the joiner's arguments. The function that it returns ends etcd.
+func startMember(t *testing.T, n machine, name, dir string, args []string) (*embed.Etcd, func()) {
 	t.Helper()
 	c := embed.NewConfig()
-	c.Name, c.Dir, c.LogLevel, c.LogOutputs = name, filepath.Join(t.TempDir(), name), "fatal", []string{"/dev/null"}
+	c.Name, c.Dir, c.LogLevel, c.LogOutputs = name, dir, "fatal", []string{"/dev/null"}
 	for _, a := range args {
 		switch flag, value, _ := strings.Cut(a, "="); flag {
 		case "--initial-cluster":
@@ -87,51 +95,91 @@ func startMember(t *testing.T, name, client, peer string, args []string) (*embed
 		}
 		return []url.URL{*u}
 	}
-	c.ListenClientUrls, c.AdvertiseClientUrls, c.ListenPeerUrls, c.AdvertisePeerUrls = list(client), list(client), list(peer), list(peer)
+	client, peer := list(n.client), list(n.peer)
+	c.ListenClientUrls, c.AdvertiseClientUrls, c.ListenPeerUrls, c.AdvertisePeerUrls = client, client, peer, peer
 	e, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatalf("%s with %v: %v", name, args, err)
 	}
 	stop := sync.OnceFunc(e.Close)
 	t.Cleanup(stop)
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(time.Minute):
-		t.Fatalf("%s is not ready", name)
-	}
 	return e, stop
+}
+
+func awaitReady(t *testing.T, members ...*embed.Etcd) {
+	t.Helper()
+	for _, e := range members {
+		select {
+		case <-e.Server.ReadyNotify():
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is not ready", e.Config().Name)
+		}
+	}
+}
+
+// start starts a member on a machine, as contiv-init does.
+func (p *pods) start(t *testing.T, name string, n machine, members int) (*embed.Etcd, func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p.add(name, n)
+	m := &member{common: &common{log: slog.New(slog.DiscardHandler)}, name: name, members: members, dataDir: n.dir}
+	j := p.joiner(name, members, n.peer)
+	dir, ok, err := m.data(ctx, j)
+	var args []string
+	if err == nil && !ok {
+		args, err = j.enter(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startMember(t, n, name, dir, args)
+}
+
+// expectOneCluster checks that the members are in one cluster, which has no other members.
+func expectOneCluster(t *testing.T, members ...*embed.Etcd) {
+	t.Helper()
+	var want []string
+	for _, e := range members {
+		want = append(want, e.Config().Name+" "+e.Config().AdvertisePeerUrls[0].String())
+	}
+	slices.Sort(want)
+	for _, e := range members {
+		var got []string
+		for deadline := time.After(10 * time.Second); ; {
+			got = nil
+			for _, m := range e.Server.Cluster().Members() {
+				got = append(got, m.Name+" "+strings.Join(m.PeerURLs, ","))
+			}
+			slices.Sort(got)
+			if slices.Equal(got, want) {
+				break
+			}
+			select { // members publish their names after they are ready
+			case <-deadline:
+				t.Fatalf("%s has the members %v, not %v", e.Config().Name, got, want)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		if id := e.Server.Cluster().ID(); id != members[0].Server.Cluster().ID() {
+			t.Errorf("%s is in cluster %s", e.Config().Name, id)
+		}
+	}
 }
 
 // TestJoin changes a cluster from one member to three, and then replaces the machine of a member: there is always one cluster.
 func TestJoin(t *testing.T) {
 	p := &pods{}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	start := func(name, address string, members int) (*embed.Etcd, func()) {
-		t.Helper()
-		client, peer := freeURL(t), freeURL(t)
-		p.add(name, address, client)
-		args, err := p.joiner(name, members, peer).enter(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return startMember(t, name, client, peer, args)
-	}
-	first, _ := start("etcd-0", "192.0.2.1", 1)
-	_, stopSecond := start("etcd-1", "192.0.2.2", 3)
-	third, _ := start("etcd-2", "192.0.2.3", 3)
+	first, _ := p.start(t, "etcd-0", newMachine(t, "192.0.2.1"), 1)
+	awaitReady(t, first)
+	second, stopSecond := p.start(t, "etcd-1", newMachine(t, "192.0.2.2"), 3)
+	awaitReady(t, second)
+	third, _ := p.start(t, "etcd-2", newMachine(t, "192.0.2.3"), 3)
+	awaitReady(t, third)
 	stopSecond() // its machine is lost, with its data
-	moved, _ := start("etcd-1", "192.0.2.4", 3)
-	for i, e := range []*embed.Etcd{first, third, moved} {
-		var names []string
-		for _, m := range e.Server.Cluster().Members() {
-			names = append(names, m.Name)
-		}
-		slices.Sort(names)
-		if e.Server.Cluster().ID() != first.Server.Cluster().ID() || !slices.Equal(names, []string{"etcd-0", "etcd-1", "etcd-2"}) {
-			t.Errorf("member %d is in cluster %s with %v", i, e.Server.Cluster().ID(), names)
-		}
-	}
+	moved, _ := p.start(t, "etcd-1", newMachine(t, "192.0.2.4"), 3)
+	awaitReady(t, moved)
+	expectOneCluster(t, first, third, moved)
 }
 
 // TestNoSecondCluster checks that a member without data waits while another member does not respond: it may have data.
@@ -142,9 +190,9 @@ func TestNoSecondCluster(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	p.add("etcd-0", "192.0.2.1", freeURL(t))
-	p.add("etcd-1", "192.0.2.2", serve())
-	p.add("etcd-2", "192.0.2.3", freeURL(t))
+	p.add("etcd-0", machine{address: "192.0.2.1", client: freeURL(t)})
+	p.add("etcd-1", machine{address: "192.0.2.2", client: serve()})
+	p.add("etcd-2", machine{address: "192.0.2.3", client: freeURL(t)})
 	waits := func(name, reason string) {
 		t.Helper()
 		if args, err := p.joiner(name, 3, "http://peer").step(t.Context()); args != nil || err == nil || !strings.Contains(err.Error(), reason) {
@@ -153,14 +201,14 @@ func TestNoSecondCluster(t *testing.T) {
 	}
 	waits("etcd-0", "etcd-2: ")
 	waits("etcd-1", "etcd-0: ")
-	p.add("etcd-2", "192.0.2.3", serve())
+	p.add("etcd-2", machine{address: "192.0.2.3", client: serve()})
 	args, err := p.joiner("etcd-0", 3, "http://peer").step(t.Context())
 	if err != nil || !slices.Contains(args, "--initial-cluster=etcd-0=http://peer") || !slices.Contains(args, "--initial-cluster-state=new") {
 		t.Errorf("first member, no other has data: %v, %v", args, err)
 	}
 	p.all = p.all[:2]
 	waits("etcd-0", "1 of 2 other members")
-	p.add("etcd-0", "192.0.2.1", serve())
+	p.add("etcd-0", machine{address: "192.0.2.1", client: serve()})
 	waits("etcd-1", "waiting for the first member")
 }
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// threeMembers starts a cluster of three members, one on each machine.
+func threeMembers(t *testing.T, p *pods) (machines []machine, members []*embed.Etcd, stops []func()) {
+	t.Helper()
+	cluster := "--initial-cluster="
+	for i := range 3 {
+		n := newMachine(t, "192.0.2."+strconv.Itoa(i+1))
+		machines = append(machines, n)
+		cluster += "etcd-" + strconv.Itoa(i) + "=" + n.peer + ","
+	}
+	for i, n := range machines {
+		name := "etcd-" + strconv.Itoa(i)
+		p.add(name, n)
+		e, stop := startMember(t, n, name, filepath.Join(n.dir, name), []string{cluster[:len(cluster)-1], "--initial-cluster-state=new"})
+		members, stops = append(members, e), append(stops, stop)
+	}
+	awaitReady(t, members...)
+	return machines, members, stops
+}
+
+// TestReturnToOldData: a member moves to another machine, and later returns to the first, which still has the data of the member that was removed.
+func TestReturnToOldData(t *testing.T) {
+	p := &pods{}
+	machines, members, stops := threeMembers(t, p)
+	old := filepath.Join(machines[1].dir, "etcd-1")
+	if id, err := memberID(lastLog(old)); err != nil || id != strconv.FormatUint(uint64(members[1].Server.MemberID()), 10) {
+		t.Errorf("the data is of %s: %v", id, err)
+	}
+	stops[1]()
+	moved, stopMoved := p.start(t, "etcd-1", newMachine(t, "192.0.2.4"), 3)
+	awaitReady(t, moved)
+	stopMoved()
+	back, stopBack := p.start(t, "etcd-1", machines[1], 3)
+	awaitReady(t, back)
+	expectOneCluster(t, members[0], back, members[2])
+	if kept, err := filepath.Glob(old + ".removed-*/member/wal/*.wal"); err != nil || len(kept) == 0 {
+		t.Errorf("the old data is lost: %v", err)
+	}
+	stopBack()
+	again, _ := p.start(t, "etcd-1", machines[1], 3)
+	awaitReady(t, again)
+	if again.Server.MemberID() != back.Server.MemberID() {
+		t.Error("a member that is part of the cluster starts without its data")
+	}
+}
+
+// TestDataWithoutAnswers: all members start at the same time, so none can say whether another is still a member.
+func TestDataWithoutAnswers(t *testing.T) {
+	p := &pods{}
+	machines, members, stops := threeMembers(t, p)
+	id := members[0].Server.Cluster().ID()
+	for _, stop := range stops {
+		stop()
+	}
+	for i, n := range machines {
+		members[i], _ = p.start(t, "etcd-"+strconv.Itoa(i), n, 3)
+	}
+	awaitReady(t, members...)
+	if got := members[0].Server.Cluster().ID(); got != id {
+		t.Errorf("cluster %s, not %s", got, id)
+	}
+	expectOneCluster(t, members...)
+}
+
+// TestNotALog: files that are not write-ahead logs have no ID.
+func TestNotALog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "0.wal")
+	for _, text := range []string{"", "1234567", "\xff\xff\xff\xff\xff\xff\xff\xff", "\x04\x00\x00\x00\x00\x00\x00\x84\x08\x01\x10\x00", "\x02\x00\x00\x00\x00\x00\x00\x00\x08\x01"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := memberID(file); err == nil {
+			t.Errorf("%q has the ID %s", text, id)
+		}
+	}
+}
