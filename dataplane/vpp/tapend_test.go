@@ -99,6 +99,33 @@ func TestTapEndMadeAhead(t *testing.T) {
 	}
 }
 
+// If VPP cannot make the TAP of a pod, the error is of this pod only for the return codes that the state of its namespace causes. All others make the
+// node unready.
+func TestTapThatVPPRejects(t *testing.T) {
+	f := vppfake.New(vppfake.Config{})
+	t.Cleanup(func() { f.Close() })
+	g := &target{fake: f, socket: filepath.Join(t.TempDir(), "api.sock")}
+	if err := f.Listen(g.socket); err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, g, (&tapMaker{made: true}).deps())
+	for code, podOnly := range map[api.VPPApiError]bool{
+		api.SYSCALL_ERROR_2: true, api.SYSCALL_ERROR_3: true, api.NETLINK_ERROR: true,
+		api.SYSCALL_ERROR_1: false, // /dev/vhost-net
+		api.UNSUPPORTED:     false, // features of vhost-net
+		api.INIT_FAILED:     false, // the rings
+		api.UNSPECIFIED:     false, // too many TAPs
+	} {
+		refused := f.Faults.Add(vppfake.Fault{Message: "tap_create_v3", Retval: int32(code)})
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(t, values{podTap("pod", "eth0")}), NoRetry: true})
+		var failed *txn.Error
+		if !errors.As(err, &failed) || failed.Escalate() == podOnly || refused.Hits() != 1 {
+			t.Errorf("%v: error %v, %d requests; of one pod only: want %t", code, err, refused.Hits(), podOnly)
+		}
+		refused.Remove()
+	}
+}
+
 // With the real Linux side and the real VPP: the device carries packets without the kernel's queueing disciplines, and is
 // deleted with the TAP.
 func TestTapEndOnRealVPP(t *testing.T) {

@@ -157,8 +157,8 @@ func createTap(k *Descriptors, v *vpp_interfaces.Interface, done func(made, erro
 	}
 	conn.Call(k.Lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
 		if err != nil {
-			byPod := req.HostNamespaceSet && conn.IsRetval(err) && !conn.IsRetval(err, noVhostNet)
-			if err = errors.Join(explainTap(err), drop()); byPod { // for example by another device of that name
+			byPod := req.HostNamespaceSet && causedByPod(err)
+			if err = errors.Join(explainTap(err), drop()); byPod {
 				err = scheduler.PodOnly(err)
 			}
 			done(made{hostDev: m.hostDev}, err)
@@ -239,6 +239,13 @@ func shortNamespace(path string) string {
 
 // noVhostNet is VPP's return code if it cannot open /dev/vhost-net.
 const noVhostNet = api.SYSCALL_ERROR_1
+
+// causedByPod reports whether a TAP that VPP makes in a pod's namespace failed because of the state of that namespace: it has disappeared, another
+// device has the name, or the device was renamed, moved or removed before VPP had configured it. All other return codes have causes on the node, such
+// as a vhost-net without a necessary feature. VPP returns the first two codes also if /dev/net/tun does not work; then the node's own TAPs fail, too.
+func causedByPod(err error) bool {
+	return conn.IsRetval(err, api.SYSCALL_ERROR_2, api.SYSCALL_ERROR_3, api.NETLINK_ERROR)
+}
 
 func explainTap(err error) error {
 	if conn.IsRetval(err, noVhostNet) {
