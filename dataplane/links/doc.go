@@ -30,5 +30,5 @@
 //
 // A pod with CAP_NET_ADMIN can change everything in its namespace, all the time. Listings there have a limit (podLimit); beyond it, only the objects
 // of the agent's own devices are read. What cannot be read counts as absent and is configured again. The
-// errors of operations there are of one pod only (scheduler.PodOnly): they do not make the node unready.
+// errors of operations there are of one pod only (scheduler.PodOnly): they do not make the node unready, and are retried as long as the pod exists.
 package links

@@ -19,10 +19,13 @@ var errNoLink = errors.New("no such link")
 var errTorn = errors.New("the kernel's state changed while it was being listed")
 
 // podOnly marks the error of an operation in a pod's namespace, which is given by its path; empty is the agent's own. See scheduler.PodOnly. A lack of
-// resources concerns the whole node.
+// resources concerns the whole node. Errors of a namespace that is gone are not retried.
 func podOnly(path string, err error) error {
-	if path == "" || lacksResources(err) {
+	switch {
+	case path == "" || lacksResources(err):
 		return err
+	case errors.Is(err, nsdo.ErrGone):
+		return scheduler.PodGone(err)
 	}
 	return scheduler.PodOnly(err)
 }
@@ -37,7 +40,8 @@ func lacksResources(err error) bool {
 	return false
 }
 
-// retriable reports whether an operation that failed with err may succeed later without a change of configuration.
+// retriable reports whether an operation that failed with err may succeed later without a change of configuration. The scheduler also retries all
+// others in the namespace of a pod that exists, because the pod can remove their cause.
 func retriable(err error) bool {
 	for _, fatal := range []error{nsdo.ErrGone, errForeign, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.ERANGE,
 		unix.EADDRNOTAVAIL, unix.EROFS, unix.EAFNOSUPPORT} {

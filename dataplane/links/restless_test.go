@@ -127,3 +127,32 @@ func TestPodMovesItsInterface(t *testing.T) {
 	w.quiet(values...)
 	w.shows(ns, "-o addr show eth0", "10.1.1.2/32", "fd00:1::2/128")
 }
+
+// TestNoRetryForAPodThatIsGone: an error in a pod's namespace is retried in any case, except if the namespace no longer exists.
+func TestNoRetryForAPodThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	lo := w.loopback(ns)
+	w.put(lo)
+	w.ip(ns, "link", "add", "other", "type", "bridge")
+	w.ip(ns, "link", "set", "other", "up")
+	w.ip(ns, "route", "add", "10.9.0.0/16", "dev", "other")
+	fails := func(v proto.Message) txn.KeyError {
+		t.Helper()
+		_, err := w.s.Commit(t.Context(), &txn.Txn{Values: kvs(t, []proto.Message{v})})
+		var failed *txn.Error
+		if !errors.As(err, &failed) || failed.Escalate() || !failed.Failed[0].PodOnly {
+			t.Fatalf("%v, want an error of this pod only", err)
+		}
+		return failed.Failed[0]
+	}
+	if f := fails(route(lo, "10.9.0.0/16", "", 0)); retriable(f.Err) || !f.Retriable {
+		t.Errorf("another route of the pod: %v, retried: %t", f, f.Retriable)
+	}
+	w.run("ip", "netns", "del", filepath.Base(ns))
+	again := proto.Clone(lo).(*linux_interfaces.Interface)
+	again.Name = "lo2-" + w.id
+	if f := fails(again); !errors.Is(f.Err, nsdo.ErrGone) || f.Retriable {
+		t.Errorf("the pod is gone: %v, retried: %t", f, f.Retriable)
+	}
+}

@@ -283,8 +283,15 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestRetryOfOnePod: a value that fails because of its pod is retried as long as it fails, and is never reported.
+// TestRetryOfOnePod: a value that fails because of its pod is retried as long as it fails, also if the error is final for other values, and is never
+// reported.
 func TestRetryOfOnePod(t *testing.T) {
+	for name, err := range map[string]error{"temporary": Retry(errors.New("renamed")), "final": errors.New("foreign")} {
+		t.Run(name, func(t *testing.T) { testRetryOfOnePod(t, PodOnly(err)) })
+	}
+}
+
+func testRetryOfOnePod(t *testing.T, cause error) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := 0
 		r := newRig(t, newMock(t), func(c *Config) {
@@ -294,7 +301,7 @@ func TestRetryOfOnePod(t *testing.T) {
 		tries := 0
 		r.m.fault = func(string, string) *fault {
 			tries++
-			return &fault{err: PodOnly(Retry(errors.New("renamed")))}
+			return &fault{err: cause}
 		}
 		_, err := r.commit(update(kv("b/1", &obj{})))
 		var te *txn.Error
@@ -312,13 +319,35 @@ func TestRetryOfOnePod(t *testing.T) {
 		synctest.Wait()
 		r.expectThings("b/1")
 
+		r.m.fault = func(string, string) *fault { return &fault{err: cause} } // while the pod is deleted
+		if _, err := r.commit(update(kv("b/1", nil))); !errors.As(err, &te) || te.Escalate() || !te.Failed[0].Retriable {
+			t.Errorf("error: %v", err)
+		}
+		r.m.sync(func() { r.m.fault = nil })
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		r.expectThings()
+
 		r.m.fault = func(string, string) *fault { return &fault{err: PodOnly(errors.New("foreign"))} }
 		tx := update(kv("b/2", &obj{}))
 		tx.NoRetry = true
 		if _, err := r.commit(tx); !errors.As(err, &te) || te.Escalate() {
 			t.Errorf("error: %v", err)
 		}
-		r.m.sync(func() { r.m.fault = nil })
+		tries = 0
+		r.m.fault = func(string, string) *fault {
+			tries++
+			return &fault{err: PodGone(cause)}
+		}
+		if _, err := r.commit(update(kv("b/3", &obj{}))); !errors.As(err, &te) || te.Escalate() || !te.Failed[0].PodOnly {
+			t.Errorf("error: %v", err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if tries != 1 || reports != 0 {
+			t.Errorf("the pod is gone: %d tries, %d reports", tries, reports)
+		}
+		r.expectState("b/3", Failed)
 	})
 }
 

@@ -43,15 +43,27 @@ func (e unknownError) Retriable() bool      { return true }
 func (e unknownError) OutcomeUnknown() bool { return true }
 
 // PodOnly marks err as an error that affects only one pod, because the pod can cause it: a pod with CAP_NET_ADMIN can rename, move and delete the
-// interfaces in its network namespace, all the time. The value is retried, but the state of the node is not in doubt. PodOnly(nil) is nil.
+// interfaces in its network namespace, all the time. The state of the node is not in doubt, so there is no resync that could repair the value; it is
+// retried as long as it fails, whatever the error: the pod can also remove the cause. PodOnly(nil) is nil.
 func PodOnly(err error) error {
 	if err == nil {
 		return nil
 	}
-	return podOnlyError{err}
+	return podOnlyError{err, false}
 }
 
-type podOnlyError struct{ error }
+// PodGone is PodOnly for errors of a pod that no longer exists: the value is not retried. PodGone(nil) is nil.
+func PodGone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return podOnlyError{err, true}
+}
+
+type podOnlyError struct {
+	error
+	gone bool
+}
 
 func (e podOnlyError) Unwrap() error { return e.error }
 func (e podOnlyError) PodOnly() bool { return true }
@@ -60,6 +72,12 @@ func (e podOnlyError) PodOnly() bool { return true }
 func IsPodOnly(err error) bool {
 	var p interface{ PodOnly() bool }
 	return errors.As(err, &p) && p.PodOnly()
+}
+
+// isGone reports whether err, or an error that it wraps, was marked by PodGone.
+func isGone(err error) bool {
+	var p podOnlyError
+	return errors.As(err, &p) && p.gone
 }
 
 // isOutcomeUnknown reports whether err, or an error that it wraps, implements OutcomeUnknown() bool and returns true from it.

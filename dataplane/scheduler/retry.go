@@ -106,7 +106,13 @@ func (s *Scheduler) retriable(n *node, err error) bool {
 	if errors.As(err, &blocked) {
 		return blocked.retry
 	}
-	return isOutcomeUnknown(err) || n.kind.calls.retriable(err)
+	switch {
+	case isOutcomeUnknown(err):
+		return true
+	case IsPodOnly(err):
+		return !isGone(err)
+	}
+	return n.kind.calls.retriable(err)
 }
 
 // retryDue retries the nodes that are due.
