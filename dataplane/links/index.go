@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -150,15 +152,28 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 func (b *Backend) onDevice(logical string, f func(h *nsHandle, d *device) error) error {
 	h, d, err := b.locate(logical)
 	if err != nil {
-		return podOnly(d.location(), err)
+		return podOnly(d.location(), d.ifLost(logical, err))
 	}
 	if err := f(h, d); err != nil {
 		if errors.Is(err, unix.ENODEV) {
 			d.index = 0 // look it up again next time
 		}
-		return podOnly(d.path, fmt.Errorf("device %s in %s: %w", d.name, h, err))
+		return podOnly(d.path, d.ifLost(logical, fmt.Errorf("device %s in %s: %w", d.name, h, err)))
 	}
 	return nil
+}
+
+// ifLost marks an error that means that the device of a logical interface was removed, for example by its pod. Both ends of a VETH pair are removed
+// together. d is nil if the device is not in the index.
+func (d *device) ifLost(logical string, err error) error {
+	if !errors.Is(err, errNoLink) && !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	keys := []string{nb.LinuxInterfaceKey(logical)}
+	if d != nil && d.peer != "" {
+		keys = append(keys, nb.LinuxInterfaceKey(d.peer))
+	}
+	return scheduler.Lost(err, keys...)
 }
 
 // location returns the path of the namespace of a device; empty if there is no device.

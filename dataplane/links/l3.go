@@ -133,13 +133,13 @@ func putRoute(h *nsHandle, index int32, r routeSpec, flags int) error {
 	return err
 }
 
-// requestRoute adds a route in the kernel. A gateway to which no route leads is assumed to be on the link.
+// requestRoute adds a route in the kernel. A gateway to which no route leads is assumed to be on the link. If there is no link, the error says that.
 func requestRoute(h *nsHandle, index int32, r *routeSpec, flags int) error {
 	err := h.sock.exec(newRoute(index, *r, flags))
 	unreachable := errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EINVAL)
 	if r.gw.IsValid() && unreachable {
 		r.onlink = true
-		if again := h.sock.exec(newRoute(index, *r, flags)); again == nil || errors.Is(again, unix.EEXIST) {
+		if again := h.sock.exec(newRoute(index, *r, flags)); again == nil || errors.Is(again, unix.EEXIST) || errors.Is(again, unix.ENODEV) {
 			err = again
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/internal/nsdo"
 )
@@ -155,4 +156,27 @@ func TestNoRetryForAPodThatIsGone(t *testing.T) {
 	if f := fails(again); !errors.Is(f.Err, nsdo.ErrGone) || f.Retriable {
 		t.Errorf("the pod is gone: %v, retried: %t", f, f.Retriable)
 	}
+}
+
+// TestPodRemovesItsInterface: an operation on an interface that the pod has removed fails, and its retry creates the interface again, with everything
+// that belongs to it.
+func TestPodRemovesItsInterface(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	values := w.podValues(ns)
+	w.put(values...)
+	w.ip(ns, "link", "del", "eth0")
+	added := kvs(t, []proto.Message{route(values[1].(*linux_interfaces.Interface), "10.9.0.0/16", "10.1.1.1", 0)})
+	_, err := w.s.Commit(t.Context(), &txn.Txn{Values: added})
+	var failed *txn.Error
+	if !errors.As(err, &failed) || failed.Escalate() || !failed.Failed[0].Retriable {
+		t.Fatalf("%v, want an error of this pod only that is retried", err)
+	}
+	w.eventually("the route is there", func() bool {
+		status := w.s.Status(scheduler.Filter{Key: added[0].Key})
+		return len(status) == 1 && status[0].State == scheduler.Configured
+	})
+	w.quiet(append(values, added[0].Value)...)
+	w.shows(ns, "-o addr show eth0", "10.1.1.2/32", "fd00:1::2/128")
+	w.shows(ns, "route", "10.9.0.0/16", "default")
 }

@@ -305,6 +305,9 @@ func (b *batch) runPlan(ctx context.Context) {
 	for _, n := range s.plan.nodes {
 		b.settle(n)
 	}
+	for _, f := range x.failed {
+		s.doubtLost(f.n, f.err)
+	}
 	b.ran = true
 	s.stats.count(x)
 }

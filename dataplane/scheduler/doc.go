@@ -27,6 +27,8 @@
 // must succeed for values that are absent. When a dump fails, there are no operations on the values that it would have reported, and values
 // that were just discovered are not removed: the values that could not be dumped may use them.
 //
+// An error may name values that the operation needs and that are no longer in the dataplane (Lost): these are dumped before the retry, too.
+//
 // When the dataplane's process has been replaced, the state of all values is unknown: a transaction or a retry that runs before the resync
 // dumps the values of the descriptors that its plan depends on (peers.go).
 //

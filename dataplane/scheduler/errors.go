@@ -80,6 +80,22 @@ func isGone(err error) bool {
 	return errors.As(err, &p) && p.gone
 }
 
+// Lost marks err as the error of an operation that failed because values that it needs, given by their keys, are no longer in the dataplane. Their
+// state becomes unknown: they are dumped, and created again, before the operation is retried. Lost(nil) is nil.
+func Lost(err error, keys ...string) error {
+	if err == nil {
+		return nil
+	}
+	return lostError{err, keys}
+}
+
+type lostError struct {
+	error
+	keys []string
+}
+
+func (e lostError) Unwrap() error { return e.error }
+
 // isOutcomeUnknown reports whether err, or an error that it wraps, implements OutcomeUnknown() bool and returns true from it.
 func isOutcomeUnknown(err error) bool {
 	var u interface{ OutcomeUnknown() bool }

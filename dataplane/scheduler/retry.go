@@ -101,6 +101,28 @@ func (s *Scheduler) scheduleRetry(n *node, err error, never bool) bool {
 	return true
 }
 
+// doubtLost makes the state of the values unknown that n needs and that are missing, as the error of n reports (see Lost). They are retried together
+// with n: also values between them and n, such as the items of a link, look present until the dump.
+func (s *Scheduler) doubtLost(n *node, err error) {
+	var lost lostError
+	if !errors.As(err, &lost) {
+		return
+	}
+	for _, key := range lost.keys {
+		m := s.graph.nodes[key]
+		if m == nil || m.kind == nil || m.kind.calls.dump == nil || m.applied == nil {
+			continue
+		}
+		m.flags |= flagUnknown
+		m.state = Unknown
+		if n.retry != nil && m.retry == nil {
+			r := *n.retry
+			m.retry = &r
+			s.retries = append(s.retries, retryEntry{n: m, r: m.retry})
+		}
+	}
+}
+
 func (s *Scheduler) retriable(n *node, err error) bool {
 	var blocked *blockedError
 	if errors.As(err, &blocked) {
