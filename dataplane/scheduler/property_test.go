@@ -188,9 +188,11 @@ func (f faultPlan) arm(m *mock) {
 		if m.rnd.Float64() >= f.ops {
 			return nil
 		}
-		switch m.rnd.IntN(4) {
+		switch m.rnd.IntN(5) {
 		case 0:
 			return &fault{err: Retry(errors.New("busy"))}
+		case 4:
+			return &fault{err: Retry(Lost(errors.New("not found"), slices.Sorted(maps.Keys(m.things))...))}
 		case 1:
 			if f.fatal {
 				return &fault{err: errors.New("refused")}
