@@ -19,10 +19,11 @@ var errNoLink = errors.New("no such link")
 var errTorn = errors.New("the kernel's state changed while it was being listed")
 
 // podOnly marks the error of an operation in a pod's namespace, which is given by its path; empty is the agent's own. See scheduler.PodOnly. A lack of
-// resources concerns the whole node. Errors of a namespace that is gone are not retried.
+// resources or of permissions (the agent lacks a capability, /proc/sys is read-only) concerns the whole node. Errors of a namespace that is gone are
+// not retried.
 func podOnly(path string, err error) error {
 	switch {
-	case path == "" || lacksResources(err):
+	case path == "" || lacksResources(err) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS):
 		return err
 	case errors.Is(err, nsdo.ErrGone):
 		return scheduler.PodGone(err)

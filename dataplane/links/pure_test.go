@@ -1,15 +1,19 @@
 package links
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	"contiv.dev/vswitch/dataplane/nb/linux/l3"
 	"contiv.dev/vswitch/dataplane/nb/linux/namespace"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -90,6 +94,22 @@ func TestHostsLinks(t *testing.T) {
 	} {
 		if got := isHosts(linkInfo{name: name}); got != want {
 			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}
+
+// TestPodOnly: an error in the namespace of a pod is of this pod only, unless the pod cannot cause it.
+func TestPodOnly(t *testing.T) {
+	for err, want := range map[error]bool{
+		errNoLink: true, errForeign: true, nsdo.ErrGone: true, unix.EINVAL: true, unix.EEXIST: true, unix.EACCES: true, // EACCES: IPv6 is disabled
+		unix.ENOMEM: false, unix.EMFILE: false, unix.EPERM: false, unix.EROFS: false,
+	} {
+		err = fmt.Errorf("set accept_ra of eth0: %w", err)
+		if got := scheduler.IsPodOnly(podOnly("/run/netns/pod", err)); got != want {
+			t.Errorf("in a pod: %v is of this pod only: %t, want %t", err, got, want)
+		}
+		if scheduler.IsPodOnly(podOnly("", err)) {
+			t.Errorf("in the agent's namespace: %v is of one pod only", err)
 		}
 	}
 }
