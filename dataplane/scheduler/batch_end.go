@@ -26,6 +26,9 @@ func (b *batch) settle(n *node) {
 		n.state, n.err, n.retry = Configured, nil, nil
 	default:
 		n.state, n.err, n.retry = Pending, nil, nil
+		if n.applied != nil { // its update was skipped, because a value that the new version depends on failed
+			b.s.graph.mayRefer(n)
+		}
 	}
 }
 

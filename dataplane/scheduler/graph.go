@@ -101,7 +101,7 @@ type graph struct {
 	touched []*node // nodes whose desired or applied value may have changed in this batch
 
 	// referrers has the values with Refs whose applied value may still refer to something that no desired value refers to: their last operation
-	// failed, their last value was rejected, or their kind could not be dumped.
+	// failed or was skipped, their last value was rejected, or their kind could not be dumped.
 	referrers map[*node]struct{}
 
 	batch, stamp, items, dumps uint32 // see marks

@@ -101,7 +101,7 @@ func TestReferencedValuesStay(t *testing.T) {
 }
 
 // A value that is deleted last stays also when the operation that should have removed the last reference to it failed for good in an earlier
-// transaction, or when the value without the reference was rejected.
+// transaction, or was skipped because a dependency failed, or when the value without the reference was rejected.
 func TestReferencesOfEarlierFailures(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -110,6 +110,7 @@ func TestReferencesOfEarlierFailures(t *testing.T) {
 		{"rejected by the dataplane", "still used by c/1: no such thing", &obj{Rev: 2, Refs: []string{"p/2"}}},
 		{"removal failed", "still used by c/1: no such thing", nil},
 		{"invalid", "still used by c/1: bad: must not be set", &obj{Bad: true}},
+		{"skipped", "still used by c/1", &obj{Rev: 2, Refs: []string{"p/2"}, Deps: []string{"a/1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMock(t)
@@ -117,12 +118,12 @@ func TestReferencesOfEarlierFailures(t *testing.T) {
 			r := newRig(t, m, nil)
 			r.must(update(kv("p/1", &obj{}), kv("p/2", &obj{}), kv("p/3", &obj{}), kv("c/1", &obj{Refs: []string{"p/1"}})))
 			m.fault = func(action, key string) *fault {
-				if key == "c/1" && action != "create" {
+				if key == "c/1" && action != "create" || key == "a/1" {
 					return &fault{err: errors.New("no such thing")}
 				}
 				return nil
 			}
-			if _, err := r.commit(update(kv("c/1", c.next))); err == nil {
+			if _, err := r.commit(update(kv("a/1", &obj{}), kv("c/1", c.next))); err == nil {
 				t.Fatal("it does not fail")
 			}
 			_, err := r.commit(update(kv("p/1", nil), kv("p/3", nil))) // c/1 has no part in this transaction
