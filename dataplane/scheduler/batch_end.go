@@ -21,6 +21,7 @@ func (b *batch) settle(n *node) {
 		n.state, n.err, n.retry = Removed, nil, nil
 		if n.applied != nil {
 			n.state = Discovered
+			b.s.graph.mayRefer(n)
 		}
 	case n.applied != nil && n.p.flags&(planMake|planDone) != planMake:
 		n.state, n.err, n.retry = Configured, nil, nil

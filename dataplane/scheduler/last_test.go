@@ -149,3 +149,30 @@ func TestReferencesOfEarlierFailures(t *testing.T) {
 		})
 	}
 }
+
+// A value that a dump found and that is not desired is not removed while another kind cannot be dumped. What it refers to stays, too.
+func TestReferencesOfDiscoveredValues(t *testing.T) {
+	m := newMock(t)
+	m.last = true
+	r := newRig(t, m, nil)
+	r.must(update(kv("p/1", &obj{}), kv("c/1", &obj{Refs: []string{"p/1"}})))
+	r.stop()
+	r = newRig(t, m, nil)
+	m.dumpErr = func(kind string) error {
+		if kind == "b" {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	if _, err := r.commit(full(kv("p/1", &obj{}))); err == nil {
+		t.Fatal("the dump does not fail")
+	}
+	r.expectState("c/1", Discovered)
+	if _, err := r.commit(update(kv("p/1", nil))); err == nil || !strings.Contains(err.Error(), "p/1: still used by c/1") {
+		t.Errorf("commit: %v", err)
+	}
+	r.expectThings("c/1", "p/1")
+	m.sync(func() { m.dumpErr = nil })
+	r.must(full())
+	r.expectThings()
+}
