@@ -148,7 +148,8 @@ func (s *store) load(path string) (*record, error) {
 	return parseRecord(filepath.Base(path), data)
 }
 
-// parseRecord validates all properties on which later code relies. With errNewer it returns the boot ID only.
+// parseRecord validates all properties on which later code relies. It accepts interfaces that an earlier agent attached and that no ADD may request
+// any more. With errNewer it returns the boot ID only.
 func parseRecord(name string, data []byte) (*record, error) {
 	var head struct {
 		Version int    `json:"version"`
@@ -164,7 +165,7 @@ func parseRecord(name string, data []byte) (*record, error) {
 	if r.Version != storeVersion {
 		return nil, fmt.Errorf("version %d is not known", r.Version)
 	}
-	req := cniapi.Request{Version: cniapi.Version, Command: cniapi.Add, ContainerID: r.ContainerID, IfName: r.IfName, Netns: r.Netns}
+	req := cniapi.Request{Version: cniapi.Version, Command: cniapi.Check, ContainerID: r.ContainerID, IfName: r.IfName, Netns: r.Netns}
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}

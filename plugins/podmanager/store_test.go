@@ -177,6 +177,21 @@ func TestCorruptFilesArePutAside(t *testing.T) {
 	r.add("half", "again")
 }
 
+// TestRecordThatNoAddMayRequest: an interface that an earlier agent attached stays, also if this agent rejects its name in an ADD.
+func TestRecordThatNoAddMayRequest(t *testing.T) {
+	r := newRig(t)
+	req := addReq("c1", "web")
+	req.IfName = "lo"
+	if err := req.Validate(); err == nil {
+		t.Fatal("an ADD of lo is valid")
+	}
+	r.writeRecord(&record{Version: storeVersion, ContainerID: "c1", IfName: "lo", Netns: req.Netns, PodName: "web", BootID: r.ns.boot})
+	r.restart()
+	if all := r.pm.LocalAttachments(); len(all) != 1 || all[0].ID.IfName != "lo" {
+		t.Errorf("attachments %v", all)
+	}
+}
+
 // TestRecordOfNewerAgent: after a downgrade the record of a running pod stays, and the agent does not start, because without the record it would
 // remove the pod's interface. A reboot ends the pod, and so the record.
 func TestRecordOfNewerAgent(t *testing.T) {
