@@ -8,7 +8,7 @@ import (
 )
 
 // Write replaces a file, and creates its directory if it is missing. When it returns, the content is on the disk. The error describes what could not
-// be written; the file then has its old content.
+// be written; the file then has its old content or, if only the directory could not be written, the new content, which a loss of power may undo.
 func Write(path string, data []byte, mode os.FileMode) error {
 	return write(path, data, mode, (*os.File).Sync, rename)
 }
