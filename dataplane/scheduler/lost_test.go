@@ -14,14 +14,20 @@ import (
 func TestLost(t *testing.T) {
 	for name, lost := range map[string]bool{"lost": true, "still there": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testLost(t, lost) })
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newMock(t), nil)
+				checkLost := r.prepareLost(lost)
+				time.Sleep(1500 * time.Millisecond)
+				synctest.Wait()
+				checkLost()
+			})
 		})
 	}
 }
 
-func testLost(t *testing.T, lost bool) {
-	m := newMock(t)
-	r := newRig(t, m, nil)
+// prepareLost makes an operation fail, because a/1 is lost or only seems to be lost. check checks the results of the retry.
+func (r *rig) prepareLost(lost bool) (check func()) {
+	t, m := r.t, r.m
 	const itemOf = "item:a/1:x"
 	r.must(update(kv("a/1", &obj{Items: []item{{Name: "x"}}}), kv("a/2", &obj{}), kv("c/1", deps(itemOf))))
 	if lost {
@@ -43,22 +49,22 @@ func testLost(t *testing.T, lost bool) {
 	}
 	r.expectState("a/1", Unknown)
 	r.expectState("a/2", Configured)
-	time.Sleep(1500 * time.Millisecond)
-	synctest.Wait()
-	r.m.sync(func() {}) // for the race detector
-	r.check()
-	for _, key := range []string{"a/1", "a/2", itemOf, "c/1", "c/2"} {
-		r.expectState(key, Configured)
-	}
-	r.expectThings("a/1", "a/2", itemOf, "c/1", "c/2")
-	want := "create c/2 ! no such device, create a/1, create item:a/1:x, create c/1, create c/2"
-	if !lost {
-		want = "create c/2 ! no such device, create c/2"
-	}
-	if got := strings.Join(m.log, ", "); got != want {
-		t.Errorf("operations: %s, want %s", got, want)
-	}
-	if !slices.Contains(m.dumps, "a") || failures != 1 {
-		t.Errorf("dumped %v, %d failures", m.dumps, failures)
+	return func() {
+		m.sync(func() {}) // for the race detector
+		r.check()
+		for _, key := range []string{"a/1", "a/2", itemOf, "c/1", "c/2"} {
+			r.expectState(key, Configured)
+		}
+		r.expectThings("a/1", "a/2", itemOf, "c/1", "c/2")
+		want := "create c/2 ! no such device, create a/1, create item:a/1:x, create c/1, create c/2"
+		if !lost {
+			want = "create c/2 ! no such device, create c/2"
+		}
+		if got := strings.Join(m.log, ", "); got != want {
+			t.Errorf("operations: %s, want %s", got, want)
+		}
+		if !slices.Contains(m.dumps, "a") || failures != 1 {
+			t.Errorf("dumped %v, %d failures", m.dumps, failures)
+		}
 	}
 }
