@@ -94,7 +94,7 @@ func TestReferencedValuesStay(t *testing.T) {
 				if c.next == nil {
 					there = there[1:]
 				}
-				r.expectThings(there...)
+				m.sync(func() { r.expectThings(there...) })
 			})
 		})
 	}
