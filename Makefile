@@ -103,7 +103,7 @@ fuzz: ## fuzz all external input (CNI, configuration, REST, objects, etcd, netli
 WINDOWS := ./dataplane/windows/... ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-init ./cmd/contiv-netctl
 
 # Files whose functions are used, although deadcode reports them: on Windows, or by other modules (constructors).
-UNSEEN := cmd/contiv-agent/host_poll.go|dataplane/(linux|windows)/outside.go
+UNSEEN := cmd/contiv-agent/host_poll.go|dataplane/(linux|windows)/aliases.go
 
 .PHONY: lint
 lint: ## gofmt, vet (for Windows, too), staticcheck, dead code and the rules of test/arch
@@ -164,9 +164,9 @@ manifests: ## generate k8s/contiv-vpp.yaml and the chart's schema from the chart
 docs: ## generate docs/configuration.md and docs/packages.md from the code and the chart
 	go run ./hack/docs
 
-.PHONY: house
-house: ## print measurements of the code's structure (lengths, imports, exports); takes minutes, because it type-checks the module
-	@go run ./hack/house -unused
+.PHONY: codemetrics
+codemetrics: ## print measurements of the code's structure (lengths, imports, exports); takes minutes, because it type-checks the module
+	@go run ./hack/codemetrics -unused
 
 MAN ?= $(BIN)/man
 

@@ -138,7 +138,7 @@ func (d *Driver) Stop(ctx context.Context) error {
 		close(d.quit)
 		if !running {
 			d.loop.d = d
-			d.loop.refuse()
+			d.loop.rejectFlushes()
 			d.health.Report(health.HealthReport{Live: true, Detail: "stopped"})
 			close(d.ended)
 		}

@@ -100,12 +100,12 @@ func (l *loop) hang() {
 // finish ends the loop and answers or reports everything that was sent.
 func (l *loop) finish() {
 	l.timer.Stop()
-	l.refuse()
+	l.rejectFlushes()
 	l.d.health.Report(health.HealthReport{Live: true, Detail: "stopped"})
 }
 
-// refuse answers the Flushes that will not be applied, including those still in the input.
-func (l *loop) refuse() {
+// rejectFlushes answers the Flushes that will not be applied, including those still in the input.
+func (l *loop) rejectFlushes() {
 	for {
 		select {
 		case msg := <-l.d.input:

@@ -54,7 +54,7 @@ func (b *Buffers) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if b.conn.State().Connected() {
-			b.look(ctx)
+			b.readUsage(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -64,7 +64,7 @@ func (b *Buffers) Run(ctx context.Context) error {
 	}
 }
 
-func (b *Buffers) look(ctx context.Context) {
+func (b *Buffers) readUsage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, buffersEvery)
 	defer cancel()
 	var reply vlib.CliInbandReply

@@ -37,7 +37,7 @@ func TestBuffersOfRealVPP(t *testing.T) {
 	defer func() { c.Close(); _ = jobs.Stop(time.Second) }()
 	b := NewBuffers(c, log)
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		b.look(t.Context())
+		b.readUsage(t.Context())
 		if total, free := b.Counts(); total > 0 {
 			if total < 1024 || free == 0 || free > total || b.Low() != nil {
 				t.Errorf("%d free of %d, %v; want most of them free", free, total, b.Low())

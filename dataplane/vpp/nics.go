@@ -98,7 +98,7 @@ func (n *NICs) save(names []string) {
 // Names returns the NICs by index. It queries each VPP process once. While VPP is disconnected it returns the last result, which may be
 // empty; Watch reports when that turns out to be wrong.
 func (n *NICs) Names() ([]string, error) {
-	names, err := n.look()
+	names, err := n.readNICs()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.requested, n.reported = true, names
@@ -127,7 +127,7 @@ func (n *NICs) Run(ctx context.Context) error {
 }
 
 func (n *NICs) changed() []func() {
-	names, err := n.look()
+	names, err := n.readNICs()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil || !n.requested || slices.Equal(names, n.reported) {
@@ -136,8 +136,8 @@ func (n *NICs) changed() []func() {
 	return slices.Clone(n.callbacks)
 }
 
-// look queries VPP if this VPP process has not been queried yet.
-func (n *NICs) look() ([]string, error) {
+// readNICs queries VPP if this VPP process has not been queried yet.
+func (n *NICs) readNICs() ([]string, error) {
 	state := n.conn.State()
 	n.mu.Lock()
 	boot, names := n.boot, n.names

@@ -40,7 +40,7 @@ type certificate struct {
 
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
-	stamps, err := c.look()
+	stamps, err := c.readStamps()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 	return c, nil
 }
 
-func (c *certificate) look() (stamps [2]stamp, err error) {
+func (c *certificate) readStamps() (stamps [2]stamp, err error) {
 	for i, path := range []string{c.certFile, c.keyFile} {
 		if stamps[i], err = stampOf(path); err != nil {
 			return stamps, err
@@ -66,7 +66,7 @@ func (c *certificate) look() (stamps [2]stamp, err error) {
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	stamps, err := c.look()
+	stamps, err := c.readStamps()
 	if err == nil && stamps != c.stamps {
 		var pair tls.Certificate
 		if pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile); err == nil {

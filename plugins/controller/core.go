@@ -145,7 +145,7 @@ func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *eventHandl
 	}
 	t.external = c.refresh(ev)
 	switch {
-	case c.refuse(t):
+	case c.reject(t):
 	case ev.Method() == api.DownstreamResync:
 		t.txn = &txn.Txn{Kind: txn.DownstreamResync}
 	case ev.Method().IsResync():
@@ -160,8 +160,8 @@ func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *eventHandl
 	return t
 }
 
-// refuse rejects every event that needs consistent plugins after a fatal error, and the shutdown of a controller that has never run.
-func (c *core) refuse(t *eventHandling) bool {
+// reject stops every event that needs consistent plugins after a fatal error, and the shutdown of a controller that has never run.
+func (c *core) reject(t *eventHandling) bool {
 	_, shutdown := t.ev.(*Shutdown)
 	repairs := t.ev.Method() == api.FullResync || t.ev.Method() == api.DownstreamResync
 	switch {

@@ -20,7 +20,7 @@
 //	+--------+              |  /32 per pod --0/0--> main NIC  |      +--------+
 //	                        +---------------------------------+
 //
-// Without an overlay, traffic of pods to the outside passes through a pipe, so that NAT translates only this traffic: see outside.go.
+// Without an overlay, traffic of pods to the outside passes through a pipe, so that NAT translates only this traffic: see egresspipe.go.
 //
 // The package serves GET /contiv/v1/ipam.
 package ipnet

@@ -63,7 +63,7 @@ func (s *settings) podGatewayOnLo(v *values) {
 // pod implements wiring.
 func (linuxWiring) pod(s *settings, v *values, p *podLink) {
 	s.podLoopback(v, p)
-	defer s.podSides(v, p)
+	defer s.podNamespace(v, p)
 	v.put(&linux_interfaces.Interface{
 		Name: p.names.linux, Type: linux_interfaces.Interface_VETH, Namespace: p.namespace(),
 		HostIfName: p.attachment.ID.IfName, Enabled: true, IpAddresses: p.podAddresses(),

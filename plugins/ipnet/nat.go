@@ -6,34 +6,34 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/internal/ipaddr"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 )
 
 // NATNode describes this node; false before the first resync, or if pods have no IPv4. Event loop only.
-func (n *IPNet) NATNode() (servicenode.NAT, bool) {
+func (n *IPNet) NATNode() (nodeinfo.NAT, bool) {
 	s := n.settings
 	if s == nil {
-		return servicenode.NAT{}, false
+		return nodeinfo.NAT{}, false
 	}
 	node, _ := n.ServiceNode(false)
-	out := servicenode.NAT{Node: node, Uplink: s.mainIf.InterfaceName, PodVRF: s.podVRF}
+	out := nodeinfo.NAT{Node: node, Uplink: s.mainIf.InterfaceName, PodVRF: s.podVRF}
 	for _, p := range s.podSubnets {
 		if p.Subnet.Addr().Is4() {
 			out.Loopback = p.NATLoopback
 		}
 	}
 	if out.Exit = out.Uplink; s.piped() {
-		out.Exit = outsidePipe
+		out.Exit = egressPipe
 	}
 	out.Outside = s.nat && out.Uplink != "" && out.Address.IsValid()
 	return out, out.Loopback.IsValid()
 }
 
 // NextHopTo returns how VPP reaches an address. Event loop only.
-func (n *IPNet) NextHopTo(addr netip.Addr) servicenode.NextHop {
+func (n *IPNet) NextHopTo(addr netip.Addr) nodeinfo.NextHop {
 	s := n.settings
 	if s == nil {
-		return servicenode.NextHop{}
+		return nodeinfo.NextHop{}
 	}
 	in := func(list []netip.Prefix) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -41,15 +41,15 @@ func (n *IPNet) NextHopTo(addr netip.Addr) servicenode.NextHop {
 	overlay := s.transport.BVI() != ""
 	switch {
 	case in(s.local.Pods):
-		return servicenode.NextHop{VRF: s.podVRF}
+		return nodeinfo.NextHop{VRF: s.podVRF}
 	case slices.Contains(s.hostIPs, addr), in(s.local.Hosts):
-		return servicenode.NextHop{VRF: s.mainVRF, Masquerade: true}
+		return nodeinfo.NextHop{VRF: s.mainVRF, Masquerade: true}
 	case overlay && (in(s.cluster.Pods) || in(s.cluster.VPPHost) || n.peers.reachedByOverlay(s, addr)):
-		return servicenode.NextHop{VRF: s.podVRF}
+		return nodeinfo.NextHop{VRF: s.podVRF}
 	case in(s.cluster.Pods), in(s.cluster.VPPHost):
-		return servicenode.NextHop{VRF: s.mainVRF}
+		return nodeinfo.NextHop{VRF: s.mainVRF}
 	}
-	return servicenode.NextHop{VRF: s.mainVRF, Masquerade: true}
+	return nodeinfo.NextHop{VRF: s.mainVRF, Masquerade: true}
 }
 
 // reachedByOverlay reports whether the main VRF has a route to addr by the overlay: transports route the addresses of other nodes' hosts

@@ -8,7 +8,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/plugins/contivconf"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
@@ -58,8 +58,8 @@ func TestNATNode(t *testing.T) {
 
 // TestNextHopTo: by which table VPP reaches an address, and whether the answer finds back.
 func TestNextHopTo(t *testing.T) {
-	pod, main, masquerade := servicenode.NextHop{VRF: 1}, servicenode.NextHop{}, servicenode.NextHop{Masquerade: true}
-	for transport, ways := range map[string]map[string]servicenode.NextHop{
+	pod, main, masquerade := nodeinfo.NextHop{VRF: 1}, nodeinfo.NextHop{}, nodeinfo.NextHop{Masquerade: true}
+	for transport, ways := range map[string]map[string]nodeinfo.NextHop{
 		"vxlan": {"10.1.1.7": pod, "10.1.2.7": pod, "172.30.2.2": pod, "172.30.1.2": masquerade, "192.0.2.10": masquerade,
 			"192.0.2.20": pod, "192.168.16.2": masquerade, "8.8.8.8": masquerade},
 		"nooverlay": {"10.1.1.7": pod, "10.1.2.7": main, "172.30.2.2": main, "172.30.1.2": masquerade, "192.0.2.10": masquerade,

@@ -19,7 +19,7 @@ func (vppWiring) node(s *settings) ([]value, error) {
 	s.hostRoutes(&v)
 	s.podGatewayLoopback(&v)
 	s.betweenVRFs(&v)
-	s.outsidePipe(&v)
+	s.egressPipe(&v)
 	s.neighborScan(&v)
 	s.pluginNode(&v)
 	return v.list, v.err
@@ -103,7 +103,7 @@ func (s *settings) podGatewayLoopback(v *values) {
 func (s *settings) betweenVRFs(v *values) {
 	for _, p := range s.podSubnets {
 		if p.Gateway.Is4() && s.piped() {
-			continue // outsidePipe
+			continue // egressPipe
 		}
 		v.interVRF(s.podVRF, anyPrefix(p.Gateway), s.mainVRF)
 	}

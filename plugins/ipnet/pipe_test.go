@@ -38,7 +38,7 @@ func TestRoutesAroundThePipe(t *testing.T) {
 	w.n.hostIPsDump = func() ([]net.IP, error) { return []net.IP{net.IPv4(10, 99, 0, 1), net.IPv4(192, 168, 16, 1)}, nil }
 	w.resync()
 	own := []string{"10.1.0.0/16", "10.96.0.0/12", "10.99.0.1/32", "172.30.0.0/16", "192.168.16.1/32", "198.51.100.0/24"}
-	if past, out := w.pastThePipe(); !slices.Equal(past, own) || out != outsidePipe {
+	if past, out := w.pastThePipe(); !slices.Equal(past, own) || out != egressPipe {
 		t.Errorf("past it go %q, want %q; the rest goes to %q", past, own, out)
 	}
 	w.node("n2", fakePeer(2))
@@ -71,7 +71,7 @@ func TestNoPipe(t *testing.T) {
 		w.node("n2", fakePeer(2))
 		past, out := w.pastThePipe()
 		past = slices.DeleteFunc(past, func(p string) bool { return p == "172.30.1.0/24" }) // the route of the overlay to the host
-		if out != "" || len(past) > 0 || w.want[nb.VppInterfaceKey(outsidePipe)] != nil {
+		if out != "" || len(past) > 0 || w.want[nb.VppInterfaceKey(egressPipe)] != nil {
 			t.Errorf("%s: a pipe %q, past it %q", what, out, past)
 		}
 	}

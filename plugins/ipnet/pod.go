@@ -66,7 +66,7 @@ func (vppWiring) names(s *settings, p *podLink) podIfNames {
 // pod implements wiring: the pod's interface is in the pod VRF, unnumbered, with a static neighbour and a route per address.
 func (vppWiring) pod(s *settings, v *values, p *podLink) {
 	s.podLoopback(v, p)
-	defer s.podSides(v, p)
+	defer s.podNamespace(v, p)
 	if s.useTAP {
 		s.podTAP(v, p)
 	} else {
@@ -127,16 +127,16 @@ func (s *settings) podVETH(v *values, p *podLink) {
 	}, afpacket)
 }
 
-// podSides puts the values inside the pod.
-func (s *settings) podSides(v *values, p *podLink) {
+// podNamespace puts the values inside the pod.
+func (s *settings) podNamespace(v *values, p *podLink) {
 	for _, addr := range p.addrs {
-		s.podSide(v, p, addr)
+		s.podNamespaceFamily(v, p, addr)
 	}
 }
 
-// podSide puts the values of one family inside the pod: they are static, so that nothing has to be resolved at run time. A pod may have an address
+// podNamespaceFamily puts the values of one family inside the pod: they are static, so that nothing has to be resolved at run time. A pod may have an address
 // of a family that the node's configuration no longer has: it has no gateway, so there are no routes.
-func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
+func (s *settings) podNamespaceFamily(v *values, p *podLink, addr netip.Addr) {
 	gw := s.podGateway(addr)
 	if !gw.IsValid() {
 		return
@@ -166,7 +166,7 @@ func (s *settings) fill(ev *podmanager.AddPod, p *podLink) {
 		gw := s.podGateway(addr)
 		ev.IPs = append(ev.IPs, podmanager.PodIP{Address: ipaddr.HostPrefix(addr), Gateway: gw, Interface: 0})
 		if !gw.IsValid() {
-			continue // see podSide
+			continue // see podNamespaceFamily
 		}
 		ev.Routes = append(ev.Routes, podmanager.PodRoute{Dst: anyPrefix(addr), GW: gw})
 	}

@@ -110,7 +110,7 @@ func (a *allocator) claim(ctx context.Context) (claim, error) {
 func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool, error) {
 	n := maxCandidates
 	if place != nil {
-		rank, err := place.look(ctx, v)
+		rank, err := place.readRank(ctx, v)
 		if err != nil {
 			return claim{}, false, err
 		}

@@ -42,11 +42,11 @@ func enqueue(ctx context.Context, store cas.Store) (*place, error) {
 	return p, nil
 }
 
-// look returns the number of places in front, and refreshes the view to the same revision.
-func (p *place) look(ctx context.Context, v *view) (rank int, err error) {
+// readRank returns the number of places in front, and refreshes the view to the same revision.
+func (p *place) readRank(ctx context.Context, v *view) (rank int, err error) {
 	waiting, rev, err := p.store.Keys(ctx, queuePrefix, 0)
 	if err != nil {
-		return 0, fmt.Errorf("looking at the queue for IDs: %w", err)
+		return 0, fmt.Errorf("read the queue for IDs: %w", err)
 	}
 	for _, w := range waiting {
 		if w.Rev < p.rev {

@@ -243,7 +243,7 @@ func (p *Plugin) round(ctx context.Context) {
 		p.publish(time.Now(), false)
 		return
 	}
-	r, err := p.look(ctx)
+	r, err := p.observe(ctx)
 	if ctx.Err() != nil || !p.Dataplane.Programmed() { // the dataplane has stopped meanwhile
 		return
 	}
@@ -258,8 +258,8 @@ func (p *Plugin) round(ctx context.Context) {
 	}
 }
 
-// look sends the probes and reads the counters.
-func (p *Plugin) look(ctx context.Context) (Round, error) {
+// observe sends the probes and reads the counters.
+func (p *Plugin) observe(ctx context.Context) (Round, error) {
 	r := Round{Peers: p.core.Query(), Alive: true}
 	queried := slices.Concat(p.gateway, addressesOf(r.Peers))
 	took, err := p.Echo.Query(ctx, queried, answerTimeout)

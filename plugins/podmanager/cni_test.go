@@ -233,7 +233,7 @@ func TestCallerGivesUp(t *testing.T) {
 	r.consistent()
 	r.del("c1", "web")
 	r.consistent()
-	if len(r.pm.LocalAttachments()) != 0 || len(r.pm.ops) != 0 {
+	if len(r.pm.LocalAttachments()) != 0 || len(r.pm.locks) != 0 {
 		t.Error("something is left")
 	}
 }
@@ -266,8 +266,8 @@ func TestAgentIsStopping(t *testing.T) {
 			t.Error("the client is not told to retry")
 		}
 	}
-	if len(r.pm.ops) != 0 {
-		t.Error("an op is left")
+	if len(r.pm.locks) != 0 {
+		t.Error("a lock is left")
 	}
 }
 
@@ -354,8 +354,8 @@ func TestConcurrentRequests(t *testing.T) {
 		r.del(fmt.Sprintf("c%d", i), "x")
 	}
 	r.consistent()
-	if len(r.pm.ops) != 0 || len(r.pm.LocalAttachments()) != 0 || r.net.count() != 0 {
-		t.Errorf("left: %d ops, %d attachments, %d wired", len(r.pm.ops), len(r.pm.LocalAttachments()), r.net.count())
+	if len(r.pm.locks) != 0 || len(r.pm.LocalAttachments()) != 0 || r.net.count() != 0 {
+		t.Errorf("left: %d locks, %d attachments, %d wired", len(r.pm.locks), len(r.pm.LocalAttachments()), r.net.count())
 	}
 }
 
@@ -364,7 +364,7 @@ func (r *rig) consistentSoon() {
 	r.t.Helper()
 	for {
 		r.pm.mu.Lock()
-		busy := len(r.pm.ops)
+		busy := len(r.pm.locks)
 		r.pm.mu.Unlock()
 		if busy == 0 {
 			break

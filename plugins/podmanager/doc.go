@@ -13,9 +13,9 @@
 // # What runs where
 //
 // The event loop is the only writer of attachments. Requests run on the CNI server's goroutines; they read attachments under a lock, push
-// events and wait. All operations on one attachment are serialised by an op: the request holds it, and so does each event that the request
+// events and wait. All operations on one attachment are serialised by a lock: the request holds it, and so does each event that the request
 // pushes, and it is free when the last holder has finished. If the caller of a request times out, the request returns; its event is
-// completed and holds the op until then, so that a following DEL waits for the ADD before it.
+// completed and holds the lock until then, so that a following DEL waits for the ADD before it.
 //
 // # Failures
 //

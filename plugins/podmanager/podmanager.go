@@ -55,9 +55,9 @@ type PodManager struct {
 
 	listening atomic.Bool // contiv-cni can connect
 
-	mu          sync.Mutex                   // guards the following fields
-	attachments map[AttachmentID]*Attachment // written by the event loop only
-	ops         map[AttachmentID]*op         // operations in progress
+	mu          sync.Mutex                       // guards the following fields
+	attachments map[AttachmentID]*Attachment     // written by the event loop only
+	locks       map[AttachmentID]*attachmentLock // of operations in progress
 	lastSeq     uint64
 	resynced    bool // Resync has been called for the start-up resync
 }
@@ -81,7 +81,7 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 		sys:         sys,
 		store:       &store{dir: cfg.StoreDir, bootID: sys.bootID, log: deps.Logger()},
 		attachments: map[AttachmentID]*Attachment{},
-		ops:         map[AttachmentID]*op{},
+		locks:       map[AttachmentID]*attachmentLock{},
 	}
 	known, err := p.store.loadAll()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/hostnat"
@@ -37,18 +37,18 @@ func (v values) Delete(key string)                  { delete(v, key) }
 // node is a node with VPP, with both families.
 type node struct{}
 
-func (node) NATNode() (servicenode.NAT, bool) {
+func (node) NATNode() (nodeinfo.NAT, bool) {
 	a := netip.MustParseAddr
-	return servicenode.NAT{Uplink: "nic", Exit: "nic", Outside: true, Loopback: a("10.1.1.254"), PodVRF: 1, Node: servicenode.Node{
+	return nodeinfo.NAT{Uplink: "nic", Exit: "nic", Outside: true, Loopback: a("10.1.1.254"), PodVRF: 1, Node: nodeinfo.Node{
 		Address: a("192.168.16.1"), HostLink: a("172.30.1.1"), HostOwn: a("172.30.1.2"), LinuxIf: "host",
 		Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}}, true
 }
 
-func (node) NextHopTo(netip.Addr) servicenode.NextHop { return servicenode.NextHop{VRF: 1} }
+func (node) NextHopTo(netip.Addr) nodeinfo.NextHop { return nodeinfo.NextHop{VRF: 1} }
 
-func (node) ServiceNode(ipv6 bool) (servicenode.Node, bool) {
+func (node) ServiceNode(ipv6 bool) (nodeinfo.Node, bool) {
 	a := netip.MustParseAddr
-	return servicenode.Node{LinuxIf: "vpp1", Address: a("fd00:16::1"), HostLink: a("fd00:172::1"),
+	return nodeinfo.Node{LinuxIf: "vpp1", Address: a("fd00:16::1"), HostLink: a("fd00:172::1"),
 		HostOwn: a("fd00:172::2"), Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6
 }
 

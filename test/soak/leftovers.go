@@ -54,7 +54,7 @@ func (s *soak) takeInventory(ctx context.Context) (inventory, error) {
 			if err != nil {
 				return nil, err
 			}
-			inv.put(n.Name+" "+what, out, func(line string) string { return thing(what, line) })
+			inv.put(n.Name+" "+what, out, func(line string) string { return objectName(what, line) })
 		}
 		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.VPP.PID()))
 		if err != nil {
@@ -73,8 +73,8 @@ func rings(maps string) (names []string) {
 	return names
 }
 
-// thing returns the object that a line of VPP describes, without the parts that change by themselves.
-func thing(what, line string) string {
+// objectName returns the object that a line of VPP describes, without the parts that change by themselves.
+func objectName(what, line string) string {
 	f := strings.Fields(line)
 	switch {
 	case strings.HasPrefix(line, " ") && what == "VPP interfaces", len(f) < 4:

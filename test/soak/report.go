@@ -18,8 +18,8 @@ func (s *soak) report(ctx context.Context) {
 func (s *soak) line() string {
 	bytes, longest, _ := s.progress()
 	kills, _, _ := s.kills.figures()
-	return fmt.Sprintf("%s in %d streams, longest pause %s; %s; %d pods came and went; %d service changes; %d agents killed; %s; "+
-		"%d faults; load %s", gigabytes(bytes), len(s.streams), longest, &s.connections, s.visitors.come.Load(),
+	return fmt.Sprintf("%s in %d streams, longest pause %s; %s; %d pods added and deleted; %d service changes; %d agents killed; %s; "+
+		"%d faults; load %s", gigabytes(bytes), len(s.streams), longest, &s.connections, s.churn.added.Load(),
 		s.services.changes.Load(), kills, &s.memory, s.faults.count(), loadAverage())
 }
 
@@ -32,7 +32,7 @@ func (s *soak) summary() {
 		{"bytes, all checked", gigabytes(bytes)},
 		{"longest pause of a stream", fmt.Sprintf("%s %s (bursts come every 2s)", longest, which)},
 		{"short connections", s.connections.String()},
-		{"pods that came and went", fmt.Sprintf("%d (%d times ADD or DEL was tried again)", s.visitors.come.Load(), s.visitors.retried.Load())},
+		{"pods added and deleted", fmt.Sprintf("%d (%d times ADD or DEL was retried)", s.churn.added.Load(), s.churn.retried.Load())},
 		{"service changes", fmt.Sprint(s.services.changes.Load())},
 		{"agents killed", fmt.Sprintf("%d, ready after %s (p50), %s at most", n, middle.Round(time.Millisecond), most.Round(time.Millisecond))},
 	}
@@ -51,7 +51,7 @@ func (s *soak) summary() {
 	}
 	for _, f := range s.streams {
 		f.mu.Lock()
-		pause := time.Duration(f.longest) * lookEvery
+		pause := time.Duration(f.longest) * checkEvery
 		f.mu.Unlock()
 		fmt.Fprintf(s.out, "    %-28s %-28s %s, longest pause %s\n", f.name, f.to, gigabytes(f.bytes()), pause)
 	}

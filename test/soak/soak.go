@@ -30,7 +30,7 @@ type soak struct {
 
 	streams     []*flow
 	connections connections
-	visitors    visitors
+	churn       podChurn
 	services    services
 	kills       kills
 	memory      memory
@@ -135,7 +135,7 @@ func (s *soak) run(ctx context.Context) error {
 		s.work.Go(func() { job(during) })
 	}
 	for node := range s.Nodes {
-		s.work.Go(func() { s.receiveVisitors(during, node) })
+		s.work.Go(func() { s.churnPods(during, node) })
 	}
 	s.work.Wait()
 	if err := ctx.Err(); err != nil {

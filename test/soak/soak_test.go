@@ -49,7 +49,7 @@ func TestShortSoak(t *testing.T) {
 			t.Errorf("%s: %d bytes", f.name, f.bytes())
 		}
 	}
-	if kills < 2 || s.visitors.come.Load() < 2 || s.services.changes.Load() < 10 || s.connections.made.Load() < 50 {
+	if kills < 2 || s.churn.added.Load() < 2 || s.services.changes.Load() < 10 || s.connections.made.Load() < 50 {
 		t.Errorf("too little happened:\n%s", &out)
 	}
 }
@@ -86,7 +86,7 @@ func TestInventory(t *testing.T) {
 	}
 	const vpp = "              Name                Idx   Link  Hardware\nhost-eth1                          1     up   host-eth1\n  Link speed: unknown\n"
 	inv := inventory{}
-	inv.put("x", vpp, func(line string) string { return thing("VPP interfaces", line) })
+	inv.put("x", vpp, func(line string) string { return objectName("VPP interfaces", line) })
 	if fmt.Sprint(inv["x"]) != "[host-eth1]" {
 		t.Errorf("%q", inv["x"])
 	}
@@ -94,10 +94,10 @@ func TestInventory(t *testing.T) {
 	if got := fmt.Sprint(rings(maps)); got != "[ring 1 ring 2]" {
 		t.Error(got)
 	}
-	if got := thing("VPP neighbours", "  .29   192.168.16.2   D   02:fb:47:2d:00:7f host-eth1"); got != "" {
+	if got := objectName("VPP neighbours", "  .29   192.168.16.2   D   02:fb:47:2d:00:7f host-eth1"); got != "" {
 		t.Error(got)
 	}
-	if got := thing("VPP neighbours", "  .67   10.1.1.2   S   02:fe:ff:5f:fa:79 tap1"); got != "10.1.1.2 tap1" {
+	if got := objectName("VPP neighbours", "  .67   10.1.1.2   S   02:fe:ff:5f:fa:79 tap1"); got != "10.1.1.2 tap1" {
 		t.Error(got)
 	}
 }

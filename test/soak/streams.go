@@ -97,15 +97,15 @@ func (s *soak) open(f *flow) error {
 	return nil
 }
 
-// lookEvery is the interval of the checks. Checks are counted instead of time: when the whole machine is suspended, that is not a
+// checkEvery is the interval of the checks. Checks are counted instead of time: when the whole machine is suspended, that is not a
 // fault of the streams.
-const lookEvery = time.Second
+const checkEvery = time.Second
 
 // watchStreams checks that all streams make progress, and opens broken streams again.
 func (s *soak) watchStreams(ctx context.Context) {
-	for s.sleep(ctx, lookEvery) {
+	for s.sleep(ctx, checkEvery) {
 		for _, f := range s.streams {
-			s.look(f)
+			s.checkStream(f)
 		}
 		for _, n := range s.Nodes {
 			if n.VPP != nil && !n.VPP.Running() {
@@ -116,7 +116,7 @@ func (s *soak) watchStreams(ctx context.Context) {
 	}
 }
 
-func (s *soak) look(f *flow) {
+func (s *soak) checkStream(f *flow) {
 	f.mu.Lock()
 	stream := f.stream
 	f.mu.Unlock()
@@ -138,17 +138,17 @@ func (s *soak) look(f *flow) {
 		f.before, f.stream = f.before+stream.Arrived(), nil
 		return
 	}
-	for _, dir := range s.standing(f, stream) {
-		s.fault("stream stands still", "%s, %s", f.name, dir)
+	for _, dir := range s.stalled(f, stream) {
+		s.fault("stream stalled", "%s, %s", f.name, dir)
 	}
 }
 
-// standing counts the checks without progress, and returns the directions in which the limit has just been exceeded.
-func (s *soak) standing(f *flow, stream *traffic.Stream) (directions []string) {
+// stalled counts the checks without progress, and returns the directions in which the limit has just been exceeded.
+func (s *soak) stalled(f *flow, stream *traffic.Stream) (directions []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Between bursts two checks see no progress.
-	most := int(s.opts.stall/lookEvery) + 2
+	most := int(s.opts.stall/checkEvery) + 2
 	for dir, now := range []int64{stream.Up.Load(), stream.Down.Load()} {
 		if now != f.seen[dir] {
 			f.seen[dir], f.quiet[dir] = now, 0
@@ -185,7 +185,7 @@ func (s *soak) progress() (bytes int64, longest time.Duration, which string) {
 	for _, f := range s.streams {
 		bytes += f.bytes()
 		f.mu.Lock()
-		if d := time.Duration(f.longest) * lookEvery; d > longest {
+		if d := time.Duration(f.longest) * checkEvery; d > longest {
 			longest, which = d, f.name
 		}
 		f.mu.Unlock()

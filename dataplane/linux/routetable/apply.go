@@ -49,7 +49,7 @@ func (f failedRoutes) Unwrap() error { return f.error }
 
 func (t *Table) apply(ctx context.Context) error {
 	t.settleGoals()
-	if err := t.look(); err != nil {
+	if err := t.readKernel(); err != nil {
 		return err
 	}
 	t.tidyChanged()

@@ -2,7 +2,7 @@
 // the objects with its protocol number, and leaves all others unchanged.
 //
 // Each user of the table is a class; several classes may claim the same destination, and one of them gets it (Table.SetRoutes). The goal of
-// each destination is computed from the claims and from the set of links that are up (goal.go). The kernel's state is recorded when it is
+// each destination is computed from the claims and from the set of links that are up (desired.go). The kernel's state is recorded when it is
 // listed and written (listing.go, apply.go). Apply turns the difference into one pipelined batch (plan.go): removals, neighbours, routes
 // over links, routes with next hops. All of this has no side effects; kernel.go is the small part that accesses the kernel.
 //

@@ -10,8 +10,8 @@ import (
 // maxVerify is the maximum number of links that are listed one by one; with more of them everything is listed once.
 const maxVerify = 8
 
-// look reads the kernel's state: all of it, or that of the links that have come up again.
-func (t *Table) look() error {
+// readKernel reads the kernel's state: all of it, or that of the links that have come up again.
+func (t *Table) readKernel() error {
 	if t.resync || len(t.verify) > maxVerify {
 		if err := t.lookAt(0); err != nil {
 			return err

@@ -144,7 +144,7 @@ func (v *VXLAN) apply(ctx context.Context) error {
 	}
 	errs := slices.Clone(v.bad)
 	if v.resync {
-		if err := v.look(); err != nil {
+		if err := v.readEntries(); err != nil {
 			return err
 		}
 		v.resync = false
@@ -267,8 +267,8 @@ func (v *VXLAN) mtu(local netip.Addr) (int, error) {
 	return 0, nil
 }
 
-// look reads the device's entries. All of them are ours, since the device is ours.
-func (v *VXLAN) look() error {
+// readEntries reads the device's entries. All of them are ours, since the device is ours.
+func (v *VXLAN) readEntries() error {
 	entries, err := v.kernel.Forwarding(v.seen.Index)
 	if err != nil {
 		return fmt.Errorf("VXLAN device %s: %w", v.cfg.Device, err)

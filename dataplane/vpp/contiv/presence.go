@@ -85,7 +85,7 @@ func (p *Plugin) UseStore(store Store) {
 // Present reports whether VPP has the plugin; while VPP is disconnected, whether it had. Watch reports when that turns out to be
 // wrong.
 func (p *Plugin) Present() bool {
-	found := p.look()
+	found := p.readFacts()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requested, p.reported = true, found
@@ -101,7 +101,7 @@ func (p *Plugin) Workers() int {
 
 // Version returns the version of the plugin in VPP, "" if VPP has none.
 func (p *Plugin) Version(ctx context.Context) (string, error) {
-	if !p.look().present {
+	if !p.readFacts().present {
 		return "", nil
 	}
 	var reply contiv.ContivPluginGetVersionReply
@@ -112,7 +112,7 @@ func (p *Plugin) Version(ctx context.Context) (string, error) {
 }
 
 // Has reports the same as Present. It is for callers that poll: Watch ignores its results.
-func (p *Plugin) Has() bool { return p.look().present }
+func (p *Plugin) Has() bool { return p.readFacts().present }
 
 // Watch registers a callback that is called, from any goroutine, when the last result of Present is no longer correct.
 func (p *Plugin) Watch(callback func()) {
@@ -136,7 +136,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 }
 
 func (p *Plugin) changed() []func() {
-	found := p.look()
+	found := p.readFacts()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.requested || found == p.reported {
@@ -145,8 +145,8 @@ func (p *Plugin) changed() []func() {
 	return slices.Clone(p.callbacks)
 }
 
-// look queries VPP if this session has not been queried yet.
-func (p *Plugin) look() pluginFacts {
+// readFacts queries VPP if this session has not been queried yet.
+func (p *Plugin) readFacts() pluginFacts {
 	state := p.conn.State()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -100,7 +100,7 @@ func (l *Leases) Run(ctx context.Context) error {
 	tick := time.NewTicker(l.Every)
 	defer tick.Stop()
 	for {
-		l.look(ctx, lane)
+		l.readLeases(ctx, lane)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -111,8 +111,8 @@ func (l *Leases) Run(ctx context.Context) error {
 	}
 }
 
-// look polls VPP's DHCP clients, if there is a subscriber.
-func (l *Leases) look(ctx context.Context, lane *conn.Lane) {
+// readLeases polls VPP's DHCP clients, if there is a subscriber.
+func (l *Leases) readLeases(ctx context.Context, lane *conn.Lane) {
 	l.mu.Lock()
 	idle := len(l.watched) == 0
 	l.mu.Unlock()

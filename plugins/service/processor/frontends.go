@@ -40,8 +40,8 @@ type owned struct {
 	problems []problem.Problem       // as reported to Problems
 }
 
-// noteNames updates the frontends that a service names. affected are the other services that are affected by this.
-func (p *Processor) noteNames(s *service, base *renderer.ContivService) (affected []svcmodel.ID) {
+// updateFrontends updates the frontends that a service names. affected are the other services that are affected by this.
+func (p *Processor) updateFrontends(s *service, base *renderer.ContivService) (affected []svcmodel.ID) {
 	if base == nil {
 		return p.owners.Delete(s.id)
 	}

@@ -209,9 +209,9 @@ func (p *Processor) refresh(s *service) (change string, err error) {
 	if s.object == nil && len(s.slices) == 0 {
 		delete(p.services, s.id)
 	}
-	moved := p.noteAPIServers(s)
+	moved := p.updateAPIServers(s)
 	base, local, localReady := p.compute(s)
-	affected := p.noteNames(s, base)
+	affected := p.updateFrontends(s, base)
 	if len(moved) > 0 {
 		affected = append(affected, p.owners.AtAddresses(moved)...)
 	}

@@ -38,8 +38,8 @@ func apiServersOf(slicesOf []*model.EndpointSlice) apiServers {
 	return out
 }
 
-// noteAPIServers updates the addresses of the API servers if s is their service. moved are the addresses whose ports have changed.
-func (p *Processor) noteAPIServers(s *service) (moved []netip.Addr) {
+// updateAPIServers updates the addresses of the API servers if s is their service. moved are the addresses whose ports have changed.
+func (p *Processor) updateAPIServers(s *service) (moved []netip.Addr) {
 	if s.id != apiService() {
 		return nil
 	}

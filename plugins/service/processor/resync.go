@@ -46,13 +46,13 @@ func (p *Processor) Resync(snap *Snapshot) error {
 	}
 	p.owners, p.apiServers = p.newOwners(), apiServers{}
 	if s := p.services[apiService()]; s != nil {
-		p.noteAPIServers(s)
+		p.updateAPIServers(s)
 	}
 	fresh := make(map[svcmodel.ID]*computed, len(p.services))
 	for id, s := range p.services {
 		c := &computed{}
 		c.base, c.local, c.localReady = p.compute(s)
-		p.noteNames(s, c.base)
+		p.updateFrontends(s, c.base)
 		fresh[id] = c
 	}
 	for id, s := range p.services {

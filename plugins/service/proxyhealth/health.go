@@ -8,7 +8,7 @@ import (
 // DefaultTimeout is how long changes of services may wait for the dataplane: twice kube-proxy's sync period.
 const DefaultTimeout = time.Minute
 
-// look is the interval of the checks whether changes get into the dataplane, in addition to the checks by requests.
+// check is the interval of the checks whether changes get into the dataplane, in addition to the checks by requests.
 const look = 5 * time.Second
 
 // family is the state of an address family, as in kube-proxy's response.

@@ -144,7 +144,7 @@ func (s *Server) Watch(ctx context.Context) error {
 		return nil
 	}
 	for {
-		s.look()
+		s.check()
 		if err := pause(ctx, look); err != nil {
 			return err
 		}
@@ -162,13 +162,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (s *Server) look() { s.health.note(time.Now(), s.cfg.Alive(), s.cfg.Programmed()) }
+func (s *Server) check() { s.health.note(time.Now(), s.cfg.Alive(), s.cfg.Programmed()) }
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, metric := range s.metrics {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			s.look()
+			s.check()
 			body, ok := s.health.answer(time.Now(), path == "/healthz")
 			status := http.StatusOK
 			if !ok {

@@ -40,14 +40,14 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// refusal is the rejection of a request.
-type refusal struct {
+// rejection is the status and the error for a request that is not served.
+type rejection struct {
 	status int
 	err    error
 }
 
-func refuse(status int, format string, args ...any) *refusal {
-	return &refusal{status, fmt.Errorf(format, args...)}
+func reject(status int, format string, args ...any) *rejection {
+	return &rejection{status, fmt.Errorf(format, args...)}
 }
 
 // ServeHTTP implements http.Handler.
@@ -87,28 +87,28 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var errKey = errors.New("this page needs the address that contiv-netctl ui has printed, with its key: open that one")
 
 // check checks everything except the secret.
-func (g *guard) check(r *http.Request) *refusal {
+func (g *guard) check(r *http.Request) *rejection {
 	if !loopbackHost(r.Host) {
 		// If an attacker's DNS server resolves a name to 127.0.0.1, the browser takes this server for the attacker's.
-		return refuse(http.StatusForbidden, "requests with the host name %q are rejected: use 127.0.0.1, [::1] or localhost", r.Host)
+		return reject(http.StatusForbidden, "requests with the host name %q are rejected: use 127.0.0.1, [::1] or localhost", r.Host)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, apiPrefix) && site != "" && site != "same-origin" {
-		return refuse(http.StatusForbidden, "requests of other sites are rejected")
+		return reject(http.StatusForbidden, "requests of other sites are rejected")
 	}
 	if path.Clean(r.URL.Path) != r.URL.Path {
-		return refuse(http.StatusNotFound, "there is no %s", r.URL.Path)
+		return reject(http.StatusNotFound, "there is no %s", r.URL.Path)
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
 	if r.Method != http.MethodPost || !g.posts[r.URL.Path] {
-		return refuse(http.StatusMethodNotAllowed, "%s is not allowed: this server only reads", r.Method)
+		return reject(http.StatusMethodNotAllowed, "%s is not allowed: this server only reads", r.Method)
 	}
 	if origin, err := url.Parse(r.Header.Get("Origin")); err != nil || origin.Host != r.Host || origin.Scheme != "http" {
-		return refuse(http.StatusForbidden, "requests of other sites are rejected")
+		return reject(http.StatusForbidden, "requests of other sites are rejected")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")
+		return reject(http.StatusUnsupportedMediaType, "the body must be application/json")
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
     }
   if (r != CV_CREATED)
     {
-      refuse (m, worker, p, r);
+      drop_packet (m, worker, p, r);
       return;
     }
   cv_count (m, worker, CV_CREATED);
@@ -246,5 +246,5 @@ cv_connect_denied (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_
       m->table[p->tuple.ip6].connections[i].state = CV_STATE_OPEN; /* both ends have sent: the longer timeout */
       p->connection = i;
     }
-  refuse (m, worker, p, CV_POLICY);
+  drop_packet (m, worker, p, CV_POLICY);
 }

@@ -244,7 +244,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   /* a reset that belongs to no connection must not open one */
   if (p->proto == CV_PROTO_TCP && p->tcp_flags & CV_TCP_RST)
     {
-      refuse (m, worker, p, CV_REJECTED_SILENTLY);
+      drop_packet (m, worker, p, CV_REJECTED_SILENTLY);
       return;
     }
   const cv_service_t *s = cv_pool_at (&m->services, f->service[!in_cluster]);
@@ -263,7 +263,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
       p->tuple.dst = b->addr; /* for the trace: policy was evaluated for the backend */
       p->tuple.dport = b->port;
       uncount_backend (m, backend);
-      refuse (m, worker, p, CV_POLICY);
+      drop_packet (m, worker, p, CV_POLICY);
       return;
     }
   plan.masquerade = target->flags & CV_TARGET_MASQ || cv_load (&b->flags) & CV_BACKEND_MASQ || cv_addr_equal (&b->addr, &p->tuple.src);
@@ -271,7 +271,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   if (e->config.role == CV_ROLE_POD && p->proto == CV_PROTO_UDP && tunnel_port (m, b->port))
     {
       uncount_backend (m, backend);
-      refuse (m, worker, p, CV_TUNNEL);
+      drop_packet (m, worker, p, CV_TUNNEL);
       return;
     }
   cv_connect (m, worker, p, &plan, now);
@@ -291,7 +291,7 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
   const cv_tuple_t *t = &p->tuple;
   if (f->ranges != CV_NO_INDEX && !cv_in_ranges (m, f->ranges, &t->src, t->ip6))
     {
-      refuse (m, worker, p, CV_RANGES);
+      drop_packet (m, worker, p, CV_RANGES);
       return;
     }
   bool behind = behind_host (e, t);
@@ -302,7 +302,7 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
       balance (m, worker, p, e, f, frontends, behind, now);
       break;
     case CV_ACTION_DROP:
-      refuse (m, worker, p, CV_NO_LOCAL);
+      drop_packet (m, worker, p, CV_NO_LOCAL);
       break;
     default:
       reject (m, worker, p);
@@ -478,7 +478,7 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
   cv_judgement_t judgement = open ? judge_open (m, worker, p, plan, epoch, now) : judge (m, worker, p, plan, epoch, now);
   if (judgement == CV_DENIED)
     {
-      refuse (m, worker, p, CV_POLICY);
+      drop_packet (m, worker, p, CV_POLICY);
       return;
     }
   if (can_connect && judgement == CV_ALLOWED && answers_denied (m, worker, p, plan, epoch, now))
@@ -517,7 +517,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   const cv_tuple_t *t = &p->tuple;
   if (!e)
     {
-      refuse (m, worker, p, CV_SPOOFED);
+      drop_packet (m, worker, p, CV_SPOOFED);
       return;
     }
   /* must come before reading anything that may change: a decision by an old configuration must not be stored for the new one */
@@ -543,7 +543,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 	  plan.masquerade = true;
 	  plan.snat = s;
 	  if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
-	    refuse (m, worker, p, CV_POLICY);
+	    drop_packet (m, worker, p, CV_POLICY);
 	  else
 	    cv_connect (m, worker, p, &plan, now);
 	  return;

@@ -119,7 +119,7 @@ verdict (cv_packet_t *p, cv_verdict_t v, cv_reason_t r)
 }
 
 static inline void
-refuse (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_reason_t r)
+drop_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_reason_t r)
 {
   verdict (p, CV_VERDICT_DROP, r);
   cv_count (m, worker, r);
@@ -258,7 +258,7 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
       if (cv_unlikely (p->proto == CV_PROTO_SCTP && p->reassembled && c->flags & CV_CONN_PORTS_CHANGE))
 	{
 	  /* the checksum covers other fragments, which are not available here */
-	  refuse (m, worker, p, CV_SCTP_FRAGMENT);
+	  drop_packet (m, worker, p, CV_SCTP_FRAGMENT);
 	  return;
 	}
       cv_translate (p, c, direction);
@@ -336,7 +336,7 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
       /* the connection stays denied as long as its ends continue to send */
       cv_store (&c->last_seen, now);
       p->connection = i;
-      refuse (m, worker, p, CV_POLICY);
+      drop_packet (m, worker, p, CV_POLICY);
       return true;
     }
   carry (m, worker, p, i, direction, now);

@@ -113,12 +113,12 @@ cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
    * other pods, including connections that are not in the table of this node: those of pods without policy and of pods of other nodes. */
   if (e ? e->config.role == CV_ROLE_POD && !cv_own_address (e, &inner.dst, inner.ip6) : translated || (c && policed))
     {
-      refuse (m, worker, p, CV_SPOOFED);
+      drop_packet (m, worker, p, CV_SPOOFED);
       return;
     }
   if (policed && !error_allowed (m, worker, p, c, &inner, now))
     {
-      refuse (m, worker, p, CV_POLICY);
+      drop_packet (m, worker, p, CV_POLICY);
       return;
     }
   if (translated)

@@ -119,10 +119,10 @@ shakes_hands (const cv_connection_t *c)
   return (c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED) && c->end[1] & CV_END_OF_SYN;
 }
 
-/* refused reports whether a receiver accepts this reset before the connection is open. The client accepts a reset that acknowledges its
+/* accepts_reset reports whether a receiver accepts this reset before the connection is open. The client accepts a reset that acknowledges its
  * SYN, or that follows the backend's SYN; the backend accepts one that follows the client's SYN. */
 static bool
-refused (const cv_connection_t *c, uint32_t direction, const seg_t *s)
+accepts_reset (const cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
   if (!direction)
     return answers (c, s->seq);
@@ -136,7 +136,7 @@ reset (cv_connection_t *c, uint32_t direction, const seg_t *s)
     return;
   if (shakes_hands (c))
     {
-      if (refused (c, direction, s))
+      if (accepts_reset (c, direction, s))
 	c->state = CV_STATE_CLOSED;
       return;
     }

@@ -56,7 +56,7 @@ contiv_uplink (u32 sw_if_index)
   return sw_if_index < vec_len (cm->interfaces) ? cm->interfaces[sw_if_index].uplink : 0;
 }
 
-/* contiv_uplink_open opens the sockets of an interface. It returns NULL if the interface is not AF_PACKET, or if the kernel refuses. The
+/* contiv_uplink_open opens the sockets of an interface. It returns NULL if the interface is not AF_PACKET, or if the kernel rejects it. The
  * caller holds the barrier. */
 contiv_uplink_t *contiv_uplink_open (u32 sw_if_index);
 /* contiv_uplink_close closes them; VPP's own rings are used again. The caller holds the barrier. */

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/output"
 )
@@ -16,7 +16,7 @@ import (
 // Network reports how VPP is connected.
 type Network interface {
 	// ServiceNode describes the node; false: there is nothing of the family.
-	ServiceNode(ipv6 bool) (servicenode.Node, bool)
+	ServiceNode(ipv6 bool) (nodeinfo.Node, bool)
 }
 
 // Deps are what the renderer needs.
@@ -38,7 +38,7 @@ type Renderer struct {
 // family is the state of one family.
 type family struct {
 	ipv6  bool
-	node  servicenode.Node
+	node  nodeinfo.Node
 	at    []netip.Addr
 	ports map[renderer.ServiceID][]hostPort // of services that have any
 	keeps bool                              // VPP does: Deps.KeepsClients

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -20,12 +20,12 @@ type node struct {
 	ops    int
 }
 
-func (n *node) ServiceNode(ipv6 bool) (servicenode.Node, bool) {
+func (n *node) ServiceNode(ipv6 bool) (nodeinfo.Node, bool) {
 	a := netip.MustParseAddr
 	if !ipv6 {
-		return servicenode.Node{HostLink: a("172.30.1.1"), HostOwn: a("172.30.1.2"), Address: a("192.0.2.1")}, true
+		return nodeinfo.Node{HostLink: a("172.30.1.1"), HostOwn: a("172.30.1.2"), Address: a("192.0.2.1")}, true
 	}
-	return servicenode.Node{HostLink: a("fd00:172::1"), HostOwn: a("fd00:172::2"), Address: a("fd00:16::1")}, true
+	return nodeinfo.Node{HostLink: a("fd00:172::1"), HostOwn: a("fd00:172::2"), Address: a("fd00:16::1")}, true
 }
 
 func (n *node) Put(key string, v proto.Message)    { n.ops++; n.values[key] = v }

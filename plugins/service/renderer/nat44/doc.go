@@ -8,7 +8,7 @@
 // interface that leads to clients or backends translates in both directions ("in and out"): the interfaces to pods, to other nodes and to the
 // host. The uplink is such an interface, too, except with natExternalTraffic and an overlay: then it has the output feature instead, which
 // replaces the source of packets that leave by the node's address. With natExternalTraffic and no overlay, a pipe before the uplink has the
-// output feature (servicenode.NAT.Exit). With the output feature, the node's own address and the addresses of load balancers are identity
+// output feature (nodeinfo.NAT.Exit). With the output feature, the node's own address and the addresses of load balancers are identity
 // mappings, so packets that were translated on ingress are not translated again.
 //
 // The client's address is replaced (twice-NAT) if the reply would not come back through this VPP: for traffic from outside that may go

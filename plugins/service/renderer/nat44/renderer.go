@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/output"
 	"contiv.dev/vswitch/plugins/service/renderer/sourceranges"
@@ -17,11 +17,11 @@ import (
 // Network reports how VPP is connected.
 type Network interface {
 	// NATNode describes the node; false: there is no IPv4.
-	NATNode() (servicenode.NAT, bool)
+	NATNode() (nodeinfo.NAT, bool)
 	// ServiceNode describes the node for a family; false: there is nothing of the family.
-	ServiceNode(ipv6 bool) (servicenode.Node, bool)
+	ServiceNode(ipv6 bool) (nodeinfo.Node, bool)
 	// NextHopTo returns how VPP reaches an address.
-	NextHopTo(addr netip.Addr) servicenode.NextHop
+	NextHopTo(addr netip.Addr) nodeinfo.NextHop
 }
 
 // Deps are what the renderer needs.
@@ -46,7 +46,7 @@ var (
 
 // state is what has been rendered.
 type state struct {
-	node      servicenode.NAT
+	node      nodeinfo.NAT
 	on        bool // the node has IPv4, and is known
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
@@ -112,7 +112,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	}
 	r.putUplink()
 	for _, s := range ev.Services {
-		r.take(s)
+		r.renderService(s)
 	}
 	for _, s := range r.services {
 		r.emit(s)
@@ -226,7 +226,7 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 	r.out = output.Update(r.Txn)
 	r.out.Fail(r.refuseIPv6(services))
 	for _, s := range services {
-		r.take(s)
+		r.renderService(s)
 		r.emit(r.services[s.ID])
 	}
 	r.emitACL()

@@ -17,7 +17,7 @@ import (
 	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
@@ -45,23 +45,23 @@ func (v *values) Resync() api.ResyncOperations {
 
 // network is a node in the overlay: pods in 10.1.0.0/16, of which 10.1.1.0/24 are here.
 type network struct {
-	node servicenode.NAT
+	node nodeinfo.NAT
 	off  bool
 	ipv6 bool                // pods have addresses of it
 	far  map[netip.Addr]bool // other nodes' addresses that the overlay leads to
 }
 
-func (n *network) NATNode() (servicenode.NAT, bool) { return n.node, !n.off }
+func (n *network) NATNode() (nodeinfo.NAT, bool) { return n.node, !n.off }
 
-func (n *network) ServiceNode(ipv6 bool) (servicenode.Node, bool) {
-	return servicenode.Node{Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6 && n.ipv6
+func (n *network) ServiceNode(ipv6 bool) (nodeinfo.Node, bool) {
+	return nodeinfo.Node{Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6 && n.ipv6
 }
 
-func (n *network) NextHopTo(addr netip.Addr) servicenode.NextHop {
+func (n *network) NextHopTo(addr netip.Addr) nodeinfo.NextHop {
 	if n.far[addr] || netip.MustParsePrefix("10.1.0.0/16").Contains(addr) {
-		return servicenode.NextHop{VRF: 1}
+		return nodeinfo.NextHop{VRF: 1}
 	}
-	return servicenode.NextHop{Masquerade: true}
+	return nodeinfo.NextHop{Masquerade: true}
 }
 
 // world is a renderer with its input, in the order of the processor.
@@ -80,8 +80,8 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	addr := netip.MustParseAddr
 	w := &world{t: t, out: &values{}, services: map[renderer.ServiceID]*renderer.ContivService{}, ev: renderer.NewResyncEventData()}
-	w.net = &network{far: map[netip.Addr]bool{}, node: servicenode.NAT{
-		Uplink: "nic", Exit: "nic", Outside: true, Loopback: addr("10.1.1.254"), PodVRF: 1, Node: servicenode.Node{
+	w.net = &network{far: map[netip.Addr]bool{}, node: nodeinfo.NAT{
+		Uplink: "nic", Exit: "nic", Outside: true, Loopback: addr("10.1.1.254"), PodVRF: 1, Node: nodeinfo.Node{
 			Address: addr("192.168.16.1"), HostLink: addr("172.30.1.1"), HostOwn: addr("172.30.1.2"), LinuxIf: "host",
 			Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 		},

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -17,7 +17,7 @@ type countedNodes struct {
 	other map[netip.Addr]bool
 }
 
-func (a *countedNodes) NextHopTo(addr netip.Addr) servicenode.NextHop {
+func (a *countedNodes) NextHopTo(addr netip.Addr) nodeinfo.NextHop {
 	a.ways++
 	way := a.world.NextHopTo(addr)
 	way.Masquerade = way.Masquerade != a.other[addr]

@@ -11,7 +11,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/internal/ipaddr"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/output"
 )
@@ -19,9 +19,9 @@ import (
 // Network describes how VPP is connected.
 type Network interface {
 	// ServiceNode describes the node in a family; false if the node has no addresses of the family.
-	ServiceNode(ipv6 bool) (servicenode.Node, bool)
+	ServiceNode(ipv6 bool) (nodeinfo.Node, bool)
 	// NextHopTo returns how VPP reaches an address.
-	NextHopTo(addr netip.Addr) servicenode.NextHop
+	NextHopTo(addr netip.Addr) nodeinfo.NextHop
 }
 
 // Deps holds the dependencies of the renderer.
@@ -44,7 +44,7 @@ var (
 
 // state holds what has been rendered.
 type state struct {
-	nodes     [2]servicenode.Node // IPv4, IPv6
+	nodes     [2]nodeinfo.Node // IPv4, IPv6
 	families  renderer.Families
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
@@ -106,7 +106,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	r.putNode()
 	for _, s := range ev.Services {
-		r.out.Fail(r.take(s))
+		r.out.Fail(r.renderService(s))
 	}
 	return r.out.Err()
 }
@@ -152,8 +152,8 @@ func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// take renders a new or changed service and puts what differs from its last rendering.
-func (r *Renderer) take(value *renderer.ContivService) error {
+// renderService renders a new or changed service and puts what differs from its last rendering.
+func (r *Renderer) renderService(value *renderer.ContivService) error {
 	now, old := r.render(value), r.services[value.ID]
 	r.services[value.ID] = now
 	if value.SourceRangesSet {
@@ -243,7 +243,7 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 	}
 	r.out = output.Update(r.Txn)
 	for _, s := range services {
-		r.out.Fail(r.take(s))
+		r.out.Fail(r.renderService(s))
 	}
 	return r.out.Err()
 }

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	"contiv.dev/vswitch/plugins/controller/api"
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -44,21 +44,21 @@ func (w *world) Update(string) api.UpdateOperations { return w }
 
 func (w *world) Resync() api.ResyncOperations { return w }
 
-func (w *world) ServiceNode(v6 bool) (servicenode.Node, bool) {
+func (w *world) ServiceNode(v6 bool) (nodeinfo.Node, bool) {
 	if v6 {
-		return servicenode.Node{
+		return nodeinfo.Node{
 			HostLink: netip.MustParseAddr("fd30::1"), HostOwn: netip.MustParseAddr("fd30::2"), LinuxIf: "linux-vpp2",
 			Services: []netip.Prefix{netip.MustParsePrefix("fd96::/108")},
 		}, true
 	}
-	return servicenode.Node{
+	return nodeinfo.Node{
 		HostLink: netip.MustParseAddr("172.30.1.1"), HostOwn: netip.MustParseAddr("172.30.1.2"), LinuxIf: "linux-vpp2",
 		Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 	}, true
 }
 
-func (w *world) NextHopTo(addr netip.Addr) servicenode.NextHop {
-	return servicenode.NextHop{Masquerade: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
+func (w *world) NextHopTo(addr netip.Addr) nodeinfo.NextHop {
+	return nodeinfo.NextHop{Masquerade: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
 }
 
 func newWorld() (*world, *Renderer) {

@@ -4,16 +4,16 @@ import (
 	"net/netip"
 	"slices"
 
-	"contiv.dev/vswitch/plugins/ipnet/servicenode"
+	"contiv.dev/vswitch/plugins/ipnet/nodeinfo"
 )
 
 // ServiceNode describes this node; ok is false before the first resync, or if pods have no addresses of the family. Event loop only.
-func (n *IPNet) ServiceNode(ipv6 bool) (servicenode.Node, bool) {
+func (n *IPNet) ServiceNode(ipv6 bool) (nodeinfo.Node, bool) {
 	s := n.settings
 	if s == nil {
-		return servicenode.Node{}, false
+		return nodeinfo.Node{}, false
 	}
-	out := servicenode.Node{MainVRF: s.mainVRF}
+	out := nodeinfo.Node{MainVRF: s.mainVRF}
 	_, out.LinuxIf = s.hostLinkNames()
 	for _, l := range s.hostLinks {
 		if l.VPP.Addr().Is6() == ipv6 {

@@ -45,7 +45,7 @@ func TestBoth(t *testing.T) {
 		{"plugins/ipnet/transport", "internal/keyval"}, {"internal/keyval", "plugins/ipnet"}, {"internal/keyval", "dataplane/nb"},
 		{"plugins/ipnet", "plugins/ipnet/transport"},
 	} {
-		arrows[[2]string{room(module + "/" + a[0]), room(module + "/" + a[1])}]++
+		arrows[[2]string{part(module + "/" + a[0]), part(module + "/" + a[1])}]++
 	}
 	if got, want := both(arrows), "1: internal/keyval and plugins/ipnet"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -10,46 +10,46 @@ import (
 	"contiv.dev/vswitch/test/testbed/poll"
 )
 
-// visitors counts pods that are added and deleted.
-type visitors struct{ come, retried atomic.Int64 }
+// podChurn counts pods that are added and deleted.
+type podChurn struct{ added, retried atomic.Int64 }
 
 const (
-	visitEvery = 500 * time.Millisecond
+	churnEvery = 500 * time.Millisecond
 	addLimit   = 30 * time.Second // ADD is retried for this long, as the kubelet does, since an agent may be restarting
 	reachLimit = 10 * time.Second
 )
 
-// receiveVisitors adds a pod to a node, sends packets between it and pods of both nodes in both directions and families, and
+// churnPods adds a pod to a node, sends packets between it and pods of both nodes in both directions and families, and
 // deletes it, repeatedly.
-func (s *soak) receiveVisitors(ctx context.Context, node int) {
-	for i := 0; s.sleep(ctx, visitEvery); i++ {
+func (s *soak) churnPods(ctx context.Context, node int) {
+	for i := 0; s.sleep(ctx, churnEvery); i++ {
 		// Pod names are unique in a cluster.
-		if err := s.visit(context.WithoutCancel(ctx), node, fmt.Sprintf("v%d-%d", node+1, i%5)); err != nil {
-			s.fault("visiting pod", "node %d: %v", node+1, err)
+		if err := s.addAndDelete(context.WithoutCancel(ctx), node, fmt.Sprintf("v%d-%d", node+1, i%5)); err != nil {
+			s.fault("added pod", "node %d: %v", node+1, err)
 		}
 	}
 }
 
-func (s *soak) visit(ctx context.Context, node int, name string) error {
-	p, err := retried(ctx, &s.visitors.retried, func() (*testbed.Pod, error) { return s.Pod(ctx, node, name) })
+func (s *soak) addAndDelete(ctx context.Context, node int, name string) error {
+	p, err := retried(ctx, &s.churn.retried, func() (*testbed.Pod, error) { return s.Pod(ctx, node, name) })
 	if err != nil {
 		return err
 	}
 	stop, err := s.traffic.Serve(p.Namespace, port)
 	if err == nil {
-		err = s.talk(ctx, p)
+		err = s.checkReachable(ctx, p)
 		stop()
 	}
-	_, gone := retried(ctx, &s.visitors.retried, func() (struct{}, error) { return struct{}{}, s.DeletePod(ctx, node, name, p) })
-	s.visitors.come.Add(1)
+	_, gone := retried(ctx, &s.churn.retried, func() (struct{}, error) { return struct{}{}, s.DeletePod(ctx, node, name, p) })
+	s.churn.added.Add(1)
 	if err != nil {
 		return fmt.Errorf("%s (%v): %w", p.Name, p.IPs, err)
 	}
 	return gone
 }
 
-// talk checks that the new pod and the others reach each other.
-func (s *soak) talk(ctx context.Context, p *testbed.Pod) error {
+// checkReachable checks that the new pod and the others reach each other.
+func (s *soak) checkReachable(ctx context.Context, p *testbed.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	for _, other := range []podAt{s.pods[0], s.pods[2]} {

@@ -14,7 +14,7 @@ import (
 // the outside passes through a pipe before the main VRF, and NAT translates the packets that enter the pipe:
 //
 //	pod VRF  10.1.0.0/16, other nodes, services, the host --> main VRF --> uplink
-//	         0.0.0.0/0 --> outsidePipe (NAT) == outsidePipeEnd --> main VRF --> uplink
+//	         0.0.0.0/0 --> egressPipe (NAT) == egressPipeEnd --> main VRF --> uplink
 //
 // Only the first packet of a connection uses the pipe: for later packets NAT finds the session on the interface of the pod.
 
@@ -26,8 +26,8 @@ func (s *settings) piped() bool {
 
 func (s *settings) podGateway4() netip.Addr { return s.podGateway(netip.IPv4Unspecified()) }
 
-// outsidePipe puts the pipe, the default route into it, and the routes that bypass it.
-func (s *settings) outsidePipe(v *values) {
+// egressPipe puts the pipe, the default route into it, and the routes that bypass it.
+func (s *settings) egressPipe(v *values) {
 	if !s.piped() {
 		return
 	}
@@ -37,14 +37,14 @@ func (s *settings) outsidePipe(v *values) {
 	hostIf, _ := s.hostLinkNames()
 	v.put(
 		&vpp_interfaces.Interface{
-			Name: outsidePipe, Type: vpp_interfaces.Interface_PIPE, Enabled: true, Vrf: s.mainVRF, Link: link(""),
+			Name: egressPipe, Type: vpp_interfaces.Interface_PIPE, Enabled: true, Vrf: s.mainVRF, Link: link(""),
 		},
 		&vpp_interfaces.Interface{ // VPP accepts packets only on an interface with an address
-			Name: outsidePipeEnd, Type: vpp_interfaces.Interface_PIPE, Enabled: true, Vrf: s.mainVRF, Link: link(outsidePipe),
+			Name: egressPipeEnd, Type: vpp_interfaces.Interface_PIPE, Enabled: true, Vrf: s.mainVRF, Link: link(egressPipe),
 			Unnumbered: &vpp_interfaces.Interface_Unnumbered{InterfaceWithIp: hostIf},
 		},
 	)
-	v.route(s.podVRF, anyPrefix(netip.IPv4Unspecified()), netip.Addr{}, outsidePipe)
+	v.route(s.podVRF, anyPrefix(netip.IPv4Unspecified()), netip.Addr{}, egressPipe)
 	for _, p := range s.pastPipe() {
 		v.interVRF(s.podVRF, p, s.mainVRF)
 	}

@@ -7,16 +7,16 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// op is the exclusive right to change one attachment. The request that acquires it holds it, and so does every event that the request
-// pushes, until the event is done: the op outlives a caller that times out.
-type op struct {
+// attachmentLock is the exclusive right to change one attachment. The request that acquires it holds it, and so does every event that the request
+// pushes, until the event is done: the lock outlives a caller that times out.
+type attachmentLock struct {
 	id      AttachmentID
 	holders int           // protected by PodManager.mu
 	free    chan struct{} // closed when the last holder has released it
 }
 
 // acquire waits until no other operation on the attachment is in progress.
-func (p *PodManager) acquire(ctx context.Context, id AttachmentID) (*op, error) {
+func (p *PodManager) acquire(ctx context.Context, id AttachmentID) (*attachmentLock, error) {
 	for {
 		o, busy := p.tryAcquire(id)
 		if busy == nil {
@@ -31,34 +31,34 @@ func (p *PodManager) acquire(ctx context.Context, id AttachmentID) (*op, error) 
 }
 
 // tryAcquire returns a channel to wait for if another operation is in progress.
-func (p *PodManager) tryAcquire(id AttachmentID) (o *op, busy <-chan struct{}) {
+func (p *PodManager) tryAcquire(id AttachmentID) (o *attachmentLock, busy <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o := p.ops[id]; o != nil {
+	if o := p.locks[id]; o != nil {
 		return nil, o.free
 	}
-	o = &op{id: id, holders: 1, free: make(chan struct{})}
-	p.ops[id] = o
+	o = &attachmentLock{id: id, holders: 1, free: make(chan struct{})}
+	p.locks[id] = o
 	return o, nil
 }
 
-func (p *PodManager) hold(o *op) {
+func (p *PodManager) hold(o *attachmentLock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o.holders++
 }
 
-func (p *PodManager) release(o *op) {
+func (p *PodManager) release(o *attachmentLock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o.holders--; o.holders == 0 {
-		delete(p.ops, o.id)
+		delete(p.locks, o.id)
 		close(o.free)
 	}
 }
 
 // push queues ev, which holds o until it is done.
-func (p *PodManager) push(o *op, ev api.Event) error {
+func (p *PodManager) push(o *attachmentLock, ev api.Event) error {
 	p.hold(o)
 	err := p.EventLoop.PushEvent(ev)
 	if err != nil {
@@ -78,7 +78,7 @@ func wait(ctx context.Context, result <-chan error) error {
 }
 
 // runAdd handles a in the event loop; the returned event contains the result.
-func (p *PodManager) runAdd(ctx context.Context, o *op, a *Attachment) (*AddPod, error) {
+func (p *PodManager) runAdd(ctx context.Context, o *attachmentLock, a *Attachment) (*AddPod, error) {
 	ev := NewAddPod(a)
 	ev.onDone = func(error) {
 		p.metrics.stage(stageHandle, ev)
@@ -92,7 +92,7 @@ func (p *PodManager) runAdd(ctx context.Context, o *op, a *Attachment) (*AddPod,
 }
 
 // startDelete starts to delete a.
-func (p *PodManager) startDelete(o *op, a *Attachment) (*DeletePod, error) {
+func (p *PodManager) startDelete(o *attachmentLock, a *Attachment) (*DeletePod, error) {
 	ev := NewDeletePod(a)
 	ev.onDone = func(error) { p.release(o) }
 	return ev, p.push(o, ev)

@@ -17,8 +17,8 @@ type external struct {
 	proto renderer.ProtocolType
 }
 
-// take stores a new or changed service.
-func (r *Renderer) take(value *renderer.ContivService) {
+// renderService stores a new or changed service.
+func (r *Renderer) renderService(value *renderer.ContivService) {
 	now := r.render(value)
 	old := r.services[value.ID]
 	r.services[value.ID] = now

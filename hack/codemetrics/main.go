@@ -15,7 +15,7 @@ type row struct{ point, now, goal string }
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "house:", err)
+		fmt.Fprintln(os.Stderr, "codemetrics:", err)
 		os.Exit(1)
 	}
 }

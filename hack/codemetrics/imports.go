@@ -20,7 +20,7 @@ type pkg struct {
 	GoFiles    []string
 }
 
-// importRows measures how many packages of the module a package imports, and which rooms (top-level folders, for dataplane,
+// importRows measures how many packages of the module a package imports, and which parts (top-level folders, for dataplane,
 // plugins and internal one level more) import each other in both directions.
 func importRows(ctx context.Context) ([]row, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Name,Imports,GoFiles", module+"/...").Output()
@@ -46,19 +46,19 @@ func importRows(ctx context.Context) ([]row, error) {
 			without++
 		}
 		for _, i := range p.Imports {
-			arrows[[2]string{room(p.ImportPath), room(i)}]++
+			arrows[[2]string{part(p.ImportPath), part(i)}]++
 		}
 	}
 	return []row{
 		{"packages", fmt.Sprint(len(counts)), ""},
 		{"in-module imports median/p95/max", fmt.Sprintf("%s (%s)", spread(counts), strings.TrimPrefix(most.ImportPath, module+"/")), "p95 6"},
-		{"rooms that import each other", both(arrows), "none"},
+		{"parts that import each other", both(arrows), "none"},
 		{"packages without doc.go (commands aside)", fmt.Sprint(without), "generated ones only"},
 	}, nil
 }
 
-// room returns the part of the house to which a package belongs.
-func room(path string) string {
+// part returns the part of the code to which a package belongs.
+func part(path string) string {
 	parts := strings.Split(strings.TrimPrefix(path, module+"/"), "/")
 	depth := 1
 	if parts[0] == "dataplane" || parts[0] == "plugins" || parts[0] == "internal" {
@@ -67,7 +67,7 @@ func room(path string) string {
 	return strings.Join(parts[:min(depth, len(parts))], "/")
 }
 
-// both lists the pairs of rooms that import each other.
+// both lists the pairs of parts that import each other.
 func both(arrows map[[2]string]int) string {
 	var pairs []string
 	for a := range arrows {

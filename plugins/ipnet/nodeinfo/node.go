@@ -1,4 +1,4 @@
-package servicenode
+package nodeinfo
 
 import "net/netip"
 
