@@ -443,7 +443,7 @@ func (a *apiServer) etcd(program string) {
 			a.t.Fatal(err)
 		}
 		a.program(program, "etcd", "--kubeconfig="+config, "--namespace=kube-system", fmt.Sprintf("--name=contiv-etcd-%d", i-1),
-			"--address="+addr, "--members=3", "--data-dir="+a.path("members"), "--ca-dir="+ca, "--tls-dir="+tls, "--",
+			"--address="+addr, "--members=3", "--data-dir="+a.path(fmt.Sprintf("node%d", i)), "--ca-dir="+ca, "--tls-dir="+tls, "--",
 			filepath.Join(a.bin, "etcd"), fmt.Sprintf("--listen-metrics-urls=http://127.0.0.1:2238%d", i), "--unsafe-no-fsync")
 	}
 	a.create("/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices", `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"e","namespace":"kube-system",

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -21,14 +22,42 @@ import (
 // returns, or if the number of members was reduced in the meantime, etcd would start as the member that was removed, and end at once, again and
 // again. So a member with data asks the others first.
 
-// data returns the directory of the member's data, and whether there is data to start with. It renames a directory whose member was removed from
+// data returns the directory of the member's data, and whether there is data to start with. It renames directories whose members were removed from
 // the cluster.
-func (m *member) data(ctx context.Context, j *joiner) (dir string, ok bool, err error) {
-	dir = filepath.Join(m.dataDir, m.name)
-	if log := lastLog(dir); log != "" {
-		ok, err = m.keep(ctx, j, dir, log)
+func (m *member) data(ctx context.Context, j *joiner) (string, bool, error) {
+	for {
+		dir, log := m.lastDir()
+		if log == "" {
+			return filepath.Join(m.dataDir, m.name), false, nil
+		}
+		if ok, err := m.keep(ctx, j, dir, log); ok || err != nil {
+			return dir, ok, err
+		}
 	}
-	return dir, ok, err
+}
+
+// lastDir returns the directory on this node to which a member wrote last, and its write-ahead log, or nothing if there is no data. The name is that
+// of the pod which made the directory, and may be another one: if several pods start at the same time, the scheduler may exchange their nodes. A
+// member is identified by its ID and its node's peer URL, and the directory written last is that of the URL's last owner. etcd publishes the new name
+// itself. A single member has no others with which it could have exchanged its node: then a directory of another name is of a former, larger cluster.
+func (m *member) lastDir() (dir, log string) {
+	dirs := []string{filepath.Join(m.dataDir, m.name)}
+	if m.members > 1 {
+		if others, err := filepath.Glob(filepath.Join(m.dataDir, strings.TrimRight(m.name, digits)+"*")); err == nil {
+			dirs = append(dirs, others...)
+		}
+	}
+	var last time.Time
+	for _, d := range dirs {
+		if strings.TrimRight(d, digits) != strings.TrimRight(dirs[0], digits) {
+			continue
+		}
+		l := lastLog(d)
+		if info, err := os.Stat(l); err == nil && (log == "" || info.ModTime().After(last)) {
+			dir, log, last = d, l, info.ModTime()
+		}
+	}
+	return dir, log
 }
 
 // keep renames the directory if the member to which it belongs was removed from the cluster; log is a write-ahead log in the directory. Without
@@ -95,6 +124,9 @@ const (
 	metadataNodeID protowire.Number = 1
 	metadataRecord                  = 1 // a value of recordType
 )
+
+// digits are those of a pod's ordinal number.
+const digits = "0123456789"
 
 var errLog = errors.New("not a write-ahead log of etcd")
 

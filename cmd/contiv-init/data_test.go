@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
@@ -70,6 +72,63 @@ func TestDataWithoutAnswers(t *testing.T) {
 		t.Errorf("cluster %s, not %s", got, id)
 	}
 	expectOneCluster(t, members...)
+}
+
+// TestExchangedNodes: all members start at the same time, and two of them on each other's node, one of which has older data of another cluster.
+func TestExchangedNodes(t *testing.T) {
+	p := &pods{}
+	machines, members, stops := threeMembers(t, p)
+	if _, err := members[0].Server.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("a"), Value: []byte("b")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	older := filepath.Join(machines[1].dir, "etcd-2", "member", "wal")
+	if err := os.MkdirAll(older, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(older, "0.wal")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(log, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for i, on := range []int{0, 2, 1} {
+		members[i], _ = p.start(t, "etcd-"+strconv.Itoa(i), machines[on], 3)
+	}
+	awaitReady(t, members...)
+	expectOneCluster(t, members...)
+	for _, e := range members {
+		if r, err := e.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("a")}); err != nil || len(r.Kvs) != 1 {
+			t.Errorf("%s has lost a key: %v", e.Config().Name, err)
+		}
+	}
+}
+
+// TestDirOfAnotherName: only directories of members are used, and none of another name by a single member.
+func TestDirOfAnotherName(t *testing.T) {
+	m := &member{name: "etcd-0", members: 3, dataDir: t.TempDir()}
+	for _, dir := range []string{"etcd-1.removed-20260102T030405Z", "etcd-backup", "etcd-1"} {
+		if got, _ := m.lastDir(); got != "" {
+			t.Errorf("uses %s", got)
+		}
+		wal := filepath.Join(m.dataDir, dir, "member", "wal")
+		if err := os.MkdirAll(wal, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(wal, "0.wal"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := m.lastDir(); got != filepath.Join(m.dataDir, "etcd-1") {
+		t.Errorf("uses %q", got)
+	}
+	m.members = 1
+	if got, _ := m.lastDir(); got != "" {
+		t.Errorf("a single member uses %s", got)
+	}
 }
 
 // TestNotALog: files that are not write-ahead logs have no ID.

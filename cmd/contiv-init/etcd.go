@@ -92,7 +92,7 @@ func makeSecrets(ctx context.Context, k *kube.Client, namespace, caName, clientN
 		return fmt.Errorf("secret %s/%s was removed just now; run this again", namespace, clientName)
 	}
 	if err := ca.Check(etcdpki.Pair{Cert: data[tlsCert], Key: data[tlsKey]}, data[caCert]); err != nil {
-		return fmt.Errorf("secrets %s and %s in %s do not fit each other: %w; delete both and run this again, then restart etcd's members together, and the agents "+
+		return fmt.Errorf("secrets %s and %s in %s do not fit each other: %w; delete both and run this again, then restart all members of etcd, and the agents "+
 			"(docs/security.md)", caName, clientName, namespace, err)
 	}
 	return nil
@@ -123,7 +123,7 @@ func etcdCommand(c *common) *cobra.Command {
 	f.StringVar(&m.addr, "address", os.Getenv("CONTIV_POD_IP"), "address of the member")
 	f.StringVar(&m.service, "service", "contiv-etcd", "service that lists all members")
 	f.IntVar(&m.members, "members", 1, "number of members")
-	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "directory in which the member keeps its data, in a folder with its name")
+	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "directory in which the member keeps its data, in a folder with its name or that of another member")
 	f.StringVar(&m.caDir, "ca-dir", "/etc/contiv/etcd-ca", "directory of the CA with its key")
 	f.StringVar(&m.tlsDir, "tls-dir", "/run/etcd-tls", "directory for the member's own certificate")
 	return cmd

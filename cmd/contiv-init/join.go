@@ -53,6 +53,7 @@ type joiner struct {
 	members int
 	others  func(context.Context) ([]kube.Endpoint, error) // the other members' pods
 	client  func(netip.Addr) string                        // URL for clients of the member with this address
+	peer    func(netip.Addr) string                        // URL for its peers
 	http    *http.Client
 	log     func(why string)
 }
@@ -91,7 +92,7 @@ func (j *joiner) step(ctx context.Context) ([]string, error) {
 		list, err := j.list(ctx, j.client(o.Addr))
 		switch {
 		case err == nil:
-			return j.join(ctx, j.client(o.Addr), list)
+			return j.join(ctx, j.client(o.Addr), list, others)
 		case errors.Is(err, errNoData):
 			waiting++
 		default:
@@ -109,18 +110,15 @@ func (j *joiner) step(ctx context.Context) ([]string, error) {
 	return []string{"--initial-cluster=" + j.name + "=" + j.peerURL, "--initial-cluster-token=contiv-etcd", "--initial-cluster-state=new"}, nil
 }
 
-// join adds this member to the cluster in which the member at url is. An entry of an earlier life of this member is removed: its data is lost.
-func (j *joiner) join(ctx context.Context, url string, list []etcdPeer) ([]string, error) {
-	added := false
+// join adds this member to the cluster in which the member at url is, and removes obsolete entries first.
+func (j *joiner) join(ctx context.Context, url string, list []etcdPeer, others []kube.Endpoint) ([]string, error) {
+	added := slices.ContainsFunc(list, func(p etcdPeer) bool { return p.Name == "" && slices.Contains(p.PeerURLs, j.peerURL) })
 	for _, p := range list {
-		same := slices.Contains(p.PeerURLs, j.peerURL)
-		switch {
-		case same && p.Name == "":
-			added = true
-		case same || p.Name == j.name:
-			if _, err := j.call(ctx, url+"/v3/cluster/member/remove", map[string]any{"ID": p.ID}); err != nil {
-				return nil, fmt.Errorf("remove the previous member %s: %w", j.name, err)
-			}
+		if !j.obsolete(p, others) {
+			continue
+		}
+		if _, err := j.call(ctx, url+"/v3/cluster/member/remove", map[string]any{"ID": p.ID}); err != nil {
+			return nil, fmt.Errorf("remove the previous member %s of %s: %w", p.Name, strings.Join(p.PeerURLs, ","), err)
 		}
 	}
 	if !added {
@@ -146,6 +144,18 @@ func (j *joiner) join(ctx context.Context, url string, list []etcdPeer) ([]strin
 	}
 	slices.Sort(all)
 	return []string{"--initial-cluster=" + strings.Join(all, ","), "--initial-cluster-token=contiv-etcd", "--initial-cluster-state=existing"}, nil
+}
+
+// obsolete reports whether the entry is of an earlier life of this member, whose data is lost, or of a node that has no pod any more. The name
+// alone does not prove it: another pod may run this member now, and publish its own name later.
+func (j *joiner) obsolete(p etcdPeer, others []kube.Endpoint) bool {
+	if slices.Contains(p.PeerURLs, j.peerURL) {
+		return p.Name != ""
+	}
+	if p.Name == "" || slices.ContainsFunc(others, func(o kube.Endpoint) bool { return slices.Contains(p.PeerURLs, j.peer(o.Addr)) }) {
+		return false
+	}
+	return p.Name == j.name || len(others) >= j.members-1
 }
 
 // list returns the members of the cluster, as the member at url has them; no quorum is needed.
@@ -253,6 +263,7 @@ func (m *member) joiner(addr netip.Addr) (*joiner, error) {
 	return &joiner{
 		name: m.name, peerURL: etcdURL(addr, etcdPeerPort), members: m.members, http: &http.Client{Transport: transport},
 		client: func(a netip.Addr) string { return etcdURL(a, etcdClientPort) },
+		peer:   func(a netip.Addr) string { return etcdURL(a, etcdPeerPort) },
 		log:    func(why string) { m.log.Info("waiting for the cluster", "reason", why) },
 		others: func(ctx context.Context) ([]kube.Endpoint, error) {
 			ctx, cancel := context.WithTimeout(ctx, queryTimeout)

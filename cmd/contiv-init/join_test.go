@@ -28,14 +28,15 @@ import (
 type pods struct {
 	mu  sync.Mutex
 	all []kube.Endpoint
-	url map[netip.Addr]string // where clients reach the member with this address
+	at  map[netip.Addr]machine
 }
 
 // joiner returns a joiner for a member whose clients use the port.
 func (p *pods) joiner(name string, members int, peer string) *joiner {
 	return &joiner{
 		name: name, peerURL: peer, members: members, http: &http.Client{}, log: func(string) {},
-		client: func(a netip.Addr) string { p.mu.Lock(); defer p.mu.Unlock(); return p.url[a] },
+		client: func(a netip.Addr) string { p.mu.Lock(); defer p.mu.Unlock(); return p.at[a].client },
+		peer:   func(a netip.Addr) string { p.mu.Lock(); defer p.mu.Unlock(); return p.at[a].peer },
 		others: func(context.Context) ([]kube.Endpoint, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -49,10 +50,10 @@ func (p *pods) add(name string, n machine) {
 	defer p.mu.Unlock()
 	a := netip.MustParseAddr(n.address)
 	p.all = append(slices.DeleteFunc(p.all, func(e kube.Endpoint) bool { return e.Pod == name }), kube.Endpoint{Pod: name, Addr: a})
-	if p.url == nil {
-		p.url = map[netip.Addr]string{}
+	if p.at == nil {
+		p.at = map[netip.Addr]machine{}
 	}
-	p.url[a] = n.client
+	p.at[a] = n
 }
 
 func freeURL(t *testing.T) string {
@@ -210,6 +211,35 @@ func TestNoSecondCluster(t *testing.T) {
 	waits("etcd-0", "1 of 2 other members")
 	p.add("etcd-0", machine{address: "192.0.2.1", client: serve()})
 	waits("etcd-1", "waiting for the first member")
+}
+
+// TestObsoleteEntries: a member that joins removes the entries that have no pod any more, and no others.
+func TestObsoleteEntries(t *testing.T) {
+	p := &pods{}
+	p.add("etcd-0", machine{address: "192.0.2.1", peer: "http://a"})
+	p.add("etcd-2", machine{address: "192.0.2.2", peer: "http://b"})
+	j := p.joiner("etcd-1", 3, "http://d")
+	all, err := j.others(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		entry     etcdPeer
+		pods      []kube.Endpoint
+		want      bool
+		situation string
+	}{
+		{etcdPeer{Name: "etcd-1", PeerURLs: []string{"http://d"}}, all, true, "our entry, whose data is lost"},
+		{etcdPeer{PeerURLs: []string{"http://d"}}, all, false, "our new entry"},
+		{etcdPeer{Name: "etcd-1", PeerURLs: []string{"http://c"}}, all[:1], true, "our entry on the previous node"},
+		{etcdPeer{Name: "etcd-1", PeerURLs: []string{"http://b"}}, all, false, "etcd-2 runs with our data, and has not published its name"},
+		{etcdPeer{Name: "etcd-2", PeerURLs: []string{"http://c"}}, all, true, "the lost node of etcd-2, which runs with our data"},
+		{etcdPeer{Name: "etcd-2", PeerURLs: []string{"http://c"}}, all[:1], false, "etcd-2 has no address at the moment"},
+	} {
+		if got := j.obsolete(c.entry, c.pods); got != c.want {
+			t.Errorf("%s: %v", c.situation, got)
+		}
+	}
 }
 
 // TestAnswerNoData checks that members recognise each other's answer, and that clients of etcd do not connect.
