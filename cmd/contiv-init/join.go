@@ -117,12 +117,17 @@ func (j *joiner) join(ctx context.Context, url string, list []etcdPeer, others [
 		if !j.obsolete(p, others) {
 			continue
 		}
-		if _, err := j.call(ctx, url+"/v3/cluster/member/remove", map[string]any{"ID": p.ID}); err != nil {
+		left, err := j.call(ctx, url+"/v3/cluster/member/remove", map[string]any{"ID": p.ID})
+		if err != nil {
 			return nil, fmt.Errorf("remove the previous member %s of %s: %w", p.Name, strings.Join(p.PeerURLs, ","), err)
 		}
+		list = left
 	}
 	if !added {
-		var err error
+		err := j.reach(ctx, list)
+		if err != nil {
+			return nil, err
+		}
 		if _, err = j.call(ctx, url+"/v3/cluster/member/add", map[string]any{"peerURLs": []string{j.peerURL}}); err == nil {
 			list, err = j.list(ctx, url)
 		}
@@ -144,6 +149,32 @@ func (j *joiner) join(ctx context.Context, url string, list []etcdPeer, others [
 	}
 	slices.Sort(all)
 	return []string{"--initial-cluster=" + strings.Join(all, ","), "--initial-cluster-token=contiv-etcd", "--initial-cluster-state=existing"}, nil
+}
+
+// reach checks that all members respond to their peers. A member counts for the quorum as soon as it is added: with one that cannot connect to the
+// others, a cluster of one member would stop, and could not even remove it again.
+func (j *joiner) reach(ctx context.Context, list []etcdPeer) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for _, p := range list {
+		for _, u := range p.PeerURLs {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, u+"/members", nil)
+			if err != nil {
+				return fmt.Errorf("peer URL of etcd's member %s: %w", p.Name, err)
+			}
+			resp, err := j.http.Do(req)
+			if err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					continue
+				}
+				err = errors.New(resp.Status)
+			}
+			return fmt.Errorf("not added to etcd, because its member %s does not respond at %s (%w); members connect to each other at TCP port %s: allow it in "+
+				"the firewalls between their nodes, and see the log of %s", p.Name, u, err, req.URL.Port(), p.Name)
+		}
+	}
+	return nil
 }
 
 // obsolete reports whether the entry is of an earlier life of this member, whose data is lost, or of a node that has no pod any more. The name

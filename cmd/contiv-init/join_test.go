@@ -75,7 +75,7 @@ func newMachine(t *testing.T, address string) machine {
 }
 
 // startMember starts etcd with its data in dir and the joiner's arguments. The function that it returns ends etcd.
-func startMember(t *testing.T, n machine, name, dir string, args []string) (*embed.Etcd, func()) {
+func startMember(t *testing.T, n machine, name, dir string, args []string, options ...func(*embed.Config)) (*embed.Etcd, func()) {
 	t.Helper()
 	c := embed.NewConfig()
 	c.Name, c.Dir, c.LogLevel, c.LogOutputs = name, dir, "fatal", []string{"/dev/null"}
@@ -98,6 +98,9 @@ func startMember(t *testing.T, n machine, name, dir string, args []string) (*emb
 	}
 	client, peer := list(n.client), list(n.peer)
 	c.ListenClientUrls, c.AdvertiseClientUrls, c.ListenPeerUrls, c.AdvertisePeerUrls = client, client, peer, peer
+	for _, option := range options {
+		option(c)
+	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatalf("%s with %v: %v", name, args, err)
@@ -242,8 +245,9 @@ func TestObsoleteEntries(t *testing.T) {
 	}
 }
 
-// TestAnswerNoData checks that members recognise each other's answer, and that clients of etcd do not connect.
-func TestAnswerNoData(t *testing.T) {
+// certified returns a member at 127.0.0.1 with a certificate, and its configuration for TLS.
+func certified(t *testing.T) (*member, *tls.Config) {
+	t.Helper()
 	ca, err := etcdpki.NewCA("ca")
 	if err != nil {
 		t.Fatal(err)
@@ -261,6 +265,12 @@ func TestAnswerNoData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, conf
+}
+
+// TestAnswerNoData checks that members recognise each other's answer, and that clients of etcd do not connect.
+func TestAnswerNoData(t *testing.T) {
+	_, conf := certified(t)
 	address := strings.TrimPrefix(freeURL(t), "http://")
 	stop, err := answerNoData(t.Context(), address, conf, slog.New(slog.DiscardHandler))
 	if err != nil {
