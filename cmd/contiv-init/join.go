@@ -178,15 +178,16 @@ func (j *joiner) reach(ctx context.Context, list []etcdPeer) error {
 }
 
 // obsolete reports whether the entry is of an earlier life of this member, whose data is lost, or of a node that has no pod any more. The name
-// alone does not prove it: another pod may run this member now, and publish its own name later.
+// alone does not prove it: another pod may run this member now, and publish its own name later. An entry without a name has no data; while it
+// exists, etcd adds no other member.
 func (j *joiner) obsolete(p etcdPeer, others []kube.Endpoint) bool {
 	if slices.Contains(p.PeerURLs, j.peerURL) {
 		return p.Name != ""
 	}
-	if p.Name == "" || slices.ContainsFunc(others, func(o kube.Endpoint) bool { return slices.Contains(p.PeerURLs, j.peer(o.Addr)) }) {
+	if slices.ContainsFunc(others, func(o kube.Endpoint) bool { return slices.Contains(p.PeerURLs, j.peer(o.Addr)) }) {
 		return false
 	}
-	return p.Name == j.name || len(others) >= j.members-1
+	return p.Name == "" || p.Name == j.name || len(others) >= j.members-1
 }
 
 // list returns the members of the cluster, as the member at url has them; no quorum is needed.

@@ -186,6 +186,21 @@ func TestJoin(t *testing.T) {
 	expectOneCluster(t, first, third, moved)
 }
 
+// TestNeverStarted: the node of a member is lost after the member was added and before it started; the member starts on another node.
+func TestNeverStarted(t *testing.T) {
+	p := &pods{}
+	_, members, stops := threeMembers(t, p)
+	stops[2]()
+	lost := newMachine(t, "192.0.2.4")
+	p.add("etcd-2", lost)
+	if _, err := p.joiner("etcd-2", 3, lost.peer).enter(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	moved, _ := p.start(t, "etcd-2", newMachine(t, "192.0.2.5"), 3)
+	awaitReady(t, moved)
+	expectOneCluster(t, members[0], members[1], moved)
+}
+
 // TestNoSecondCluster checks that a member without data waits while another member does not respond: it may have data.
 func TestNoSecondCluster(t *testing.T) {
 	p := &pods{}
@@ -237,6 +252,8 @@ func TestObsoleteEntries(t *testing.T) {
 		{etcdPeer{Name: "etcd-1", PeerURLs: []string{"http://c"}}, all[:1], true, "our entry on the previous node"},
 		{etcdPeer{Name: "etcd-1", PeerURLs: []string{"http://b"}}, all, false, "etcd-2 runs with our data, and has not published its name"},
 		{etcdPeer{Name: "etcd-2", PeerURLs: []string{"http://c"}}, all, true, "the lost node of etcd-2, which runs with our data"},
+		{etcdPeer{PeerURLs: []string{"http://c"}}, all[:1], true, "a node that was lost before its member started"},
+		{etcdPeer{PeerURLs: []string{"http://b"}}, all, false, "etcd-2 starts"},
 		{etcdPeer{Name: "etcd-2", PeerURLs: []string{"http://c"}}, all[:1], false, "etcd-2 has no address at the moment"},
 	} {
 		if got := j.obsolete(c.entry, c.pods); got != c.want {
