@@ -61,7 +61,8 @@ func (m *member) lastDir() (dir, log string) {
 }
 
 // keep renames the directory if the member to which it belongs was removed from the cluster; log is a write-ahead log in the directory. Without
-// an answer it keeps the directory: when all members start at the same time, none of them has a quorum yet.
+// an answer it keeps the directory: when all members start at the same time, none of them has a quorum yet. A member that was removed while its pod
+// runs does not join: the administrator reduces the number of members, and removes the pod next.
 func (m *member) keep(ctx context.Context, j *joiner, dir, log string) (bool, error) {
 	id, err := memberID(log)
 	if err != nil {
@@ -78,6 +79,9 @@ func (m *member) keep(ctx context.Context, j *joiner, dir, log string) (bool, er
 	}
 	if !removed {
 		return true, nil
+	}
+	if m.restarted {
+		return false, fmt.Errorf("member %s of etcd, whose data is in %s, was removed from the cluster; to let this pod join without these data, delete the pod", id, dir)
 	}
 	aside := dir + ".removed-" + time.Now().UTC().Format("20060102T150405Z")
 	if err := os.Rename(dir, aside); err != nil {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +56,33 @@ func TestReturnToOldData(t *testing.T) {
 	awaitReady(t, again)
 	if again.Server.MemberID() != back.Server.MemberID() {
 		t.Error("a member that is part of the cluster starts without its data")
+	}
+}
+
+// TestRemovedByHand: a member that the administrator removes stays out of the cluster until its pod is replaced.
+func TestRemovedByHand(t *testing.T) {
+	m, _ := certified(t)
+	if m.restarted {
+		t.Error("the first container of a pod counts as restarted")
+	}
+	if err := m.certify(netip.MustParseAddr("127.0.0.1")); err != nil || !m.restarted {
+		t.Errorf("the second container of a pod: restarted %v, %v", m.restarted, err)
+	}
+	p := &pods{}
+	machines, members, stops := threeMembers(t, p)
+	stops[1]()
+	j := p.joiner("etcd-1", 3, machines[1].peer)
+	id := strconv.FormatUint(uint64(members[1].Server.MemberID()), 10)
+	if _, err := j.call(t.Context(), machines[0].client+"/v3/cluster/member/remove", map[string]any{"ID": id}); err != nil {
+		t.Fatal(err)
+	}
+	m.common, m.name, m.members, m.dataDir = &common{log: slog.New(slog.DiscardHandler)}, "etcd-1", 3, machines[1].dir
+	if _, _, err := m.data(t.Context(), j); err == nil || !strings.Contains(err.Error(), "delete the pod") {
+		t.Errorf("error %v", err)
+	}
+	m.restarted = false
+	if _, ok, err := m.data(t.Context(), j); err != nil || ok {
+		t.Errorf("a new pod: data %v, error %v", ok, err)
 	}
 }
 

@@ -108,6 +108,8 @@ type member struct {
 	dataDir string
 	caDir   string
 	tlsDir  string
+	// restarted: this is not the first container of the pod.
+	restarted bool
 }
 
 func etcdCommand(c *common) *cobra.Command {
@@ -156,8 +158,10 @@ func (m *member) run(ctx context.Context, args []string) error {
 	return become(slices.Concat(args[:1], m.arguments(addr, dir, cluster), args[1:]), nil)
 }
 
-// certify issues the member's certificate.
+// certify issues the member's certificate. If there is one, an earlier container of the same pod has issued it: its directory is empty in a new pod.
 func (m *member) certify(addr netip.Addr) error {
+	_, err := os.Stat(filepath.Join(m.tlsDir, tlsCert))
+	m.restarted = err == nil
 	cert, err := os.ReadFile(filepath.Join(m.caDir, caCert))
 	if err != nil {
 		return fmt.Errorf("etcd CA: %w", err)
