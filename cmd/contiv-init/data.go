@@ -30,11 +30,36 @@ func (m *member) data(ctx context.Context, j *joiner) (string, bool, error) {
 		if log == "" {
 			return filepath.Join(m.dataDir, m.name), false, nil
 		}
-		if ok, err := m.keep(ctx, j, dir, log); ok || err != nil {
-			return dir, ok, err
+		ok, err := m.keep(ctx, j, dir, log)
+		switch {
+		case err != nil:
+			return "", false, err
+		case ok:
+			dir, err = m.takeOver(dir)
+			return dir, true, err
 		}
 	}
 }
+
+// takeOver gives the directory the member's name, because a single member, which remains when the number of members is reduced, uses no other.
+func (m *member) takeOver(dir string) (string, error) {
+	own := filepath.Join(m.dataDir, m.name)
+	if dir == own {
+		return own, nil
+	}
+	m.log.Info("using the data of the member that ran on this node last", "path", dir, "dir", own)
+	err := os.Rename(own, aside(own))
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		err = os.Rename(dir, own)
+	}
+	if err != nil {
+		return "", fmt.Errorf("rename the etcd data in %s to %s: %w", dir, own, err)
+	}
+	return own, nil
+}
+
+// aside returns another name for a directory of data that is not used any more.
+func aside(dir string) string { return dir + ".removed-" + time.Now().UTC().Format("20060102T150405Z") }
 
 // lastDir returns the directory on this node to which a member wrote last, and its write-ahead log, or nothing if there is no data. The name is that
 // of the pod which made the directory, and may be another one: if several pods start at the same time, the scheduler may exchange their nodes. A
@@ -83,11 +108,11 @@ func (m *member) keep(ctx context.Context, j *joiner, dir, log string) (bool, er
 	if m.restarted {
 		return false, fmt.Errorf("member %s of etcd, whose data is in %s, was removed from the cluster; to let this pod join without these data, delete the pod", id, dir)
 	}
-	aside := dir + ".removed-" + time.Now().UTC().Format("20060102T150405Z")
-	if err := os.Rename(dir, aside); err != nil {
+	name := aside(dir)
+	if err := os.Rename(dir, name); err != nil {
 		return false, fmt.Errorf("the data in %s is of a member that was removed from etcd; move the directory to another place: %w", dir, err)
 	}
-	m.log.Warn("the data is of a member that was removed from etcd; joining the cluster without it", "dir", dir, "oldID", id, "path", aside)
+	m.log.Warn("the data is of a member that was removed from etcd; joining the cluster without it", "dir", dir, "oldID", id, "path", name)
 	return false, nil
 }
 

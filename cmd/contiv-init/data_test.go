@@ -134,6 +134,13 @@ func TestExchangedNodes(t *testing.T) {
 		if r, err := e.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("a")}); err != nil || len(r.Kvs) != 1 {
 			t.Errorf("%s has lost a key: %v", e.Config().Name, err)
 		}
+		// If only one member remains, it uses the directory with its name.
+		m := &member{name: e.Config().Name, members: 1, dataDir: filepath.Dir(e.Config().Dir)}
+		if dir, log := m.lastDir(); log == "" {
+			t.Errorf("%s, alone, has no data: %q", m.name, dir)
+		} else if id, err := memberID(log); err != nil || id != strconv.FormatUint(uint64(e.Server.MemberID()), 10) {
+			t.Errorf("%s, alone, has the data of %s: %v", m.name, id, err)
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func etcdCommand(c *common) *cobra.Command {
 	f.StringVar(&m.addr, "address", os.Getenv("CONTIV_POD_IP"), "address of the member")
 	f.StringVar(&m.service, "service", "contiv-etcd", "service that lists all members")
 	f.IntVar(&m.members, "members", 1, "number of members")
-	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "directory in which the member keeps its data, in a folder with its name or that of another member")
+	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "directory in which the member keeps its data, in a folder with its name")
 	f.StringVar(&m.caDir, "ca-dir", "/etc/contiv/etcd-ca", "directory of the CA with its key")
 	f.StringVar(&m.tlsDir, "tls-dir", "/run/etcd-tls", "directory for the member's own certificate")
 	return cmd
