@@ -101,7 +101,7 @@ func TestNothingIsKnownOfANewPeer(t *testing.T) {
 				if _, err := r.commit(update(user)); !isRetriable(err) {
 					t.Fatal(err)
 				}
-				m.fault, m.log = nil, nil
+				m.sync(func() { m.fault, m.log = nil, nil })
 				want := []string{"create b/1", "create b/2", "create a/1"}
 				switch first {
 				case "retry":
