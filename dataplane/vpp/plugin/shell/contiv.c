@@ -129,6 +129,7 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       contiv_resolve (vm);
       contiv_peers_ask (vm);
       contiv_uplinks_follow (vm);
+      contiv_free_delivered ();
       if (vlib_time_now (vm) < next_second)
 	continue;
       next_second = vlib_time_now (vm) + 1.0;

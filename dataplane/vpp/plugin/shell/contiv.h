@@ -142,6 +142,10 @@ void contiv_limit_neighbours (vlib_main_t *vm);
 /* receive.c: contiv_receive_waiting schedules queues for which no interrupt may come. Main thread. */
 void contiv_receive_waiting (void);
 
+/* rings.c: contiv_free_delivered frees the buffers of packets that the kernel has taken from TAPs. It is called ten times per second by the main thread;
+ * each thread frees those of its rings. */
+void contiv_free_delivered (void);
+
 /* reject.c: contiv_reject returns the answer to a rejected packet in a new buffer; ~0: no answer. contiv_reject_init creates the budgets of an
  * interface. It is called under the barrier. */
 void contiv_reject_init (u32 sw_if_index);
