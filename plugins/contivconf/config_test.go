@@ -39,7 +39,7 @@ func prefixes(list ...string) []netip.Prefix {
 func TestDefaults(t *testing.T) {
 	c := Default(Env{NodeName: "n", HasVhostNet: func() bool { return true }})
 	if got, want := c.Interface(), (InterfaceConfig{
-		MTUSize: 1450, MTUIsDefault: true, UseTAPInterfaces: true, TAPInterfaceVersion: 2, TAPv2RxRingSize: 256, TAPv2TxRingSize: 256,
+		MTUSize: 1450, MTUIsDefault: true, UseTAPInterfaces: true, TAPInterfaceVersion: 2, TAPv2RxRingSize: 256, TAPv2TxRingSize: 1024,
 		Vmxnet3RxRingSize: 1024, Vmxnet3TxRingSize: 1024, InterfaceRxMode: RxModeDefault,
 		EnableGSO: true, GSOIsDefault: true, ChecksumsAreDefault: true,
 	}); got != want {

@@ -34,8 +34,8 @@ type InterfaceOptions struct {
 	MTUSize                    *uint32 `json:"mtuSize,omitempty" default:"1450" doc:"MTU of pods and of the link between VPP and the host. If it is not set and the MTU of the uplink minus the overhead of the overlay is smaller, that value applies. With VXLAN the MTU of the uplink must be at least 50 larger than this value."`
 	UseTAPInterfaces           *bool   `json:"useTAPInterfaces,omitempty" also:"UseTAPInterfaces" doc:"true: TAP interfaces connect VPP and pods. false: VETH pairs and AF_PACKET. Default: true on nodes with /dev/vhost-net."`
 	TAPInterfaceVersion        *uint8  `json:"tapInterfaceVersion,omitempty" also:"TAPInterfaceVersion" default:"2" doc:"Version of TAP interfaces. Only 2 is supported."`
-	TAPv2RxRingSize            *uint16 `json:"tapv2RxRingSize,omitempty" default:"256" doc:"Receive ring of TAP interfaces: a power of two up to 32768."`
-	TAPv2TxRingSize            *uint16 `json:"tapv2TxRingSize,omitempty" default:"256" doc:"Transmit ring of TAP interfaces: a power of two up to 32768."`
+	TAPv2RxRingSize            *uint16 `json:"tapv2RxRingSize,omitempty" default:"256" doc:"Receive ring of TAP interfaces, for packets from pods: a power of two up to 32768. VPP keeps it full of buffers."`
+	TAPv2TxRingSize            *uint16 `json:"tapv2TxRingSize,omitempty" default:"1024" doc:"Transmit ring of TAP interfaces, for packets to pods: a power of two up to 32768. VPP drops the packets of a burst that do not fit."`
 	Vmxnet3RxRingSize          *uint16 `json:"vmxnet3RxRingSize,omitempty" doc:"Not supported (vmxnet3). The agent rejects other values than 1024."`
 	Vmxnet3TxRingSize          *uint16 `json:"vmxnet3TxRingSize,omitempty" doc:"Not supported (vmxnet3). The agent rejects other values than 1024."`
 	InterfaceRxMode            *string `json:"interfaceRxMode,omitempty" default:"default" doc:"How VPP receives packets: default, polling, interrupt, or adaptive (not if VPP has AF_PACKET interfaces)."`

@@ -10,7 +10,8 @@ import (
 // The defaults of contiv.conf that are not networks.
 const (
 	defaultMTU             = 1450
-	defaultTAPRingSize     = 256
+	defaultTAPRxRingSize   = 256
+	defaultTAPTxRingSize   = 1024 // VPP may stand still for some 100 ms, and sends all packets of this time in one burst
 	defaultVmxnet3RingSize = 1024
 	defaultSTNSocket       = "/var/run/contiv/stn.sock"
 
@@ -42,8 +43,8 @@ func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 		MTUSize:             orNonZero(o.MTUSize, defaultMTU),
 		MTUIsDefault:        o.MTUSize == nil || *o.MTUSize == 0,
 		TAPInterfaceVersion: orNonZero(o.TAPInterfaceVersion, 2),
-		TAPv2RxRingSize:     orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
-		TAPv2TxRingSize:     orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),
+		TAPv2RxRingSize:     orNonZero(o.TAPv2RxRingSize, defaultTAPRxRingSize),
+		TAPv2TxRingSize:     orNonZero(o.TAPv2TxRingSize, defaultTAPTxRingSize),
 		Vmxnet3RxRingSize:   orNonZero(o.Vmxnet3RxRingSize, defaultVmxnet3RingSize),
 		Vmxnet3TxRingSize:   orNonZero(o.Vmxnet3TxRingSize, defaultVmxnet3RingSize),
 		InterfaceRxMode:     RxMode(orNonZero(o.InterfaceRxMode, string(RxModeDefault))),

@@ -44,7 +44,7 @@ func loadSides(e *env) []turnSide {
 			way{name: "TAP", dataplane: "vpp", config: "useTAPInterfaces: true\n"},
 			way{name: "TAP with plugin", dataplane: "vpp", config: "useTAPInterfaces: true\n", plugin: true},
 			way{name: "TAP with plugin without GSO", dataplane: "vpp", config: "useTAPInterfaces: true\nenableGSO: false\n", plugin: true},
-			way{name: "TAP, ring 1024", dataplane: "vpp", config: "useTAPInterfaces: true\ntapv2TxRingSize: 1024\n"},
+			way{name: "TAP with plugin and ring 256", dataplane: "vpp", config: "useTAPInterfaces: true\ntapv2TxRingSize: 256\n", plugin: true},
 			way{name: "VETH", dataplane: "vpp", config: "useTAPInterfaces: false\n"})
 	}
 	var sides []turnSide
