@@ -7,14 +7,15 @@ import (
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// TestDisputedAddress checks that an address that two pods claim is denied if one of them is, and is neither allowed nor passed to the next tier
-// by rules for one of them, until one of them releases it. The pods' named ports are treated like their addresses.
+// TestDisputedAddress checks that an address that two pods claim is denied if one of them is, and by rules that allow or pass one of them it is neither
+// allowed, nor passed to the next tier, nor left to later rules of the tier that allow, until one of them releases it. The pods' named ports are treated like their addresses.
 func TestDisputedAddress(t *testing.T) {
 	team := func(name string) []*kubemodel.PolicyPeer {
 		return []*kubemodel.PolicyPeer{{Namespaces: &kubemodel.LabelSelector{MatchLabels: map[string]string{"team": name}}}}
 	}
 	all := &kubemodel.LabelSelector{}
 	http := []*kubemodel.PolicyPort{{Name: "http"}}
+	number := []*kubemodel.PolicyPort{{Port: 1}}
 	rule := func(action kubemodel.PolicyRule_Action, peers []*kubemodel.PolicyPeer, ports []*kubemodel.PolicyPort) *kubemodel.PolicyRule {
 		return &kubemodel.PolicyRule{Action: action, Peers: peers, Ports: ports}
 	}
@@ -29,6 +30,12 @@ func TestDisputedAddress(t *testing.T) {
 		{"a source that is denied", []*kubemodel.PolicyRule{rule(deny, team("blue"), nil), everything}, nil, "-", "-", "b/web a/api tcp 1"},
 		{"a source that is allowed", []*kubemodel.PolicyRule{rule(allow, team("blue"), nil), rule(deny, nil, nil)}, nil, "-", "+", "b/web a/api tcp 1"},
 		{"a source that is passed", []*kubemodel.PolicyRule{rule(pass, team("blue"), nil), rule(deny, nil, nil)}, nil, "-", "+", "b/web a/api tcp 1"},
+		{"a source that is passed, and other sources are allowed", []*kubemodel.PolicyRule{rule(pass, team("blue"), nil), everything}, nil, "-", "+", "b/web a/api tcp 1"},
+		{"another port of a source that is passed", []*kubemodel.PolicyRule{rule(pass, team("blue"), number), everything}, nil, "+", "+", "b/web a/api tcp 2"},
+		{"a destination that is passed", nil, []*kubemodel.PolicyRule{rule(pass, team("blue"), number), everything}, "-", "+", "a/api b/web tcp 1"},
+		{"a named port that is passed", nil, []*kubemodel.PolicyRule{rule(pass, team("blue"), http), everything}, "-", "+", "a/api b/web tcp 9"},
+		{"a named port of all that is passed", nil, []*kubemodel.PolicyRule{rule(pass, nil, http), everything}, "-", "+", "a/api b/web tcp 9"},
+		{"another port than the named one", nil, []*kubemodel.PolicyRule{rule(pass, team("blue"), http), everything}, "+", "+", "a/api b/web tcp 8"},
 		{"a destination that is denied", nil, []*kubemodel.PolicyRule{rule(deny, team("blue"), nil), everything}, "-", "-", "a/api b/web tcp 1"},
 		{"a named port that is denied", nil, []*kubemodel.PolicyRule{rule(deny, team("blue"), http), everything}, "-", "-", "a/api b/web tcp 9"},
 		{"another port", nil, []*kubemodel.PolicyRule{rule(deny, team("blue"), http), everything}, "+", "+", "a/api b/web tcp 8"},

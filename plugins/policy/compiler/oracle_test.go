@@ -119,7 +119,10 @@ func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p ver
 			rules = pol.IngressRules
 		}
 		for _, r := range rules {
-			if c.clusterRule(pol, r, p, ingress) {
+			if r.Action == kube.PolicyRule_PASS && !c.clusterRule(pol, r, p, ingress, false) && c.clusterRule(pol, r, p, ingress, true) {
+				return model.Deny
+			}
+			if c.clusterRule(pol, r, p, ingress, r.Action == kube.PolicyRule_DENY) {
 				return map[kube.PolicyRule_Action]model.Action{kube.PolicyRule_ALLOW: model.Allow, kube.PolicyRule_DENY: model.Deny,
 					kube.PolicyRule_PASS: model.Pass}[r.Action]
 			}
@@ -128,11 +131,11 @@ func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p ver
 	return model.Pass
 }
 
-// clusterRule reports whether a rule matches a packet. If several pods have an address, a rule that denies matches if it does for one of them;
-// other rules do not match the address.
-func (c *cluster) clusterRule(pol *kube.ClusterPolicy, r *kube.PolicyRule, p verdict.Packet, ingress bool) bool {
+// clusterRule reports whether a rule matches a packet. If several pods have an address, it matches the address only with several, and then if it does for
+// one of them.
+func (c *cluster) clusterRule(pol *kube.ClusterPolicy, r *kube.PolicyRule, p verdict.Packet, ingress, several bool) bool {
 	pods := func(a netip.Addr) []*kube.Pod {
-		if r.Action == kube.PolicyRule_DENY {
+		if several {
 			return append(c.podsAt(a), nil) // nil: for blocks and nodes
 		}
 		return []*kube.Pod{c.podAt(a)}

@@ -32,11 +32,7 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 	if p.hidden {
 		return
 	}
-	addrs := p.addrs
-	if s.disputed {
-		addrs = p.ips
-	}
-	for _, a := range addrs {
+	for _, a := range p.claimed(s.claimed) {
 		m := model.Member{Net: ipaddr.HostPrefix(a)}
 		if s.Kind == model.Addresses {
 			yield(m)
@@ -51,6 +47,25 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 			yield(m)
 		}
 	}
+}
+
+// claimed returns the addresses that the pod adds to a set.
+func (p *pod) claimed(which claimed) []netip.Addr {
+	switch {
+	case which == all:
+		return p.ips
+	case which == alone:
+		return p.addrs
+	case len(p.addrs) == len(p.ips):
+		return nil
+	}
+	var list []netip.Addr
+	for _, a := range p.ips {
+		if !slices.Contains(p.addrs, a) {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // repeats reports whether an earlier container port is the same as the one at i.

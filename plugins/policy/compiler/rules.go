@@ -51,26 +51,52 @@ type peer struct {
 }
 
 func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, origin string) []model.Rule {
-	ports, action := portsOf(r.GetPorts()), actionOf(r.GetAction())
-	denies := action == model.Deny
-	for _, p := range b.peers(r.GetPeers(), denies) {
-		rule := model.Rule{Action: action, Origin: origin}
-		if ingress {
+	m := match{ingress: ingress, rule: model.Rule{Action: actionOf(r.GetAction()), Origin: origin}}
+	switch m.rule.Action {
+	case model.Deny:
+		m.peers, m.named = all, all
+	case model.Pass: // a rule does not pass an address that several pods claim, and later rules of the tier must not allow it
+		out = b.match(out, r, m)
+		m.rule.Action, m.rule.Origin = model.Deny, origin+", address of several pods"
+		m.peers, m.named = shared, all
+		out = b.match(out, r, m)
+		m.peers, m.named = alone, shared
+	}
+	return b.match(out, r, m)
+}
+
+// match describes the rules of the output for one rule of a policy.
+type match struct {
+	ingress      bool
+	rule         model.Rule // its action and its origin
+	peers, named claimed    // which addresses of peers, and of pods with a named port, match
+}
+
+// match adds the rules of the output for one rule. Those that can only match shared addresses, but have none, are left out.
+func (b *builder) match(out []model.Rule, r *kube.PolicyRule, m match) []model.Rule {
+	ports := portsOf(r.GetPorts())
+	for _, p := range b.peers(r.GetPeers(), m.peers) {
+		if m.peers == shared && p.pods == nil {
+			continue
+		}
+		rule := m.rule
+		if m.ingress {
 			rule.Source = p.address
 		} else {
 			rule.Dest = p.address
 		}
-		if len(r.GetPorts()) == 0 {
-			out = append(out, rule)
-			continue
+		if m.named != shared {
+			if len(r.GetPorts()) == 0 {
+				out = append(out, rule)
+			}
+			for _, n := range ports.numbers {
+				rule.Protocol, rule.Ports = n.protocol, n.ranges
+				out = append(out, rule)
+			}
+			rule.Ports = nil
 		}
-		for _, n := range ports.numbers {
-			rule.Protocol, rule.Ports = n.protocol, n.ranges
-			out = append(out, rule)
-		}
-		rule.Ports = nil
 		for _, n := range ports.names {
-			rule.Protocol, rule.DestPort = n.protocol, b.named(p, ingress, n, denies)
+			rule.Protocol, rule.DestPort = n.protocol, b.named(p, m.ingress, n, m.named)
 			out = append(out, rule)
 		}
 	}
@@ -89,19 +115,19 @@ func actionOf(a kube.PolicyRule_Action) model.Action {
 }
 
 // named returns the set of a named port. It depends on the receiving pods: for ingress those of this node that the policy selects.
-func (b *builder) named(p peer, ingress bool, n namedPort, denies bool) model.SetID {
+func (b *builder) named(p peer, ingress bool, n namedPort, claimed claimed) model.SetID {
 	everything := newSelector(nil)
 	switch {
 	case ingress:
-		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol, denies))
+		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol, claimed))
 	case p.pods != nil:
-		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol, denies))
+		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol, claimed))
 	}
-	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol, denies))
+	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol, claimed))
 }
 
 // peers returns the peers of a rule with their sets. All blocks are in one set. An empty list stands for all peers.
-func (b *builder) peers(list []*kube.PolicyPeer, denies bool) []peer {
+func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
 	if len(list) == 0 {
 		return []peer{{}}
 	}
@@ -120,7 +146,7 @@ func (b *builder) peers(list []*kube.PolicyPeer, denies bool) []peer {
 		if p.GetNamespaces() != nil {
 			q.namespaces = newSelector(p.GetNamespaces())
 		}
-		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods, denies))
+		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods, claimed))
 		if !slices.ContainsFunc(out, func(o peer) bool { return o.address == q.address }) {
 			out = append(out, q)
 		}

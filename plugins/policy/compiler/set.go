@@ -11,6 +11,16 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
+// claimed says which addresses of its pods a set has. A packet from or to an address that several pods claim is denied if it would be for one
+// of the pods.
+type claimed uint8
+
+const (
+	alone  claimed = iota // those that no other pod claims: for rules that allow or pass
+	all                   // all: for rules that deny
+	shared                // those that several pods claim: for denying what a rule does not pass because of that
+)
+
 // set is a set to which rules refer.
 type set struct {
 	model.Set
@@ -21,10 +31,8 @@ type set struct {
 	port     string // kind Ports
 	protocol model.Protocol
 	refs     int
-	// disputed sets also have the addresses that several pods claim, for rules that deny: a packet from or to such an address is denied if one of
-	// the pods is. Rules that allow or pass use sets without them. holders counts the pods that add a member.
-	disputed bool
-	holders  map[model.Member]int
+	claimed  claimed
+	holders  map[model.Member]int // the number of pods that add a member; nil if claimed is alone
 	reported bool
 	count    int  // the number of members
 	over     bool // it has more members than the limit, and is not in the output
@@ -34,7 +42,7 @@ type set struct {
 
 // note records that a member was added (1) or removed (-1).
 func (s *set) note(m model.Member, by int) {
-	if s.disputed && !s.hold(m, by) {
+	if s.claimed != alone && !s.hold(m, by) {
 		return
 	}
 	s.count += by
@@ -69,7 +77,7 @@ func (s *set) report(m model.Member, by int) {
 
 // each calls yield for all members.
 func (s *set) each(yield func(model.Member)) {
-	if !s.disputed {
+	if s.claimed == alone {
 		s.parts(yield)
 		return
 	}
@@ -78,7 +86,7 @@ func (s *set) each(yield func(model.Member)) {
 	}
 }
 
-// parts calls yield for everything that is in the set; it may yield a member of a disputed set more than once.
+// parts calls yield for everything that is in the set; it may yield a member more than once if claimed is not alone.
 func (s *set) parts(yield func(model.Member)) {
 	for _, n := range s.nets {
 		yield(model.Member{Net: n})
@@ -130,19 +138,22 @@ func (c *Compiler) networks(nets []netip.Prefix) *set {
 }
 
 // addresses returns the set of the addresses of the selected pods.
-func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector, disputed bool) *set {
+func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector, claimed claimed) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
-	return c.intern(model.Addresses, ch.text()+alsoDisputed(disputed), func(s *set) {
-		s.disputed = disputed
+	return c.intern(model.Addresses, ch.text()+claimed.text(), func(s *set) {
+		s.claimed = claimed
 		s.join(from, ch)
 	})
 }
 
-// alsoDisputed returns the part of a set's meaning that says whether the set is disputed.
-func alsoDisputed(disputed bool) string {
-	if disputed {
+// text is a part of a set's meaning.
+func (c claimed) text() string {
+	switch c {
+	case all:
 		return ", with addresses that several pods claim"
+	case shared:
+		return ", only addresses that several pods claim"
 	}
 	return ""
 }
@@ -160,15 +171,15 @@ func (c *Compiler) nodesWith(sel *selector) *set {
 }
 
 // ports returns the set of a named port of the selected pods.
-func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol, disputed bool) *set {
+func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol, claimed claimed) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
 	meaning := "port " + quote(name) + "/" + protocol.String() + " of "
 	if from == c.locals {
 		meaning += "this node's "
 	}
-	return c.intern(model.Ports, meaning+ch.text()+alsoDisputed(disputed), func(s *set) {
-		s.port, s.protocol, s.disputed = name, protocol, disputed
+	return c.intern(model.Ports, meaning+ch.text()+claimed.text(), func(s *set) {
+		s.port, s.protocol, s.claimed = name, protocol, claimed
 		s.join(from, ch)
 	})
 }

@@ -111,7 +111,8 @@ type Rule struct {
 	// DestPort is a set of kind Ports that contains the packet's destination address, protocol and destination port. Protocol is
 	// set as well; Ports is empty.
 	DestPort SetID
-	// Origin is the place of the rule in the object, for users: "ingress[0]", followed by the rule's name if it has one.
+	// Origin is the place of the rule in the object, for users: "ingress[0]", followed by the rule's name if it has one, and by "address of several
+	// pods" if it denies what the object's rule does not pass because of such an address.
 	Origin string
 }
 
