@@ -17,7 +17,8 @@ typedef struct
 typedef struct
 {
   frag_key_t key;
-  uint32_t seen; /* when the last fragment arrived */
+  uint32_t seen;  /* when the last fragment arrived */
+  uint32_t since; /* when the first of the waiting fragments arrived */
   uint16_t sport, dport;
   uint8_t tcp_flags, transport;
   bool used, known;
@@ -167,6 +168,8 @@ frags_find (frags_t *f, cv_packet_t *p, uint32_t buffer, uint32_t now, frags_out
     }
   else if (e->n_waiting < FRAG_WAITING && f->waiting < f->max_waiting)
     {
+      if (!e->n_waiting)
+	e->since = now;
       e->waiting[e->n_waiting++] = buffer;
       __atomic_store_n (&f->waiting, f->waiting + 1, __ATOMIC_RELAXED);
       result = FRAG_WAITS;
@@ -189,7 +192,7 @@ frags_expire (frags_t *f, uint32_t now, bool all, frags_out_t *gone)
     {
       entry_t *e = f->entries + f->cursor;
       f->cursor = (f->cursor + 1) % n;
-      if (e->n_waiting && (all || age (now, e->seen) > FRAG_WAIT))
+      if (e->n_waiting && (all || age (now, e->since) > FRAG_WAIT))
 	give (f, e, gone);
     }
   unlock (f);

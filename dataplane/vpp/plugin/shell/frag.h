@@ -14,7 +14,7 @@
 
 #define FRAG_WAITING  16 /* maximum number of fragments of one packet that wait for the first one */
 #define FRAG_LIFETIME 20 /* tenths of seconds since the last fragment of a packet */
-#define FRAG_WAIT 10 /* tenths of seconds since the last fragment of a packet after which waiting fragments are dropped */
+#define FRAG_WAIT     10 /* tenths of seconds that a fragment waits at most, whatever arrives after it */
 
 typedef struct frags frags_t;
 

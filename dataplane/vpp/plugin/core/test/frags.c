@@ -98,6 +98,19 @@ test_bounds (void)
   check (!go.n && !gone.n);
   frags_free (f);
 
+  /* later fragments do not extend the wait */
+  f = frags_new (64, FRAG_WAITING, 2);
+  for (uint32_t b = 0; b < FRAG_WAITING; b++)
+    check (frags_find (f, &p, b, 10, &gone) == FRAG_WAITS);
+  for (uint32_t now = 11; now <= 11 + FRAG_WAIT; now++)
+    check (frags_find (f, &p, 99, now, &gone) == FRAG_REFUSED);
+  check (frags_expire (f, 11 + FRAG_WAIT, false, &gone) && gone.n == FRAG_WAITING, "%u", gone.n);
+  check (frags_find (f, &p, 1, 11 + FRAG_WAIT, &gone) == FRAG_WAITS, "the packet may wait again");
+  check (!frags_expire (f, 12 + FRAG_WAIT, false, &gone), "from now on");
+  while (frags_expire (f, 0, true, &gone))
+    ;
+  frags_free (f);
+
   /* one set of four places: a fifth packet evicts the one that was idle for the longest time */
   f = frags_new (1, 100, 3);
   for (uint32_t id = 0; id < 4; id++)
