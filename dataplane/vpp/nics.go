@@ -42,6 +42,8 @@ type NICStore interface {
 // NICs reports the NICs that VPP has from its start-up configuration. They do not change while a VPP process runs.
 type NICs struct {
 	conn  *conn.Conn
+	dumps sync.Mutex // held during a dump, which uses lane
+	lane  *conn.Lane
 	store NICStore // nil: nothing is stored beyond the life of the agent
 	log   *slog.Logger
 
@@ -56,7 +58,7 @@ type NICs struct {
 
 // NewNICs returns a NICs that sends no requests before Names or Run.
 func NewNICs(c *conn.Conn) *NICs {
-	n := &NICs{conn: c, wake: make(chan struct{}, 1)}
+	n := &NICs{conn: c, lane: c.Lane(), wake: make(chan struct{}, 1)}
 	c.OnChange(func(s conn.State) {
 		if s.Connected() {
 			select {
@@ -164,16 +166,17 @@ func (n *NICs) readNICs() ([]string, error) {
 func (n *NICs) dump() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), nicsTimeout)
 	defer cancel()
-	lane := n.conn.Lane()
+	n.dumps.Lock()
+	defer n.dumps.Unlock()
 	var out []string
 	var failed error
-	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
+	conn.Dump(n.lane, &interfaces.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
 		func(d *interfaces.SwInterfaceDetails) {
 			if isNIC(d) {
 				out = append(out, d.InterfaceName)
 			}
 		}, func(err error) { failed = err })
-	lane.Flush(ctx)
+	n.lane.Flush(ctx)
 	return out, failed
 }
 

@@ -45,6 +45,11 @@ func TestNICs(t *testing.T) {
 			t.Errorf("NICs %v, %v", names, err)
 		}
 	}
+	for range 4200 { // more often than a connection can have lanes
+		if _, err := n.dump(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	called := make(chan struct{}, 1)
 	n.Watch(func() { called <- struct{}{} })
 	if calls := n.changed(); len(calls) > 0 {

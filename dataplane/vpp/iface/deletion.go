@@ -284,6 +284,7 @@ func (t *DeletionQueue) adopt(ctx context.Context, session uint64) error {
 	if known {
 		return nil
 	}
+	start := time.Now()
 	found := map[uint32]string{}
 	devices := map[uint32]string{}
 	taps := map[uint32]*tapv2.SwInterfaceTapV2Details{}
@@ -303,15 +304,27 @@ func (t *DeletionQueue) adopt(ctx context.Context, session uint64) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("find interfaces to delete: %w", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.session, t.items = session, nil
+	left := make([]deletion, 0, len(found))
 	for index, name := range found {
 		i := deletion{name: name, index: index, dev: devices[index], since: time.Now()}
 		if tap := taps[index]; tap != nil {
 			i.tap, i.dev, i.moved = true, tap.HostIfName, tap.HostNamespace != ""
 		}
-		t.items = append(t.items, i)
+		left = append(left, i)
 	}
+	t.begin(session, start, left)
 	return nil
+}
+
+// begin begins a session in which VPP has these marked interfaces, according to dumps that began at start. An interface that was added since may not
+// be in the dumps; those added before are of an earlier session, or in the dumps.
+func (t *DeletionQueue) begin(session uint64, start time.Time, marked []deletion) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.items {
+		if !i.since.Before(start) && !slices.ContainsFunc(marked, func(m deletion) bool { return m.index == i.index }) {
+			marked = append(marked, i)
+		}
+	}
+	t.session, t.items = session, marked
 }

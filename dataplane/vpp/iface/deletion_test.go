@@ -1,8 +1,13 @@
 package iface
 
 import (
+	"log/slog"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
 // Interfaces are deleted even on a node that is never idle: they hold packet buffers.
@@ -36,5 +41,23 @@ func TestDeferredDeletionOnABusyNode(t *testing.T) {
 func TestDeletedTagPrefix(t *testing.T) {
 	if DeletedTagPrefix != "contiv-trash:" {
 		t.Errorf("interfaces with the tags of earlier versions, contiv-trash:, are not found any more; the prefix is %s", DeletedTagPrefix)
+	}
+}
+
+// TestDeletionDuringAdopt: an interface that is added while the queue reads VPP's interfaces stays in the queue, once.
+func TestDeletionDuringAdopt(t *testing.T) {
+	q := NewDeletionQueue(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)), nil, slog.New(slog.DiscardHandler))
+	q.add(deletion{name: "of an earlier VPP", index: 1})
+	start := time.Now()
+	q.add(deletion{name: "after the dump", index: 2})
+	q.add(deletion{name: "in the dump", index: 3})
+	q.begin(7, start, []deletion{{name: "in the dump", index: 3}, {name: "of an earlier agent", index: 4}})
+	var names []string
+	for _, i := range q.items {
+		names = append(names, i.name)
+	}
+	slices.Sort(names)
+	if want := []string{"after the dump", "in the dump", "of an earlier agent"}; !slices.Equal(names, want) || q.session != 7 {
+		t.Errorf("session %d, queue %q, want %q", q.session, names, want)
 	}
 }

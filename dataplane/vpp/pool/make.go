@@ -73,19 +73,16 @@ func (p *Pool) make(ctx context.Context) (item, error) {
 
 // freePair returns a pair that has no interface yet, or a new one.
 func (p *Pool) freePair() (Veth, error) {
+	used := p.used() // before the list: a pod may take and claim a pair meanwhile
 	pairs, err := p.cfg.Veths.List()
 	if err != nil {
 		return Veth{}, fmt.Errorf("list veth pairs: %w", err)
 	}
-	p.mu.Lock()
 	for _, v := range pairs {
-		_, taken := p.taken[v.Host]
-		if !taken && !slices.ContainsFunc(p.ready, func(i item) bool { return i.host == v.Host }) {
-			p.mu.Unlock()
+		if !used[v.Host] {
 			return v, nil
 		}
 	}
-	p.mu.Unlock()
 	v, err := p.cfg.Veths.Make()
 	if err != nil {
 		return Veth{}, fmt.Errorf("make a veth pair: %w", err)
@@ -93,9 +90,23 @@ func (p *Pool) freePair() (Veth, error) {
 	return v, nil
 }
 
-// delete removes an interface that was never taken, and its pair.
+// used returns the host ends of pairs that have an interface.
+func (p *Pool) used() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hosts := make(map[string]bool, len(p.ready)+len(p.taken))
+	for _, i := range p.ready {
+		hosts[i.host] = true
+	}
+	for host := range p.taken {
+		hosts[host] = true
+	}
+	return hosts
+}
+
+// delete removes an interface, and its pair if no pod has taken it.
 func (p *Pool) delete(ctx context.Context, i item) error {
-	if err := p.deleteAfPacket(ctx, i.host); err != nil {
+	if err := p.deleteAfPacket(ctx, i.host); err != nil || i.pod == "" {
 		return err
 	}
 	return p.cfg.Veths.Delete(Veth{Pod: i.pod, Host: i.host})
@@ -148,7 +159,7 @@ func (p *Pool) adopt(ctx context.Context, session uint64) error {
 		return err
 	}
 	p.mu.Lock()
-	p.session, p.ready, p.taken = session, ready, taken
+	p.session, p.ready, p.taken, p.surplus = session, ready, taken, nil
 	p.mu.Unlock()
 	return nil
 }

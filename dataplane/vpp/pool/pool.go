@@ -56,6 +56,7 @@ type Pool struct {
 	session uint64 // session for which ready and taken are valid
 	ready   []item
 	taken   map[string]takenItem // af_packet interfaces by host device
+	surplus []item               // to be deleted
 	claimed time.Time            // time of the last claim
 }
 
@@ -185,18 +186,17 @@ func (p *Pool) step(ctx context.Context) (time.Duration, error) {
 	if wait := p.quiet(); wait > 0 {
 		return wait, nil
 	}
-	if t, ok := p.unclaimed(); ok {
-		return 0, p.deleteAfPacket(ctx, t.host)
+	if i, ok := p.nextSurplus(); ok {
+		if err := p.delete(ctx, i); err != nil {
+			return 0, err
+		}
+		p.deleted(s.Session)
+		return p.cfg.Pace, nil
 	}
-	switch n := p.Ready(); {
-	case n < p.cfg.Size:
+	if p.Ready() < p.cfg.Size {
 		took, err := p.add(ctx, s.Session)
 		p.failuresEnd(err)
 		return max(p.cfg.Pace, 4*took), err
-	case n > p.cfg.Size:
-		if i, ok := p.drop(); ok {
-			return p.cfg.Pace, p.delete(ctx, i)
-		}
 	}
 	return idle, nil
 }
@@ -217,28 +217,38 @@ func (p *Pool) quiet() time.Duration {
 	return p.cfg.Quiet - time.Since(p.claimed)
 }
 
-// unclaimed returns an af_packet interface whose pair was taken, and which was not claimed in time.
-func (p *Pool) unclaimed() (takenItem, bool) {
+// nextSurplus returns an interface to delete: its pair was taken and it was not claimed in time, or more are ready than configured. It stays the next
+// one until it is deleted.
+func (p *Pool) nextSurplus() (item, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.surplus) > 0 {
+		return p.surplus[0], true
+	}
 	for dev, t := range p.taken {
 		if time.Since(t.since) > p.cfg.Unclaimed {
 			delete(p.taken, dev)
-			return t, true
+			t.pod = "" // a pod has the pair
+			p.surplus = append(p.surplus, t.item)
 		}
 	}
-	return takenItem{}, false
-}
-
-func (p *Pool) drop() (item, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.ready) == 0 {
+	for len(p.ready) > p.cfg.Size {
+		p.surplus = append(p.surplus, p.ready[len(p.ready)-1])
+		p.ready = p.ready[:len(p.ready)-1]
+	}
+	if len(p.surplus) == 0 {
 		return item{}, false
 	}
-	i := p.ready[len(p.ready)-1]
-	p.ready = p.ready[:len(p.ready)-1]
-	return i, true
+	return p.surplus[0], true
+}
+
+// deleted records that the interface that nextSurplus returned is gone.
+func (p *Pool) deleted(session uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == session {
+		p.surplus = p.surplus[1:]
+	}
 }
 
 func (p *Pool) put(session uint64, i item) {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -279,4 +281,58 @@ func TestBusy(t *testing.T) {
 	}
 	idle.Store(true)
 	a.await("full pool", func() bool { return a.pool.Ready() == 1 })
+}
+
+// racingVeths is a source of pairs whose List a pod overtakes.
+type racingVeths struct {
+	Veths
+	list func() []Veth
+}
+
+func (v racingVeths) List() ([]Veth, error) { return v.list(), nil }
+
+func (racingVeths) Make() (Veth, error) { return Veth{Pod: "new", Host: "new-host"}, nil }
+
+// TestPairTakenDuringList: a pair that a pod takes and claims after the list was read is not used again.
+func TestPairTakenDuringList(t *testing.T) {
+	var p *Pool
+	veths := racingVeths{list: func() []Veth {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ready = nil // a pod has taken and claimed it
+		return []Veth{{Pod: "ready", Host: "ready-host"}}
+	}}
+	p = New(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)), Config{Size: 1, Veths: veths})
+	p.ready = []item{{index: 1, host: "ready-host", pod: "ready"}}
+	if v, err := p.freePair(); err != nil || v.Host != "new-host" {
+		t.Errorf("pair %v, %v; want the new one", v, err)
+	}
+	if v, err := p.freePair(); err != nil || v.Host != "ready-host" {
+		t.Errorf("pair %v, %v; want the one without an interface", v, err)
+	}
+}
+
+// TestSurplusIsKept: an interface that could not be deleted is deleted later, and is not handed out meanwhile.
+func TestSurplusIsKept(t *testing.T) {
+	p := New(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)), Config{Size: 1})
+	p.session = 3
+	p.ready = []item{{index: 1, host: "h1", pod: "p1"}, {index: 2, host: "h2", pod: "p2"}}
+	p.taken["h3"] = takenItem{item: item{index: 3, host: "h3", pod: "p3"}, since: time.Now().Add(-time.Hour)}
+	var deleted []item
+	for range 2 {
+		i, ok := p.nextSurplus()
+		again, _ := p.nextSurplus() // the deletion of the first one has failed
+		if !ok || again != i {
+			t.Fatalf("%v, then %v", i, again)
+		}
+		deleted = append(deleted, i)
+		p.deleted(2) // of an earlier session
+		p.deleted(3)
+	}
+	if want := []item{{index: 3, host: "h3"}, {index: 2, host: "h2", pod: "p2"}}; !slices.Equal(deleted, want) {
+		t.Errorf("deleted %v, want %v", deleted, want)
+	}
+	if i, ok := p.nextSurplus(); ok || p.Ready() != 1 || len(p.taken) != 0 {
+		t.Errorf("%v is left; %d ready, %d taken", i, p.Ready(), len(p.taken))
+	}
 }
