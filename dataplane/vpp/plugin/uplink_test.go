@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.fd.io/govpp/binapi/af_packet"
+	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/iface"
@@ -67,6 +68,31 @@ func TestUplinkTaken(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestUplinkOpensLater: the kernel rejects the sockets of an uplink, because VPP has too many files. Packets pass, segmented by VPP. When the kernel
+// accepts the sockets, large packets pass.
+func TestUplinkOpensLater(t *testing.T) {
+	one, two := uplinkRigs(t)
+	a, b := one.tap("a", "gso"), two.tap("b", "gso")
+	one.joinOver("plain", 1, 2)
+	two.joinOver("plain", 2, 1)
+	two.takeUplink(false)
+	var limit unix.Rlimit
+	two.do(nil, unix.Prlimit(two.vpp.PID(), unix.RLIMIT_NOFILE, nil, &limit))
+	two.do(nil, unix.Prlimit(two.vpp.PID(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: limit.Max}, nil))
+	two.takeUplink(true)
+	large := func() int { return two.counter("contiv-uplink-input", "of several segments") }
+	before := large()
+	one.carrySome(a, b)
+	if n := large(); n != before {
+		t.Fatalf("%d large packets without sockets", n-before)
+	}
+	two.do(nil, unix.Prlimit(two.vpp.PID(), unix.RLIMIT_NOFILE, &limit, nil))
+	one.eventually("large packets pass", func() bool {
+		one.carrySome(a, b)
+		return large() > before
+	})
 }
 
 // offloads turns the offloads of a pod's kernel to its device on or off.

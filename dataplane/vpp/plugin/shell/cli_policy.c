@@ -67,7 +67,7 @@ show_endpoint (void *ctx, uint32_t sw_if_index, const cv_endpoint_policy_t *p, c
 	  *s = format (*s, " %lx%s", p->items[side][i].policy, p->items[side][i].action ? " (for the node, too)" : "");
 	else
 	  *s = format (*s, " else %U,", format_action, (u32) p->items[side][i].action);
-      *s = format (*s, " at last %U\n", format_action, (u32) p->otherwise[side]);
+      *s = format (*s, " otherwise %U\n", format_action, (u32) p->otherwise[side]);
     }
 }
 

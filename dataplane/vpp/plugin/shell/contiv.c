@@ -133,6 +133,7 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       if (vlib_time_now (vm) < next_second)
 	continue;
       next_second = vlib_time_now (vm) + 1.0;
+      contiv_uplinks_open (vm);
       contiv_count_overruns (vm);
       contiv_receive_waiting ();
       contiv_limit_neighbours (vm);

@@ -18,6 +18,7 @@ typedef struct
   u8 features;	  /* bits of the enabled features: endpoint.c */
   frags_t *frags; /* NULL: out of memory, fragments are dropped */
   contiv_uplink_t *uplink; /* the plugin's sockets at an AF_PACKET uplink; NULL: none */
+  bool no_sockets;	   /* the kernel has rejected them; they are opened later */
   u32 table;	  /* cv_endpoint_t.table, 0: none; locked in both families */
 } contiv_interface_t;
 

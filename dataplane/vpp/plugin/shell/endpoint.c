@@ -64,7 +64,22 @@ set_uplink (contiv_interface_t *i, u32 sw_if_index, bool is)
 {
   if (i->uplink)
     contiv_uplink_close (i->uplink);
-  i->uplink = is ? contiv_uplink_open (sw_if_index) : 0;
+  i->no_sockets = false;
+  i->uplink = is ? contiv_uplink_open (sw_if_index, &i->no_sockets) : 0;
+}
+
+/* contiv_uplinks_open opens the sockets that the kernel has rejected, for want of memory or files. */
+void
+contiv_uplinks_open (vlib_main_t *vm)
+{
+  contiv_interface_t *i;
+  vec_foreach (i, contiv_main.interfaces)
+    if (i->no_sockets)
+      {
+	vlib_worker_thread_barrier_sync (vm);
+	i->uplink = contiv_uplink_open ((u32) (i - contiv_main.interfaces), &i->no_sockets);
+	vlib_worker_thread_barrier_release (vm);
+      }
 }
 
 /* ---- the table for answers, which exists as long as an endpoint refers to it ---- */

@@ -83,7 +83,7 @@ VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *
       if (is_answer (vm, backlog, b[0], now))
 	{
 	  trace (vm, node, b[0], CONTIV_ANSWERED, signal);
-	  vlib_buffer_free_one (vm, from[i]); /* it is no packet of the pod, so it does not count as dropped */
+	  vlib_buffer_free_one (vm, from[i]); /* the pod did not send it, so it does not count as dropped */
 	  counts[CONTIV_ANSWERED]++;
 	  continue;
 	}

@@ -56,9 +56,11 @@ contiv_uplink (u32 sw_if_index)
   return sw_if_index < vec_len (cm->interfaces) ? cm->interfaces[sw_if_index].uplink : 0;
 }
 
-/* contiv_uplink_open opens the sockets of an interface. It returns NULL if the interface is not AF_PACKET, or if the kernel rejects it. The
- * caller holds the barrier. */
-contiv_uplink_t *contiv_uplink_open (u32 sw_if_index);
+/* contiv_uplink_open opens the sockets of an interface. It returns NULL if the interface is not AF_PACKET, or if the kernel rejects the sockets;
+ * rejected is true in the second case. If rejected is already true, it logs no warning. The caller holds the barrier. */
+contiv_uplink_t *contiv_uplink_open (u32 sw_if_index, bool *rejected);
+/* endpoint.c: contiv_uplinks_open opens the sockets that the kernel has rejected. It is called once per second by the main thread. */
+void contiv_uplinks_open (vlib_main_t *vm);
 /* contiv_uplink_close closes them; VPP's own rings are used again. The caller holds the barrier. */
 void contiv_uplink_close (contiv_uplink_t *u);
 /* contiv_device_of returns the Linux device of an AF_PACKET interface; 0: none. */

@@ -124,7 +124,7 @@ silence (const contiv_uplink_t *u, bool silent)
       if (!silent)
 	set (fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
       else if (takes (fd, false))
-	clib_unix_warning ("contiv: VPP's packet socket goes on to take packets, and drops them");
+	clib_unix_warning ("contiv: VPP's own packet socket still receives packets, and drops them");
     }
   if (all)
     closedir (all);
@@ -216,12 +216,17 @@ return_queues (contiv_uplink_t *u)
 
 /* ---- devices ---- */
 
+static bool
+is_af_packet (const vnet_hw_interface_t *hi)
+{
+  return !strcmp (vnet_get_device_class (vnet_get_main (), hi->dev_class_index)->name, "af-packet");
+}
+
 u32
 contiv_device_of (const vnet_hw_interface_t *hi)
 {
-  const vnet_device_class_t *class = vnet_get_device_class (vnet_get_main (), hi->dev_class_index);
   char name[IFNAMSIZ + 5] = { 0 };
-  if (strcmp (class->name, "af-packet") || vec_len (hi->name) >= sizeof (name) || vec_len (hi->name) < 6)
+  if (!is_af_packet (hi) || vec_len (hi->name) >= sizeof (name) || vec_len (hi->name) < 6)
     return 0;
   clib_memcpy (name, hi->name, vec_len (hi->name));
   return strncmp (name, "host-", 5) ? 0 : if_nametoindex (name + 5);
@@ -286,24 +291,36 @@ longest_of (u32 mtu)
   return mtu + sizeof (ethernet_header_t) + VLAN_TAGS;
 }
 
+/* no_sockets logs the first of consecutive rejections. */
+static contiv_uplink_t *
+no_sockets (const vnet_hw_interface_t *hi, bool again)
+{
+  if (!again)
+    clib_unix_warning ("contiv: no sockets for large packets at %v: VPP segments them until the kernel accepts the sockets", hi->name);
+  return 0;
+}
+
 contiv_uplink_t *
-contiv_uplink_open (u32 sw_if_index)
+contiv_uplink_open (u32 sw_if_index, bool *rejected)
 {
   contiv_main_t *cm = &contiv_main;
   const vnet_hw_interface_t *hi = vnet_get_sup_hw_interface (vnet_get_main (), sw_if_index);
-  u32 device = contiv_device_of (hi), mtu = device ? mtu_of (device) : 0, longest = longest_of (mtu);
-  if (!mtu || hi->sw_if_index != sw_if_index || !vec_len (hi->rx_queue_indices))
-    return 0;
+  bool again = *rejected;
+  *rejected = is_af_packet (hi) && hi->sw_if_index == sw_if_index && vec_len (hi->rx_queue_indices);
+  u32 device = *rejected ? contiv_device_of (hi) : 0, mtu = device ? mtu_of (device) : 0, longest = longest_of (mtu);
+  if (!mtu)
+    return *rejected ? no_sockets (hi, again) : 0;
   contiv_uplink_t *u = clib_mem_alloc (sizeof (*u));
   *u = (contiv_uplink_t){ .sw_if_index = sw_if_index, .hw_if_index = hi->hw_if_index, .instance = hi->dev_instance, .device = device, .longest = longest,
 			  .frame = round_up (longest + RING_HEADERS), .n_frames = RING_FRAMES, .cuts = is_wire (device) };
   clib_spinlock_init (&u->lock);
   if (!open_sockets (u, hi))
     {
-      clib_unix_warning ("contiv: no sockets for large packets at %v: they are cut here", hi->name);
+      no_sockets (hi, again);
       contiv_uplink_close (u);
       return 0;
     }
+  *rejected = false;
   silence (u, true);
   take_queues (u, hi->name);
   vec_validate (cm->uplinks, u->instance);
@@ -350,7 +367,7 @@ renew (contiv_interface_t *i)
 {
   contiv_uplink_t was = *i->uplink;
   contiv_uplink_close (i->uplink);
-  i->uplink = contiv_uplink_open (was.sw_if_index);
+  i->uplink = contiv_uplink_open (was.sw_if_index, &i->no_sockets);
   if (!i->uplink)
     return;
   clib_memcpy (i->uplink->peers, was.peers, sizeof (was.peers));
