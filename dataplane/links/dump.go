@@ -249,7 +249,7 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 				b.dropOrphan(sp.h, l)
 				continue
 			}
-			name, ok := strings.CutPrefix(l.alias, tagPrefix)
+			name, ok := logicalOf(l)
 			if !ok {
 				continue
 			}

@@ -35,6 +35,18 @@ const (
 // tagOf returns the alias of the device of a logical interface.
 func tagOf(logical string) string { return tagPrefix + logical }
 
+// logicalOf returns the logical name in the alias of a link; ok is false if the link is not a device of ours. A pod can give any link in its namespace
+// any alias. Links of types that this package does not create, and names whose key would change or belong to another kind (../), are not ours.
+func logicalOf(l linkInfo) (logical string, ok bool) {
+	logical, ok = strings.CutPrefix(l.alias, tagPrefix)
+	return logical, ok && plainName(logical) && typeOf(l) != linux_interfaces.Interface_UNDEFINED
+}
+
+// plainName reports whether the key of an interface contains its name unchanged.
+func plainName(logical string) bool {
+	return nb.LinuxInterfaceKey(logical) == nb.LinuxInterfacePrefix+logical
+}
+
 // spareName returns the name of an end of a VETH pair, or of a TAP, while it has no value.
 func spareName(logical string) string {
 	h := fnv.New64a()
@@ -88,6 +100,9 @@ func validateLink(_ string, v *iface) error {
 	}
 	if n := len(tagOf(v.GetName())); v.GetName() == "" || n > maxAlias-len(tagPeer) {
 		return fmt.Errorf("name %q must have 1 to %d characters", v.GetName(), maxAlias-len(tagPeer)-len(tagPrefix))
+	}
+	if !plainName(v.GetName()) {
+		return fmt.Errorf("name %q must be a path without empty parts, . and .., because it is part of a key", v.GetName())
 	}
 	if err := validateDeviceName(v); err != nil {
 		return err

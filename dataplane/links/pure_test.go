@@ -28,6 +28,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 	for field, spoil := range map[string]func(v *linux_interfaces.Interface){
 		"name":                   func(v *linux_interfaces.Interface) { v.Name = "" },
+		`name "a/../b"`:          func(v *linux_interfaces.Interface) { v.Name = "a/../b" },
 		"type":                   func(v *linux_interfaces.Interface) { v.Type = linux_interfaces.Interface_VRF_DEVICE },
 		"veth.peer_if_name":      func(v *linux_interfaces.Interface) { v.GetVeth().PeerIfName = "a" },
 		"host_if_name":           func(v *linux_interfaces.Interface) { v.HostIfName = "sixteencharacter" },

@@ -129,6 +129,39 @@ func TestPodMovesItsInterface(t *testing.T) {
 	w.shows(ns, "-o addr show eth0", "10.1.1.2/32", "fd00:1::2/128")
 }
 
+// TestPodTagsItsLinks: a pod can give any alias to links of its own. Links that the agent cannot have created are ignored, and the keys of other kinds
+// are not affected.
+func TestPodTagsItsLinks(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	values := w.podValues(ns)
+	later := neighbour(values[1].(*linux_interfaces.Interface), "10.1.1.7", "02:00:00:00:00:07")
+	pod := later.GetInterface()
+	w.put(values...)
+	tag := func(dev, name string) { w.ip(ns, "link", "set", dev, "alias", tagOf(name)) }
+	for i, name := range []string{
+		"../../../l3/v2/arp/" + pod + "/10.1.1.1", "../../../l3/v2/arp/" + pod + "/10.1.1.7", "../interface/" + pod, "./" + pod, pod + "/", "..", "",
+	} {
+		dev := fmt.Sprintf("d%d", i)
+		w.ip(ns, "link", "add", dev, "type", "veth", "peer", "name", "peer-"+dev)
+		tag(dev, name)
+	}
+	for i, name := range []string{"unused-" + w.id, pod, values[0].(*linux_interfaces.Interface).GetName()} {
+		dev := fmt.Sprintf("b%d", i)
+		w.ip(ns, "link", "add", dev, "type", "bridge")
+		tag(dev, name)
+	}
+	for range 2 {
+		if failed := w.resyncs(values...); len(failed) > 0 {
+			t.Errorf("failed: %v", failed)
+		}
+	}
+	w.quiet(values...)
+	w.put(later)
+	w.quiet(append(values, later)...)
+	w.shows(ns, "-o link", "d0", "d6", "b0", "b2", "eth0")
+}
+
 // TestNoRetryForAPodThatIsGone: an error in a pod's namespace is retried in any case, except if the namespace no longer exists.
 func TestNoRetryForAPodThatIsGone(t *testing.T) {
 	w := newWorld(t)

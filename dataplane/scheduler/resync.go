@@ -16,6 +16,8 @@ type dumped struct {
 	vals []any
 	over bool
 	err  error
+
+	stray []string // keys that belong to another kind
 }
 
 // dump dumps the kinds concurrently and corrects the applied values: all of them for a stale kind, otherwise only those that an operation left
@@ -51,10 +53,24 @@ func (s *Scheduler) dump(ctx context.Context, kinds []*kind) (failed []*kind) {
 	for i := range dumps {
 		if dumps[i].err == nil {
 			s.graph.correct(&dumps[i])
+			s.warnStray(&dumps[i])
 		}
 	}
 	s.stats.Dumps += uint64(len(dumps))
 	return failed
+}
+
+// warnStray reports the values that a dump found under keys of another kind.
+func (s *Scheduler) warnStray(d *dumped) {
+	if len(d.stray) > 0 {
+		s.log.Warn("the dump of a kind contains keys of another kind; they are ignored", "kind", d.kind.name, "keys", len(d.stray), "first", d.stray[0])
+	}
+}
+
+// strays reports whether a dumped key, which has the node n if there is one, belongs to another kind than the dumped one. Derived kinds have no prefix,
+// and their keys may begin with the prefix of their parents.
+func (g *graph) strays(k *kind, key string, n *node) bool {
+	return k.prefix != "" && (n == nil || n.kind != k) && g.reg.kindOf(key) != k
 }
 
 func (d *dumped) start(ctx context.Context, s *Scheduler) {
@@ -121,6 +137,11 @@ func (g *graph) correct(d *dumped) {
 	for i, key := range d.keys {
 		n := g.nodes[key]
 		if !all && (n == nil || n.kind != k || n.flags&flagUnknown == 0) && !d.leftover(i) {
+			continue
+		}
+		if g.strays(k, key, n) {
+			// An error would make the node unready, and a node would take the key from its kind. The dataplane may be at fault: a pod can name its links.
+			d.stray = append(d.stray, key)
 			continue
 		}
 		if n = g.obtain(key, k); n.kind != k {
