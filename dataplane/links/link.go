@@ -229,7 +229,7 @@ func (b *Backend) queueLink(c class, op *scheduler.Op, v *iface) {
 	case linux_interfaces.Interface_DUMMY:
 		b.queue(c, done, choose(making, b.createDummy, b.deleteOwned, v))
 	default:
-		op.Done(fmt.Errorf("type %s is not supported", v.GetType()))
+		done(fmt.Errorf("type %s is not supported", v.GetType()))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	"contiv.dev/vswitch/dataplane/nb/linux/l3"
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
@@ -53,7 +54,9 @@ func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(
 			}
 			typ := d.typ
 			if d.tagged() {
-				typ = typeOf(l)
+				if typ = typeOf(l); typ == linux_interfaces.Interface_UNDEFINED {
+					continue // the pod has removed the device, and used its index and its alias for a link of another type
+				}
 			}
 			found, err := b.linkValue(name, foundLink{l, sp, typ}, v, s)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"google.golang.org/protobuf/proto"
 
+	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
@@ -160,6 +161,48 @@ func TestPodTagsItsLinks(t *testing.T) {
 	w.put(later)
 	w.quiet(append(values, later)...)
 	w.shows(ns, "-o link", "d0", "d6", "b0", "b2", "eth0")
+}
+
+// TestPodReplacesItsInterface: a link of another type that a pod creates in place of its interface, with the same index, name and alias, is not the
+// interface.
+func TestPodReplacesItsInterface(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	values := w.podValues(ns)
+	w.put(values...)
+	pod := values[1].(*linux_interfaces.Interface)
+	index := w.b.device(pod.GetName()).index
+	w.ip(ns, "link", "del", "eth0")
+	w.ip(ns, "link", "add", "name", "eth0", "index", fmt.Sprint(index), "type", "bridge")
+	w.ip(ns, "link", "set", "eth0", "alias", tagOf(pod.GetName()))
+	ops, err := w.s.Check(t.Context(), []string{nb.LinuxInterfaceKey(pod.GetName())})
+	if err != nil || len(ops) == 0 || ops[0] != (txn.Op{Action: txn.Create, Key: nb.LinuxInterfaceKey(pod.GetName())}) {
+		t.Errorf("%v %v, want that the interface is created", ops, err)
+	}
+	for range 2 {
+		w.resyncs(values...)
+	}
+	w.quiet(values...)
+	w.shows(ns, "-o addr show eth0", "10.1.1.2/32", "fd00:1::2/128")
+}
+
+// An operation that is not possible in a pod's namespace is an error of this pod only, whatever the reason.
+func TestUnknownTypeIsOfThePodOnly(t *testing.T) {
+	b := NewBackend(Config{})
+	defer b.Close()
+	for path, podOnly := range map[string]bool{"/var/run/netns/pod": true, "": false} {
+		v := &linux_interfaces.Interface{Name: "x", Namespace: pathNS(path)}
+		if path == "" {
+			v.Namespace = nil
+		}
+		for _, c := range []class{creates, deletes} {
+			err := errors.New("not done")
+			b.queueLink(c, scheduler.NewOp(func(e error) { err = e }), v)
+			if err == nil || scheduler.IsPodOnly(err) != podOnly {
+				t.Errorf("%q: %v, of the pod only: %t", path, err, !podOnly)
+			}
+		}
+	}
 }
 
 // TestNoRetryForAPodThatIsGone: an error in a pod's namespace is retried in any case, except if the namespace no longer exists.
