@@ -143,6 +143,8 @@ func (s *Scheduler) retryDue(ctx context.Context, now time.Time) {
 	if len(due) == 0 {
 		return
 	}
+	s.serving.Store(true)
+	defer s.endWork()
 	b := s.newBatch(&txn.Txn{Kind: txn.Update, Description: fmt.Sprintf("retry of %d values", len(due))})
 	for _, n := range due {
 		s.graph.touch(n)

@@ -60,8 +60,8 @@ type Scheduler struct {
 	peers        []string // the last process of each backend's peer that a transaction found; empty if there was none yet
 	replacedPeer error    // set when a peer has been replaced and not everything has been dumped since; see peers.go
 
-	serving atomic.Bool  // a request is being served
-	served  atomic.Int64 // end of the last request, in Unix ns
+	serving atomic.Bool  // a request is being served, or values are being retried
+	served  atomic.Int64 // end of the last request or retry, in Unix ns
 
 	qmu     sync.Mutex
 	queue   []*request
@@ -280,14 +280,14 @@ func (s *Scheduler) drain(ctx, work context.Context) error {
 	}
 }
 
-// Busy reports whether a transaction waits or is in progress: background work on the same dataplane should wait.
+// Busy reports whether a transaction waits or is in progress, or values are being retried: background work on the same dataplane should wait.
 func (s *Scheduler) Busy() bool {
 	s.qmu.Lock()
 	defer s.qmu.Unlock()
 	return len(s.queue) > 0 || s.serving.Load()
 }
 
-// Idle returns the time since the last transaction.
+// Idle returns the time since the end of the last transaction or background retry.
 func (s *Scheduler) Idle() time.Duration {
 	if s.Busy() {
 		return 0
@@ -295,13 +295,16 @@ func (s *Scheduler) Idle() time.Duration {
 	return time.Duration(time.Now().UnixNano() - s.served.Load())
 }
 
+// endWork records the end of a request or of a background retry.
+func (s *Scheduler) endWork() {
+	s.served.Store(time.Now().UnixNano())
+	s.serving.Store(false)
+}
+
 // serve applies one request. It replies even if a descriptor panics, which ends the scheduler.
 func (s *Scheduler) serve(ctx context.Context, r *request) {
 	s.serving.Store(true)
-	defer func() {
-		s.served.Store(time.Now().UnixNano())
-		s.serving.Store(false)
-	}()
+	defer s.endWork()
 	r.err = txn.ErrClosed
 	defer close(r.done)
 	if r.check != nil {
