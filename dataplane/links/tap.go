@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// asideMax is the number of put-aside devices that are remembered: the maximum number that can wait for VPP to delete them.
+// asideMax is the number of put-aside devices that are stored: the maximum number that can wait for VPP to delete them.
 const asideMax = 256
 
 // asideTap is the device of a TAP that is no longer in use. It is removed together with its VPP interface, or must be removed here if VPP dies

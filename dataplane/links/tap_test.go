@@ -224,7 +224,7 @@ func TestTapLeftBehind(t *testing.T) {
 	w.quiet()
 	w.wantTaps(ns, "after a resync to nothing", 0)
 	if len(w.b.aside) > 0 {
-		t.Errorf("still remembered: %v", w.b.aside)
+		t.Errorf("still stored: %v", w.b.aside)
 	}
 
 	// A device that VPP created just before it died has no mark: the new VPP's device replaces it.

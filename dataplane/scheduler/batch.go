@@ -56,7 +56,7 @@ func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	}
 	b := s.newBatch(t)
 	if s.replacedPeer != nil && t.Revert && t.Kind == txn.Update {
-		return nil, &strangeError{s.replacedPeer}
+		return nil, &peerReplacedError{s.replacedPeer}
 	}
 	if !b.load() {
 		b.rec.Reverted = true

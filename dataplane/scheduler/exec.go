@@ -260,7 +260,7 @@ func (x *execution) blocked(n *node) error {
 		}
 		return &blockedError{user: m.key, cause: m.err, retry: m.err == nil || x.s.retriable(m, m.err)}
 	}
-	return &blockedError{user: "something", retry: true}
+	return &blockedError{user: "another value", retry: true}
 }
 
 // blockedError is the reason why a value was not deleted: another value still uses it.

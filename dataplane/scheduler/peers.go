@@ -13,17 +13,17 @@ import "fmt"
 // interface in a table that does not exist, or the device of a TAP is missing. No value is at fault, so the error of the whole transaction is
 // retriable. A transaction that must be applied completely or not at all is not started.
 
-// strangeError is the error of a transaction that failed, or was not started, because a peer has been replaced.
-type strangeError struct{ error }
+// peerReplacedError is the error of a transaction that failed, or was not started, because a peer has been replaced.
+type peerReplacedError struct{ error }
 
-func (e *strangeError) Error() string {
+func (e *peerReplacedError) Error() string {
 	return "the dataplane was replaced (has it been restarted?) and is not configured again yet; retry: " + e.error.Error()
 }
 
-func (e *strangeError) Unwrap() error { return e.error }
+func (e *peerReplacedError) Unwrap() error { return e.error }
 
 // Retriable returns true: after the resync that follows, the same transaction may succeed.
-func (e *strangeError) Retriable() bool { return true }
+func (e *peerReplacedError) Retriable() bool { return true }
 
 func (s *Scheduler) pin() {
 	for _, backend := range s.cfg.Backends {
@@ -92,5 +92,5 @@ func (b *batch) explain(err error) error {
 	if err == nil || b.s.replacedPeer == nil && b.s.lost() == nil {
 		return err
 	}
-	return &strangeError{err}
+	return &peerReplacedError{err}
 }

@@ -271,11 +271,11 @@ func (c randomRun) run(t *testing.T) {
 		}
 		_, err := r.commit(tx)
 		var te *txn.Error
-		var strange *strangeError
+		var replaced *peerReplacedError
 		switch {
 		case err == nil:
 			w.desired = next
-		case !errors.As(err, &te) && errors.As(err, &strange): // the transaction was not started
+		case !errors.As(err, &te) && errors.As(err, &replaced): // the transaction was not started
 		case !errors.As(err, &te):
 			t.Fatal(err)
 		case !te.Reverted:

@@ -245,7 +245,7 @@ func (s *Scheduler) loop(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		if err := s.drain(ctx, work); err != nil {
-			return nil //nolint:nilerr // being told to stop is no failure
+			return nil //nolint:nilerr // a requested stop is not an error
 		}
 		due, ok := s.retries.earliest()
 		var fire <-chan time.Time

@@ -53,7 +53,7 @@ func checkLocals(m *nat44_ed.Nat44AddDelLbStaticMapping) error {
 	}
 	switch {
 	case len(m.Locals) > 255:
-		return fmt.Errorf("%w: a NAT44 mapping with %d backends; VPP counts 255", errNeverSend, len(m.Locals))
+		return fmt.Errorf("%w: a NAT44 mapping with %d backends; VPP supports at most 255", errNeverSend, len(m.Locals))
 	case m.IsAdd && len(m.Locals) > 0 && (sum == 0 || sum > 255):
 		return fmt.Errorf("%w: a NAT44 mapping with weights of %d in all; VPP adds up 1 to 255", errNeverSend, sum)
 	}

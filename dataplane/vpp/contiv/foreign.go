@@ -29,7 +29,7 @@ func (e *ForeignPluginError) Error() string {
 	if found == "" {
 		found = "of unknown version"
 	}
-	text := fmt.Sprintf("VPP runs the contiv plugin %s, this agent needs %s: the agent writes nothing to this VPP, which goes on with its last "+
+	text := fmt.Sprintf("VPP runs the contiv plugin %s, this agent needs %s: the agent writes nothing to this VPP, which keeps its last "+
 		"configuration; delete this node's VPP pod so that VPP starts from this release's image, or install the agent of VPP's release "+
 		"(docs/upgrade.md)", found, Version)
 	if len(e.Lacks) > 0 {

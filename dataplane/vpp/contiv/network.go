@@ -111,7 +111,7 @@ func validateSourceNAT(v *vpp_contiv.SourceNAT) error {
 	}
 	low, high := sourceNATPorts(v)
 	if v.PortLow > 65535 || v.PortHigh > 65535 || low > high {
-		f.Add("port_high", "%d to %d are no ports", low, high)
+		f.Add("port_high", "%d to %d is not a range of ports", low, high)
 	}
 	return f.Err()
 }

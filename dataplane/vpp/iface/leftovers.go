@@ -20,7 +20,7 @@ import (
 
 // An interface that we made and could not mark, because the reply or the connection was lost in between, is a leftover. A dump finds
 // leftovers and emits them under a name that is never desired, so that the scheduler removes them. There are two ways to recognise our
-// interfaces without a tag: the agent remembers for a while what it may have made; and any later agent, too, recognises af_packet
+// interfaces without a tag: the agent stores for a while what it may have made; and any later agent, too, recognises af_packet
 // interfaces on devices of pods, and loopbacks, by their properties. All other interfaces without a tag are foreign.
 
 const (

@@ -53,7 +53,7 @@ func (k *descriptors) validateBridge(v *vpp_l2.BridgeDomain) error {
 			continue
 		}
 		if bvi != "" {
-			f.Add("interfaces["+strconv.Itoa(i)+"].bridged_virtual_interface", "%s is it already", bvi)
+			f.Add("interfaces["+strconv.Itoa(i)+"].bridged_virtual_interface", "interface %s is already the BVI", bvi)
 		}
 		bvi = m.GetName()
 	}

@@ -176,7 +176,7 @@ func validateMapping(f *kit.Faults, field string, m *vpp_nat.DNat44_StaticMappin
 	case n > 1 && plain:
 		f.Add(field+"local_ips", "has %d backends: VPP balances only over ports of an external_ip, without twice_nat_pool_ip", n)
 	case n > natMaxBackends:
-		f.Add(field+"local_ips", "has %d backends, of which VPP counts %d: give it some of them", n, natMaxBackends)
+		f.Add(field+"local_ips", "has %d backends, but VPP supports at most %d: remove some", n, natMaxBackends)
 	}
 	if plain && m.GetSessionAffinity() != 0 {
 		f.Add(field+"session_affinity", "is for mappings with backends to choose from")
@@ -218,7 +218,7 @@ func validateExternal(f *kit.Faults, field string, m *vpp_nat.DNat44_StaticMappi
 	case vpp_nat.DNat44_TCP, vpp_nat.DNat44_UDP:
 	case vpp_nat.DNat44_ICMP:
 		if m.GetExternalPort() != 0 {
-			f.Add(field+"protocol", "ICMP has no ports: a mapping of a whole address takes it along")
+			f.Add(field+"protocol", "ICMP has no ports: set external_port to 0, which maps all protocols of the address")
 		}
 	default:
 		f.Add(field+"protocol", "%d is not known", m.GetProtocol())
