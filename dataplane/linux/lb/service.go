@@ -1,9 +1,9 @@
 package lb
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"net/netip"
 	"slices"
 	"time"
@@ -247,9 +247,9 @@ func addrSize(f table.Family) int {
 	return 16
 }
 
+// idOf returns the ID for a name. Users choose parts of the names, so it must be a hash for which a second input cannot be computed:
+// otherwise the group of one service could replace that of another.
 func idOf(name string) uint64 {
-	h := fnv.New128a() // FNV with 64 bits is too regular for names that differ only at the end
-	h.Write([]byte(name))
-	sum := h.Sum(nil)
-	return binary.BigEndian.Uint64(sum) ^ binary.BigEndian.Uint64(sum[8:])
+	sum := sha256.Sum256([]byte(name))
+	return binary.BigEndian.Uint64(sum[:8])
 }

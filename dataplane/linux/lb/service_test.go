@@ -1,6 +1,8 @@
 package lb
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"net/netip"
 	"strings"
 	"testing"
@@ -66,5 +68,18 @@ func TestParseErrors(t *testing.T) {
 		if _, err := Parse(message(change)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+}
+
+// TestGroupIDs: the ID of a group is of a cryptographic hash. With FNV, a user could compute names of a service and a port whose group
+// replaces that of another service.
+func TestGroupIDs(t *testing.T) {
+	s, err := Parse(message(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("default/web/4/6/http/everywhere"))
+	if got, want := s.Ports[0].Frontends[0].Inside.ID, binary.BigEndian.Uint64(sum[:8]); got != want {
+		t.Errorf("the ID of the group is %x and not %x", got, want)
 	}
 }

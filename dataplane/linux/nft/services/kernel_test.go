@@ -203,3 +203,34 @@ func TestServicesRefused(t *testing.T) {
 		t.Error("a retry after an error that names no service")
 	}
 }
+
+// TestServicesOtherIDs: a process that gives groups other IDs than the one before it, as after an upgrade, replaces all of its groups.
+func TestServicesOtherIDs(t *testing.T) {
+	ns, fresh := nettest.New(t), nettest.New(t)
+	before := openServices(t, ns)
+	for _, svc := range []*lb.Service{
+		nfttest.Service(t, "a", "10.96.0.1", 0, "10.1.0.1", "10.1.0.2"),
+		nfttest.Service(t, "f", "fd01::2", 100, "fd00::1", "fd00::2", "fd00::3"),
+	} {
+		svc.Ports[0].Frontends[0].Inside.ID += 1 << 20
+		before.Set(svc)
+	}
+	before.mustApply(t)
+	openServices(t, fresh).mustApply(t)
+	want := sortedLines(fresh.Run("nft list ruleset"))
+	if sortedLines(ns.Run("nft list ruleset")) == want {
+		t.Fatal("the other IDs are not in the kernel")
+	}
+	s := openServices(t, ns)
+	s.mustApply(t)
+	if got := sortedLines(ns.Run("nft list ruleset")); got != want || s.Pending() {
+		t.Errorf("pending %v, got\n%s\nwant\n%s", s.Pending(), got, want)
+	}
+}
+
+// TestSourcesChain: the name has a cryptographic hash. With FNV, a user could compute prefixes that share another service's chain.
+func TestSourcesChain(t *testing.T) {
+	if got, want := sourcesChain("10.0.0.0/8,192.0.2.0/24"), "from-21ca4f994c63b54b"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

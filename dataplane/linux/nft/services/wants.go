@@ -1,8 +1,8 @@
 package services
 
 import (
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"net/netip"
 	"strings"
 	"time"
@@ -200,11 +200,11 @@ func joinNets(nets []netip.Prefix) string {
 	return strings.Join(texts, ",")
 }
 
-// sourcesChain returns the name of the chain that accepts packets from some prefixes.
+// sourcesChain returns the name of the chain that accepts packets from some prefixes. Users choose the prefixes, so the name must contain a
+// hash for which a second input cannot be computed: services whose prefixes have one name share a chain.
 func sourcesChain(nets string) string {
-	h := fnv.New64a()
-	h.Write([]byte(nets))
-	return fmt.Sprintf("from-%016x", h.Sum64())
+	sum := sha256.Sum256([]byte(nets))
+	return fmt.Sprintf("from-%x", sum[:8])
 }
 
 // hold records that a service has an element.

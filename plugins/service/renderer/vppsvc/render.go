@@ -2,7 +2,8 @@ package vppsvc
 
 import (
 	"cmp"
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -174,14 +175,16 @@ func family(v6 bool) string {
 	return "ipv4"
 }
 
-// id names an object of the plugin by a hash of what it is, so that a restarted agent finds it again.
+// id names an object of the plugin by a hash of what it is, so that a restarted agent finds it again. Users choose the names of services
+// and ports, so the hash must be one for which no second input can be computed a second input: the set of one service would replace that of another.
 func id(parts ...string) uint64 {
-	h := fnv.New64a()
+	var buf [256]byte
+	b := buf[:0]
 	for _, p := range parts {
-		h.Write([]byte(p))
-		h.Write([]byte{0})
+		b = append(append(b, p...), 0)
 	}
-	return cmp.Or(h.Sum64(), 1)
+	sum := sha256.Sum256(b)
+	return cmp.Or(binary.BigEndian.Uint64(sum[:8]), 1)
 }
 
 // closed is the frontend for all ports of an address that no service takes.

@@ -1,6 +1,8 @@
 package vppsvc
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -349,5 +351,22 @@ func TestOneBackend(t *testing.T) {
 	before := w.writes
 	if err := r.UpdateService(s, now, nil); err != nil || w.writes != before+1 {
 		t.Errorf("%d writes, error %v", w.writes-before, err)
+	}
+}
+
+// TestIDs: the ID of a set is of a cryptographic hash. With FNV, a user could compute names of a service and a port whose set replaces that
+// of another service.
+func TestIDs(t *testing.T) {
+	w, r := newWorld()
+	if err := r.Resync(event(web())); err != nil {
+		t.Fatal(err)
+	}
+	f := w.values[nb.ContivFrontendKey("10.96.0.10", vpp_contiv.Frontend_TCP, 80)].(*vpp_contiv.Frontend)
+	sum := sha256.Sum256([]byte("service\x00default/web:http\x00ipv4\x00" + renderer.ClusterWide.String() + "\x00"))
+	if want := binary.BigEndian.Uint64(sum[:8]); f.InCluster.Service != want {
+		t.Errorf("the ID of the set is %x and not %x", f.InCluster.Service, want)
+	}
+	if long := strings.Repeat("long", 100); id(long, "a") == id(long, "b") || id("a", "b") == id("ab") {
+		t.Error("different names have one ID")
 	}
 }
