@@ -8,6 +8,7 @@ import (
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/policy/compiler"
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
@@ -38,6 +39,8 @@ func newProblems(label servicelabel.ReaderAPI, to Problems, notEnforced string, 
 type source struct {
 	object   problem.Object
 	problems []string
+	// own are problems that agents of other versions may not have: each agent that has them reports them.
+	own []string
 }
 
 // sourceOf returns the source of a NetworkPolicy; nil gives nil.
@@ -46,7 +49,7 @@ func sourceOf(p *kube.Policy) *source {
 		return nil
 	}
 	return &source{problem.Object{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: p.GetNamespace(), Name: p.GetName(),
-		UID: p.GetUid()}, p.GetProblems()}
+		UID: p.GetUid()}, p.GetProblems(), compiler.NotUnderstood(p)}
 }
 
 // sourceOfCluster returns the source of a ClusterNetworkPolicy; nil gives nil.
@@ -55,7 +58,7 @@ func sourceOfCluster(p *kube.ClusterPolicy) *source {
 		return nil
 	}
 	return &source{problem.Object{APIVersion: "policy.networking.k8s.io/v1alpha2", Kind: clusterKind, Name: p.GetName(), UID: p.GetUid()},
-		p.GetProblems()}
+		p.GetProblems(), compiler.NotUnderstoodCluster(p)}
 }
 
 // sourceOfNamespace returns the source of a namespace; nil gives nil.
@@ -63,7 +66,7 @@ func sourceOfNamespace(ns *kube.Namespace) *source {
 	if ns == nil {
 		return nil
 	}
-	return &source{problem.Object{APIVersion: "v1", Kind: namespaceKind, Name: ns.GetName()}, ns.GetProblems()}
+	return &source{problem.Object{APIVersion: "v1", Kind: namespaceKind, Name: ns.GetName()}, ns.GetProblems(), nil}
 }
 
 // Names of kinds: that of policies without a namespace, and that of namespaces.
@@ -117,7 +120,8 @@ func (p *problems) set(key string, policy *source) {
 	}
 	p.known[key] = now
 	own := p.label.GetAgentLabel()
-	p.to.Set(now.object, now.list, p.large.meaning[key] != nil || problem.WritesEvents(own, slices.Collect(maps.Keys(p.nodes)), now.object))
+	each := p.large.meaning[key] != nil || len(policy.own) > 0
+	p.to.Set(now.object, now.list, each || problem.WritesEvents(own, slices.Collect(maps.Keys(p.nodes)), now.object))
 	p.warn(policy, now.list)
 }
 
@@ -130,7 +134,7 @@ func (p *problems) of(key string, policy *source) []problem.Problem {
 		return []problem.Problem{{Reason: "NotEnforced", Message: p.notEnforced}}
 	}
 	var list []problem.Problem
-	for _, text := range policy.problems {
+	for _, text := range slices.Concat(policy.problems, policy.own) {
 		list = append(list, problem.Problem{Reason: "NotUnderstood", Message: text})
 	}
 	return append(list, p.large.of(key)...)

@@ -12,6 +12,7 @@ import (
 
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/plugins/policy/compiler"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
@@ -170,7 +171,8 @@ func (p *Plugin) rows() []policyRow {
 		rows = append(rows, row)
 	}
 	for _, obj := range p.objects {
-		add(policyRow{Kind: model.KindNetworkPolicy, Namespace: obj.GetNamespace(), Name: obj.GetName(), Problems: obj.GetProblems()},
+		add(policyRow{Kind: model.KindNetworkPolicy, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+			Problems: slices.Concat(obj.GetProblems(), compiler.NotUnderstood(obj))},
 			obj.GetIngress(), obj.GetEgress())
 	}
 	for _, obj := range p.cluster {
@@ -178,7 +180,8 @@ func (p *Plugin) rows() []policyRow {
 		if obj.GetTier() == kube.ClusterPolicy_BASELINE {
 			tier = "Baseline"
 		}
-		add(policyRow{Kind: clusterKind, Name: obj.GetName(), Tier: tier, Priority: &priority, Problems: obj.GetProblems()},
+		add(policyRow{Kind: clusterKind, Name: obj.GetName(), Tier: tier, Priority: &priority,
+			Problems: slices.Concat(obj.GetProblems(), compiler.NotUnderstoodCluster(obj))},
 			len(obj.GetIngressRules()) > 0, len(obj.GetEgressRules()) > 0)
 	}
 	slices.SortFunc(rows, func(a, b policyRow) int {

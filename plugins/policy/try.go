@@ -155,12 +155,12 @@ func (p *Plugin) try(ctx context.Context, np *kube.Policy, cnp *kube.ClusterPoli
 		})
 		objects["tried"] = np
 		ids = []model.PolicyID{{Kind: model.KindNetworkPolicy, Namespace: np.GetNamespace(), Name: np.GetName()}}
-		t.out.Problems = np.GetProblems()
+		t.out.Problems = slices.Concat(np.GetProblems(), compiler.NotUnderstood(np))
 	} else {
 		maps.DeleteFunc(cluster, func(_ string, o *kube.ClusterPolicy) bool { return o.GetName() == cnp.GetName() })
 		cluster["tried"] = cnp
 		ids = []model.PolicyID{{Kind: model.KindAdminPolicy, Name: cnp.GetName()}, {Kind: model.KindBaselinePolicy, Name: cnp.GetName()}}
-		t.out.Problems = cnp.GetProblems()
+		t.out.Problems = slices.Concat(cnp.GetProblems(), compiler.NotUnderstoodCluster(cnp))
 	}
 	t.after = newStage(base, objects, cluster)
 	t.out.Policy, t.out.Selects, t.out.Changes, t.out.Connections = ids[0].Path(), []string{}, []triedChange{}, []triedConnection{}

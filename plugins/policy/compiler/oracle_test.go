@@ -119,6 +119,11 @@ func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p ver
 			rules = pol.IngressRules
 		}
 		for _, r := range rules {
+			if strange := foreign(r); strange && r.Action == kube.PolicyRule_ALLOW {
+				continue
+			} else if strange {
+				return model.Deny
+			}
 			if r.Action == kube.PolicyRule_PASS && !c.clusterRule(pol, r, p, ingress, false) && c.clusterRule(pol, r, p, ingress, true) {
 				return model.Deny
 			}
@@ -192,6 +197,9 @@ func (c *cluster) podsAt(a netip.Addr) (found []*kube.Pod) {
 // anyPeer reports whether an address is one of the peers, as the address of pod, which may be nil.
 func (c *cluster) anyPeer(namespace string, peers []*kube.PolicyPeer, far netip.Addr, pod *kube.Pod) bool {
 	for _, peer := range peers {
+		if foreignPeer(peer) {
+			continue
+		}
 		if b := peer.IpBlock; b != nil {
 			inside := netip.MustParsePrefix(b.Cidr).Contains(far)
 			for _, e := range b.Except {
@@ -243,6 +251,22 @@ func (c *cluster) anyPort(ports []*kube.PolicyPort, p verdict.Packet, to *kube.P
 		}
 	}
 	return len(ports) == 0
+}
+
+// foreign reports whether a rule has a part of a later version.
+func foreign(r *kube.PolicyRule) bool {
+	return slices.ContainsFunc(r.Peers, foreignPeer) || slices.ContainsFunc(r.Ports, func(p *kube.PolicyPort) bool { return number(p.Protocol) == 0 })
+}
+
+func foreignPeer(p *kube.PolicyPeer) bool {
+	for _, s := range []*kube.LabelSelector{p.Pods, p.Namespaces, p.Nodes} {
+		for _, e := range s.GetMatchExpressions() {
+			if e.Operator > kube.LabelExpression_DOES_NOT_EXIST {
+				return true
+			}
+		}
+	}
+	return p.IpBlock.GetCidr() == "" && p.Nodes == nil && p.Pods == nil && p.Namespaces == nil
 }
 
 func number(p kube.Protocol) model.Protocol {

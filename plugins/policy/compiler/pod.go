@@ -40,7 +40,7 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 		}
 		m.Protocol = s.protocol
 		for i, port := range p.obj.GetPorts() {
-			if port.GetName() != s.port || protocolOf(port.GetProtocol()) != s.protocol || p.repeats(i) {
+			if protocol, known := protocolOf(port.GetProtocol()); !known || protocol != s.protocol || port.GetName() != s.port || p.repeats(i) {
 				continue
 			}
 			m.Port = uint16(port.GetContainerPort())
@@ -79,14 +79,17 @@ func (p *pod) repeats(i int) bool {
 	return false
 }
 
-func protocolOf(p kube.Protocol) model.Protocol {
+// protocolOf returns a protocol; known is false if this version does not have it.
+func protocolOf(p kube.Protocol) (protocol model.Protocol, known bool) {
 	switch p {
+	case kube.Protocol_TCP:
+		return model.TCP, true
 	case kube.Protocol_UDP:
-		return model.UDP
+		return model.UDP, true
 	case kube.Protocol_SCTP:
-		return model.SCTP
+		return model.SCTP, true
 	}
-	return model.TCP
+	return model.AnyProtocol, false
 }
 
 // claims maps addresses to the pods that claim them, nearly always one pod.

@@ -41,9 +41,10 @@ func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
 		c.setPolicy(id, nil)
 		return
 	}
+	var r reader
 	c.setPolicy(id, &definition{
 		pods: newSelector(obj.GetPods()), ingress: obj.GetIngress(), egress: obj.GetEgress(),
-		ingressRules: obj.GetIngressRules(), egressRules: obj.GetEgressRules(),
+		ingressRules: r.rules("ingress", obj.GetIngressRules()), egressRules: r.rules("egress", obj.GetEgressRules()),
 	})
 }
 
@@ -57,10 +58,11 @@ func (c *Compiler) SetClusterPolicy(name string, obj *kube.ClusterPolicy) {
 			c.setPolicy(id, nil)
 			continue
 		}
+		r := reader{cluster: true}
 		c.setPolicy(id, &definition{
 			pods: newSelector(obj.GetPods()), namespaces: newSelector(obj.GetNamespaces()), priority: obj.GetPriority(),
 			ingress: len(obj.GetIngressRules()) > 0, egress: len(obj.GetEgressRules()) > 0,
-			ingressRules: obj.GetIngressRules(), egressRules: obj.GetEgressRules(),
+			ingressRules: r.rules("ingress", obj.GetIngressRules()), egressRules: r.rules("egress", obj.GetEgressRules()),
 		})
 	}
 }

@@ -64,7 +64,7 @@ func drawPod(t *rapid.T, id model.EndpointID) *kube.Pod {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "ports") {
 		p.Ports = append(p.Ports, &kube.ContainerPort{Name: pick(t, []string{"http", "dns"}, "port"),
-			Protocol: kube.Protocol(rapid.IntRange(0, 2).Draw(t, "protocol")), ContainerPort: pick(t, somePorts, "number")})
+			Protocol: drawProtocol(t), ContainerPort: pick(t, somePorts, "number")})
 	}
 	return p
 }
@@ -73,10 +73,10 @@ func drawRules(t *rapid.T, peer func(t *rapid.T) *kube.PolicyPeer) (out []*kube.
 	for range rapid.IntRange(0, 2).Draw(t, "rules") {
 		r := &kube.PolicyRule{}
 		for range rapid.IntRange(0, 2).Draw(t, "peers") {
-			r.Peers = append(r.Peers, peer(t))
+			r.Peers = append(r.Peers, drawPeerOrForeign(t, peer))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "ports") {
-			p := &kube.PolicyPort{Protocol: kube.Protocol(rapid.IntRange(0, 2).Draw(t, "protocol"))}
+			p := &kube.PolicyPort{Protocol: drawProtocol(t)}
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0:
 				p.Name = pick(t, []string{"http", "dns", "none"}, "name")
@@ -90,6 +90,25 @@ func drawRules(t *rapid.T, peer func(t *rapid.T) *kube.PolicyPeer) (out []*kube.
 		out = append(out, r)
 	}
 	return out
+}
+
+// drawProtocol rarely draws a protocol of a later version.
+func drawProtocol(t *rapid.T) kube.Protocol {
+	if n := rapid.IntRange(0, 18).Draw(t, "protocol"); n < 18 {
+		return kube.Protocol(n % 3)
+	}
+	return 9
+}
+
+// drawPeerOrForeign draws a peer by draw, or rarely one of a later version, which lacks the fields that this version does not have.
+func drawPeerOrForeign(t *rapid.T, draw func(t *rapid.T) *kube.PolicyPeer) *kube.PolicyPeer {
+	switch rapid.IntRange(0, 19).Draw(t, "foreign") {
+	case 18:
+		return &kube.PolicyPeer{Pods: &kube.LabelSelector{MatchExpressions: []*kube.LabelExpression{{Key: "app", Operator: 9}}}}
+	case 19:
+		return &kube.PolicyPeer{}
+	}
+	return draw(t)
 }
 
 func drawPeer(t *rapid.T) *kube.PolicyPeer {

@@ -232,8 +232,8 @@ func portsOf(list []*kube.PolicyPort) (out rulePorts) {
 		var ranges []model.PortRange
 		all := false
 		for _, p := range list {
-			switch {
-			case protocolOf(p.GetProtocol()) != protocol:
+			switch own, known := protocolOf(p.GetProtocol()); {
+			case !known || own != protocol:
 			case p.GetName() != "":
 				if n := (namedPort{p.GetName(), protocol}); !slices.Contains(out.names, n) {
 					out.names = append(out.names, n)

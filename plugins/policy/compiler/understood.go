@@ -1,0 +1,114 @@
+package compiler
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+)
+
+// contiv-ksr may be newer than this agent, and store a policy with fields or values that this agent does not know. A peer whose only field is
+// not known looks empty. Such parts fail closed, with the same results as if this agent had converted the policy itself (internal/kube).
+
+// reader replaces the rules that this version does not understand.
+type reader struct {
+	cluster  bool // of a ClusterNetworkPolicy
+	problems []string
+}
+
+// NotUnderstood returns the parts of a NetworkPolicy that this version does not understand, each as a sentence. They are not among the
+// Problems of the object.
+func NotUnderstood(p *kube.Policy) []string {
+	var r reader
+	r.rules("ingress", p.GetIngressRules())
+	r.rules("egress", p.GetEgressRules())
+	return r.problems
+}
+
+// NotUnderstoodCluster returns the parts of a ClusterNetworkPolicy that this version does not understand, like NotUnderstood.
+func NotUnderstoodCluster(p *kube.ClusterPolicy) []string {
+	r := reader{cluster: true}
+	r.rules("ingress", p.GetIngressRules())
+	r.rules("egress", p.GetEgressRules())
+	return r.problems
+}
+
+// rules returns the rules that take effect for the rules of one direction.
+func (r *reader) rules(side string, list []*kube.PolicyRule) []*kube.PolicyRule {
+	if !slices.ContainsFunc(list, func(rule *kube.PolicyRule) bool { return !understood(rule) }) {
+		return list
+	}
+	var out []*kube.PolicyRule
+	for _, rule := range list {
+		if !understood(rule) {
+			rule = r.replace(side, rule)
+		}
+		if rule != nil {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+func understood(rule *kube.PolicyRule) bool {
+	return !slices.ContainsFunc(rule.GetPeers(), unknownPeer) && !slices.ContainsFunc(rule.GetPorts(), unknownPort)
+}
+
+// replace returns the rule that takes effect instead of one that is not understood; nil if none does.
+func (r *reader) replace(side string, rule *kube.PolicyRule) *kube.PolicyRule {
+	peers, ports := slices.DeleteFunc(slices.Clone(rule.GetPeers()), unknownPeer), slices.DeleteFunc(slices.Clone(rule.GetPorts()), unknownPort)
+	allows, effect := rule.GetAction() == kube.PolicyRule_ALLOW, "they allow nothing"
+	switch {
+	case !allows:
+		effect = "the rule denies everything"
+	case r.cluster:
+		effect = "the rule accepts nothing"
+	}
+	note := func(what string, unknown, all int) {
+		if unknown > 0 {
+			r.problems = append(r.problems, fmt.Sprintf("spec.%s[%d]: %d of its %d %s are of a kind that an agent does not know; %s. "+
+				"Update the agent to the version of contiv-ksr", side, rule.GetIndex(), unknown, all, what, effect))
+		}
+	}
+	note("peers", len(rule.GetPeers())-len(peers), len(rule.GetPeers()))
+	note("ports", len(rule.GetPorts())-len(ports), len(rule.GetPorts()))
+	switch {
+	case !allows:
+		return &kube.PolicyRule{Index: rule.GetIndex(), Name: rule.GetName(), Action: kube.PolicyRule_DENY}
+	case r.cluster, len(peers) == 0 && len(rule.GetPeers()) > 0, len(ports) == 0 && len(rule.GetPorts()) > 0:
+		return nil // an empty list would match everything
+	}
+	return &kube.PolicyRule{Index: rule.GetIndex(), Name: rule.GetName(), Action: rule.GetAction(), Peers: peers, Ports: ports}
+}
+
+func unknownPort(p *kube.PolicyPort) bool {
+	_, known := protocolOf(p.GetProtocol())
+	return !known
+}
+
+// unknownPeer reports whether this version does not understand a peer. An empty selector selects everything; an absent one is none.
+func unknownPeer(p *kube.PolicyPeer) bool {
+	switch {
+	case p.GetIpBlock() != nil:
+		return unknownNetwork(p.GetIpBlock().GetCidr()) || slices.ContainsFunc(p.GetIpBlock().GetExcept(), unknownNetwork)
+	case p.GetNodes() == nil && p.GetPods() == nil && p.GetNamespaces() == nil:
+		return true
+	}
+	return unknownSelector(p.GetNodes()) || unknownSelector(p.GetPods()) || unknownSelector(p.GetNamespaces())
+}
+
+func unknownNetwork(text string) bool {
+	_, err := netip.ParsePrefix(text)
+	return err != nil
+}
+
+func unknownSelector(s *kube.LabelSelector) bool {
+	return slices.ContainsFunc(s.GetMatchExpressions(), func(e *kube.LabelExpression) bool {
+		switch e.GetOperator() {
+		case kube.LabelExpression_IN, kube.LabelExpression_NOT_IN, kube.LabelExpression_EXISTS, kube.LabelExpression_DOES_NOT_EXIST:
+			return false
+		}
+		return true
+	})
+}
