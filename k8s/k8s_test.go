@@ -111,7 +111,7 @@ func variants() map[string]string {
 		"embedded": "etcd: {mode: embedded}\npreflight: {enabled: false}\nrbac: {ownNodeOnly: false}\nmaxUnavailable: 10%",
 		"digest":   "images: {agent: {digest: 'sha256:" + strings.Repeat("0a", 32) + "'}, pullSecrets: [mine]}",
 		"remote":   "agent: {remote: {enabled: true}}",
-		"services": "services: {ignoreExternalIPs: true, nodePortAddresses: [192.0.2.0/24, 'fd00::/8'], reservedNodePorts: ['tcp:22']}",
+		"services": "services: {ignoreExternalIPs: true, nodePortAddresses: [192.0.2.0/24, 'fd00::/8'], reservedNodePorts: ['tcp:22'], reservedAddresses: [192.0.2.53, 'fd00:5::/64']}",
 		"policy":   "{networkPolicy: {setLimit: 100000, disableConntrackInvalidCheck: true}, kubernetes: {relay: true}}",
 		"given": "agent: {remote: {enabled: true, tlsSecret: mine, tokenSecret: my-token}}\n" +
 			"metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, dashboard: {enabled: true, namespace: default}}",

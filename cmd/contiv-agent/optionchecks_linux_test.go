@@ -29,6 +29,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		{func(o *options) { o.nat.udp = 1e6 * time.Hour }, "--nat-udp-timeout"},
 		{func(o *options) { o.filter = "ebpf" }, `--linux-backend "ebpf": use nft, iptables or auto`},
 		{func(o *options) { o.runDir = "run" }, "--run-dir"},
+		{func(o *options) { o.services.reservedAddresses = []string{"dns"} }, `--reserved-addresses: address "dns": write it as 192.0.2.1`},
 		{func(o *options) { o.services.policySetLimit = -1 }, "--policy-set-limit: -1 is not between 0 and 1048576"},
 		{func(o *options) { o.services.policySetLimit = 1<<20 + 1 }, "--policy-set-limit: 1048577 is not between 0 and 1048576"},
 	} {

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"contiv.dev/vswitch/plugins/policy/large"
 	"contiv.dev/vswitch/plugins/service"
-	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/proxyhealth"
 )
 
@@ -20,7 +21,8 @@ type serviceOptions struct {
 	nodePortAddresses []string
 	nodePortNetworks  []netip.Prefix // nodePortAddresses, parsed
 	reservedPorts     []string
-	reservedNodePorts []processor.NodePort // reservedPorts, parsed
+	reservedAddresses []string
+	reserved          service.Reserved // reservedPorts and reservedAddresses, parsed
 	healthAddress     string
 	policySetLimit    int
 }
@@ -35,6 +37,9 @@ func (o *serviceOptions) register(f *pflag.FlagSet) {
 		"fit); rules that allow by a larger one match nothing, rules that deny by it deny everything")
 	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that a service "+
 		"cannot use with a node's address in spec.externalIPs or as the address of a load balancer")
+	f.StringSliceVar(&o.reservedAddresses, "reserved-addresses", nil, "addresses and networks outside of the cluster that a service cannot "+
+		"use in spec.externalIPs or as the address of a load balancer, such as those of DNS servers and registries of images; "+
+		"addresses of the API server and of --etcd-endpoints are reserved in any case")
 }
 
 // healthFlag has the name of kube-proxy's flag.
@@ -42,8 +47,11 @@ const healthFlag = "healthz-bind-address"
 
 // complete parses the networks and ports.
 func (o *serviceOptions) complete() (err error) {
-	if o.reservedNodePorts, err = service.ParseNodePorts(o.reservedPorts); err != nil {
+	if o.reserved.NodePorts, err = service.ParseNodePorts(o.reservedPorts); err != nil {
 		return fmt.Errorf("--reserved-node-ports: %w", err)
+	}
+	if o.reserved.Addresses, err = service.ParseAddresses(o.reservedAddresses); err != nil {
+		return fmt.Errorf("--reserved-addresses: %w", err)
 	}
 	for _, text := range o.nodePortAddresses {
 		p, err := netip.ParsePrefix(text)
@@ -74,18 +82,35 @@ func checkListenAddress(flag, address string) error {
 }
 
 // newServices makes the service plugin with the renderers of this dataplane.
-func (a *agent) newServices() *service.Plugin {
+func (a *agent) newServices(ctx context.Context) *service.Plugin {
+	reserved := a.opts.services.reserved
+	reserved.Etcd = a.etcdAddresses(ctx)
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },
 		NodeLeaving:       a.proxyHealth.SetNodeLeaving,
 		IgnoreExternalIPs: a.opts.services.ignoreExternalIPs, NodePortAddresses: a.opts.services.nodePortNetworks,
-		ReservedNodePorts: a.opts.services.reservedNodePorts, Problems: a.problems,
+		Reserved: reserved, Problems: a.problems,
 	})
 	for _, r := range a.dataplane.services(p) {
 		p.RegisterRenderer(r)
 	}
 	return p
+}
+
+// lookupTimeout bounds the look-up of etcd's host names, which delays the start of the agent.
+const lookupTimeout = 2 * time.Second
+
+// etcdAddresses returns the addresses of etcd: no service may have them. A service at such an address would cut off all nodes from etcd.
+func (a *agent) etcdAddresses(ctx context.Context) []netip.AddrPort {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addrs, err := a.opts.etcd.Addresses(ctx, net.DefaultResolver.LookupNetIP)
+	if err != nil {
+		a.log.Warn("addresses of etcd are unknown, so a service can have them as external addresses; write addresses instead of names in "+
+			"--etcd-endpoints, or add them to --reserved-addresses", "error", err)
+	}
+	return addrs
 }
 
 // newProxyHealth makes the server that answers health checks of load balancers as kube-proxy does; without Kubernetes it does not listen.

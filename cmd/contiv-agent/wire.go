@@ -170,14 +170,14 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if err := a.ipnet.Init(); err != nil {
 		return err
 	}
-	if err := a.makeServices(); err != nil {
+	if err := a.makeServices(ctx); err != nil {
 		return err
 	}
 	return a.makeDiagnosis()
 }
 
 // makeServices makes the parts for services and network policy, and those that inform users about them.
-func (a *agent) makeServices() (err error) {
+func (a *agent) makeServices(ctx context.Context) (err error) {
 	if a.proxyHealth, err = a.newProxyHealth(); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (a *agent) makeServices() (err error) {
 	if a.policies, err = a.newPolicies(); err != nil {
 		return err
 	}
-	a.services = a.newServices()
+	a.services = a.newServices(ctx)
 	return nil
 }
 

@@ -40,8 +40,7 @@ type Deps struct {
 	// IgnoreExternalIPs and NodePortAddresses are as in processor.Config.
 	IgnoreExternalIPs bool
 	NodePortAddresses []netip.Prefix
-	// ReservedNodePorts are as in processor.Config; nil: DefaultReservedNodePorts.
-	ReservedNodePorts []processor.NodePort
+	Reserved          Reserved
 	// Problems receives the parts of services that are not served; may be nil.
 	Problems Problems
 	// HealthCheckAddress is the address at which health checks are answered; empty: all addresses of the host.
@@ -96,7 +95,8 @@ func New(deps Deps) *Plugin {
 	p.processor = processor.New(processor.Config{
 		NodeName: deps.ServiceLabel.GetAgentLabel(), IgnoreExternalIPs: deps.IgnoreExternalIPs,
 		NodePortAddresses: deps.NodePortAddresses, PodNetworks: deps.ContivConf.IPAM().PodSubnetCIDR,
-		ReservedNetworks: reservedNetworks(deps.ContivConf.IPAM()), ReservedNodePorts: deps.reservedNodePorts(),
+		ReservedNetworks: reservedNetworks(deps.ContivConf.IPAM()), ReservedNodePorts: deps.Reserved.nodePorts(),
+		ReservedAddresses: deps.Reserved.Addresses, Etcd: deps.Reserved.Etcd,
 		Problems: (*problems)(p),
 	}, p.health)
 	p.nodes = newAddresses()

@@ -93,6 +93,8 @@ func newPlugin(t *testing.T, f *fakeNode) (*Plugin, *rendertest.Recorder, handle
 	p := New(Deps{
 		ServiceLabel: servicelabel.Label("n1"), ContivConf: contivconf.Default(contivconf.Env{NodeName: "n1"}), IPNet: f, NodeSync: f,
 		PodManager: f, HTTPHandlers: h, HealthCheckAddress: "127.0.0.1",
+		Reserved: Reserved{Addresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.53/32")},
+			Etcd: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.79:2379")}},
 	})
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {

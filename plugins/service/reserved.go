@@ -7,10 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"contiv.dev/vswitch/internal/ipaddr"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
+
+// Reserved are addresses and ports that no service may have as external ones, besides those that the plugin knows: the networks of pods and
+// inside nodes, and the API servers.
+type Reserved struct {
+	// NodePorts are ports at the addresses of nodes; nil: DefaultReservedNodePorts.
+	NodePorts []processor.NodePort
+	// Addresses and Etcd are as ReservedAddresses and Etcd in processor.Config.
+	Addresses []netip.Prefix
+	Etcd      []netip.AddrPort
+}
 
 // DefaultReservedNodePorts returns ports that nodes themselves need: SSH, etcd, the API server, the agent and contiv-ksr, the kubelet and
 // the other parts of Kubernetes, and the tunnel.
@@ -38,10 +49,26 @@ func ParseNodePorts(texts []string) ([]processor.NodePort, error) {
 	return out, nil
 }
 
-// reservedNodePorts returns the ports of Deps, or the default ones.
-func (d *Deps) reservedNodePorts() []processor.NodePort {
-	if d.ReservedNodePorts != nil {
-		return d.ReservedNodePorts
+// ParseAddresses parses addresses and networks such as 192.0.2.1 or 2001:db8::/64.
+func ParseAddresses(texts []string) ([]netip.Prefix, error) {
+	out := []netip.Prefix{}
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {
+			prefix, err = ipaddr.HostPrefix(addr.Unmap()), nil
+		}
+		if err != nil || prefix.Addr().Is4In6() {
+			return nil, fmt.Errorf("address %q: write it as 192.0.2.1 or 2001:db8::/64", text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, nil
+}
+
+// nodePorts returns the configured ports, or the default ones.
+func (r *Reserved) nodePorts() []processor.NodePort {
+	if r.NodePorts != nil {
+		return r.NodePorts
 	}
 	ports, err := ParseNodePorts(DefaultReservedNodePorts())
 	if err != nil {

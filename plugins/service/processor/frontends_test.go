@@ -201,6 +201,17 @@ func TestOwner(t *testing.T) {
 			want:     want{"172.16.0.1:80/TCP": "", "172.16.0.1:6443/TCP": "", "172.16.0.2:80/TCP": "a"},
 		},
 		{
+			name:     "etcd: at another machine not at any port, at a node not at etcd's port",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80, 2379), "203.0.113.79", "192.168.0.1", "203.0.113.80")},
+			want: want{"203.0.113.79:80/TCP": "", "203.0.113.79:2379/TCP": "", "203.0.113.80:2379/TCP": "a",
+				"192.168.0.1:80/TCP": "a", "192.168.0.1:2379/TCP": ""},
+		},
+		{
+			name:     "addresses that the operator has reserved",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 53), "198.51.100.53", "198.51.100.54")},
+			want:     want{"198.51.100.53:53/TCP": "", "198.51.100.54:53/TCP": "a"},
+		},
+		{
 			name:     "networks of pods",
 			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80), "10.1.7.7", "fd01::7")},
 			want:     want{"10.1.7.7:80/TCP": ""},
@@ -219,6 +230,8 @@ func TestOwner(t *testing.T) {
 				p, e, reported := frontends(t, Config{
 					ReservedNetworks:  []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/16")},
 					ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}},
+					ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.53/32")},
+					Etcd:              []netip.AddrPort{netip.MustParseAddrPort("203.0.113.79:2379"), netip.MustParseAddrPort("192.168.0.1:2379")},
 				})
 				api := slice("kubernetes", "kubernetes", false, tcp("https", 6443), ep{addr: "172.16.0.1", cond: ready})
 				api.Namespace = "default"

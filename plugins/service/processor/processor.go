@@ -29,6 +29,11 @@ type Config struct {
 	ReservedNetworks []netip.Prefix
 	// ReservedNodePorts are ports that no service may have by naming a node's address as an external one.
 	ReservedNodePorts []NodePort
+	// ReservedAddresses are more networks in which no service may have an external address, as the operator has configured.
+	ReservedAddresses []netip.Prefix
+	// Etcd are the endpoints of the cluster database. No service may have their addresses as external ones, or, if an address is a node's,
+	// this port there.
+	Etcd []netip.AddrPort
 	// Problems receives the parts of services that are not served; may be nil.
 	Problems Problems
 }

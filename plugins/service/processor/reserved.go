@@ -66,12 +66,23 @@ func (p *Processor) reserved(f renderer.Frontend) string {
 			return fmt.Sprintf("%s is a network of pods or between a node and its vswitch", net)
 		}
 	}
+	for _, net := range p.cfg.ReservedAddresses {
+		if net.Contains(f.Addr) {
+			return fmt.Sprintf("the operator has reserved %s", net)
+		}
+	}
 	ports, api := p.apiServers[f.Addr]
 	if !p.nodes.has(f.Addr) {
-		if api {
+		switch {
+		case api:
 			return "the address is the API server's"
+		case slices.ContainsFunc(p.cfg.Etcd, func(e netip.AddrPort) bool { return e.Addr() == f.Addr }):
+			return "the address is etcd's"
 		}
 		return ""
+	}
+	if f.Protocol == renderer.TCP && slices.Contains(p.cfg.Etcd, netip.AddrPortFrom(f.Addr, f.Port)) {
+		return "etcd has this port of a node"
 	}
 	if api && f.Protocol == renderer.TCP && slices.Contains(ports, f.Port) {
 		return "the API server has this port of a node"
