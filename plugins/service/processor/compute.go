@@ -17,7 +17,7 @@ const maxAffinity = 86400
 // backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
 func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
 	o := s.object
-	s.tooMany, s.badName = 0, false
+	s.tooMany, s.tooManyBackends, s.badName = 0, 0, false
 	if o == nil || o.GetProxyName() != "" || o.GetHeadless() || o.GetType() == model.Service_EXTERNAL_NAME {
 		return nil, nil, 0
 	}
@@ -34,6 +34,12 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 	p.external(value, o)
 	if n := len(o.GetPorts()) * (len(value.ClusterIPs.Addrs()) + len(value.ExternalIPs.Addrs())); n > maxFrontends {
 		s.tooMany = n
+		return nil, nil, 0
+	}
+	ports := slicePortsOf(p.scratch.ports, s.slices)
+	p.scratch.ports = ports
+	if n := backendsOf(value, o.GetPorts(), ports); n > maxBackends {
+		s.tooManyBackends = n
 		return nil, nil, 0
 	}
 	value.SessionAffinityTimeout = min(o.GetSessionAffinityTimeout(), maxAffinity)
@@ -54,7 +60,7 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 		if _, dup := value.Ports[port.GetName()]; dup || !validPort(port) {
 			continue
 		}
-		p.addPort(value, s, port, &ready)
+		p.addPort(value, port, ports, &ready)
 	}
 	return value, p.localPods(value), ready.max()
 }
@@ -109,8 +115,22 @@ func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
 	return slices.Compact(ranges), true
 }
 
+// backendsOf returns the number of backends that a service can have. It is the same on all nodes, because it does not depend on which
+// endpoints serve.
+func backendsOf(value *renderer.ContivService, of []*model.ServicePort, ports slicePorts) (n int) {
+	for _, ipv6 := range []bool{false, true} {
+		if !hasFamily(value.ClusterIPs, ipv6) {
+			continue
+		}
+		for _, port := range of {
+			n += ports.of(port, ipv6).endpoints()
+		}
+	}
+	return n
+}
+
 // addPort adds a port and its backends.
-func (p *Processor) addPort(value *renderer.ContivService, s *service, port *model.ServicePort, ready *localCount) {
+func (p *Processor) addPort(value *renderer.ContivService, port *model.ServicePort, ports slicePorts, ready *localCount) {
 	name := port.GetName()
 	value.Ports[name] = &renderer.ServicePort{
 		Protocol: protocol(port), Port: uint16(port.GetPort()), NodePort: uint16(port.GetNodePort()),
@@ -123,7 +143,7 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 			continue
 		}
 		u := usesOf(value, port, ipv6)
-		all := candidates(p.scratch.candidates, s.slices, port, ipv6, p.cfg.NodeName)
+		all := candidates(p.scratch.candidates, ports.of(port, ipv6), p.cfg.NodeName)
 		p.scratch.candidates = all
 		choose(all, u, here, &p.scratch.choice)
 		list.add(all, &p.scratch.choice, u, keepsFlows(port), p.nodes.has)
@@ -165,6 +185,7 @@ func keepsFlows(port *model.ServicePort) bool {
 
 // scratch is memory that is reused for each computation.
 type scratch struct {
+	ports      slicePorts
 	candidates []candidate
 	choice     choice
 }

@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"math"
 	"net/netip"
 	"slices"
 
@@ -38,29 +37,20 @@ func (c *candidate) rank() int {
 
 // candidates collects the endpoints of a port in one family: sorted by address and port, without duplicates. Each slice maps the name of
 // the port to its own port number.
-func candidates(buf []candidate, slicesOf []*model.EndpointSlice, port *model.ServicePort, ipv6 bool, node string) []candidate {
+func candidates(buf []candidate, ports slicePorts, node string) []candidate {
 	out := buf[:0]
 	sorted := true
-	for _, slice := range slicesOf {
-		if slice.GetIpv6() != ipv6 {
-			continue
-		}
-		for _, sp := range slice.GetPorts() {
-			number := sp.GetPort()
-			if sp.GetName() != port.GetName() || sp.GetProtocol() != port.GetProtocol() || number == 0 || number > math.MaxUint16 {
+	for _, p := range ports {
+		for i := range p.slice.Len() {
+			ep := p.slice.At(i)
+			if special(ep.Addr) {
 				continue
 			}
-			for i := range slice.Len() {
-				ep := slice.At(i)
-				if special(ep.Addr) {
-					continue
-				}
-				c := candidate{addr: ep.Addr, port: uint16(number), local: ep.Place.GetNode() == node, ep: ep}
-				if n := len(out); n > 0 && compare(&out[n-1], &c) >= 0 {
-					sorted = false
-				}
-				out = append(out, c)
+			c := candidate{addr: ep.Addr, port: uint16(p.port.GetPort()), local: ep.Place.GetNode() == node, ep: ep}
+			if n := len(out); n > 0 && compare(&out[n-1], &c) >= 0 {
+				sorted = false
 			}
+			out = append(out, c)
 		}
 	}
 	if sorted {

@@ -16,12 +16,17 @@ import (
 // maxFrontends is the maximum number of frontends that a service may name: a small object can name millions, as addresses times ports.
 const maxFrontends = 1 << 14
 
+// maxBackends is the maximum number of backends of a service, as its ports times their endpoints. Each agent has all of them in memory, and a
+// user that may change one namespace can name thousands of ports.
+const maxBackends = 1 << 17
+
 // The reasons of problems.
 const (
-	reasonConflict = "FrontendConflict"
-	reasonReserved = "FrontendReserved"
-	reasonTooMany  = "TooManyFrontends"
-	ReasonRefused  = "ServiceRefused"
+	reasonConflict        = "FrontendConflict"
+	reasonReserved        = "FrontendReserved"
+	reasonTooMany         = "TooManyFrontends"
+	reasonTooManyBackends = "TooManyBackends"
+	ReasonRefused         = "ServiceRefused"
 )
 
 // Problems receives the parts of services that are not served. Its methods must not block.
@@ -150,6 +155,10 @@ func (p *Processor) reportProblems(s *service) {
 	if s.tooMany > 0 {
 		list = append(list, problem.Problem{Reason: reasonTooMany, Message: fmt.Sprintf("This service is not served: it names %d "+
 			"frontends, as addresses times ports, and may name %d; name fewer addresses or ports", s.tooMany, maxFrontends)})
+	}
+	if s.tooManyBackends > 0 {
+		list = append(list, problem.Problem{Reason: reasonTooManyBackends, Message: fmt.Sprintf("This service is not served: it has %d "+
+			"backends, as ports times endpoints, and may have %d; name fewer ports or select fewer pods", s.tooManyBackends, maxBackends)})
 	}
 	if s.badName {
 		list = append(list, problem.Problem{Reason: ReasonRefused, Message: fmt.Sprintf("This service is not served: %q is not a name "+

@@ -318,6 +318,48 @@ func TestTooManyFrontends(t *testing.T) {
 	}
 }
 
+// TestTooManyBackends checks that a service of thousands of ports and a few pods is left out, also by a resync.
+func TestTooManyBackends(t *testing.T) {
+	p, e, reported := frontends(t, Config{})
+	huge, slice := made("huge", 1, "10.96.0.1"), &model.EndpointSlice{Name: "huge", Namespace: "ns", Service: "huge"}
+	const ports, endpoints = 4096, 33
+	for i := range uint32(ports) {
+		huge.Ports = append(huge.Ports, &model.ServicePort{Name: fmt.Sprint(i), Port: 1 + i})
+		slice.Ports = append(slice.Ports, &model.EndpointPort{Name: fmt.Sprint(i), Port: 1 + i})
+	}
+	b := model.NewSliceBuilder(slice, endpoints)
+	for i := range endpoints {
+		b.Add(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}), ready, nil)
+	}
+	must(t)(p.UpdateService(made("small", 1, "10.96.0.2", 80)))
+	must(t)(p.UpdateService(huge))
+	if e.Services[id("huge")] == nil || len(reported) > 0 {
+		t.Fatalf("the service without endpoints is not served: %v", reported)
+	}
+	must(t)(p.UpdateSlice(nil, slice))
+	check := func(what string) {
+		t.Helper()
+		got := reported[id("huge")]
+		if len(got) != 1 || got[0].Reason != reasonTooManyBackends || !strings.Contains(got[0].Message, "has 135168 backends") || len(reported) != 1 {
+			t.Errorf("%s: problems %v", what, reported)
+		}
+		if e.Services[id("huge")] != nil || e.Services[id("small")] == nil {
+			t.Errorf("%s: services %v", what, slices.Collect(maps.Keys(e.Services)))
+		}
+	}
+	check("an update")
+	if err := p.Resync(&Snapshot{Slices: slices.Values([]*model.EndpointSlice{slice}),
+		Services: slices.Values([]*model.Service{huge, made("small", 1, "10.96.0.2", 80)})}); err != nil {
+		t.Fatal(err)
+	}
+	check("a resync")
+	huge.Ports = huge.Ports[:ports/2]
+	must(t)(p.UpdateService(huge))
+	if s := e.Services[id("huge")]; s == nil || len(s.Backends) != ports/2 || len(s.Backends["7"]) != endpoints || len(reported) > 0 {
+		t.Errorf("problems of what has become small: %v", reported)
+	}
+}
+
 // contest is a random cluster in which services compete for a few addresses and ports.
 type contest struct {
 	*world

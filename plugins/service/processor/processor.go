@@ -80,8 +80,10 @@ type service struct {
 	checked  bool         // HealthChecks has the service
 	answered answer       // the data that HealthChecks has of it
 	owned    owned
-	tooMany  int  // the number of frontends that it names, if this is too many to serve it
-	badName  bool // it is not served because its name is invalid
+
+	tooMany         int  // the number of frontends that it names, if this is too many to serve it
+	tooManyBackends int  // the number of backends that it has, if this is too many to serve it
+	badName         bool // it is not served because its name is invalid
 }
 
 type answer struct {
