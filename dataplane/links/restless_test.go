@@ -3,7 +3,9 @@ package links
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -161,6 +163,27 @@ func TestPodTagsItsLinks(t *testing.T) {
 	w.put(later)
 	w.quiet(append(values, later)...)
 	w.shows(ns, "-o link", "d0", "d6", "b0", "b2", "eth0")
+}
+
+// TestPodTagsItsTap: a pod's TAP with the alias of our own ones is removed. It does not get into the agent's namespace.
+func TestPodTagsItsTap(t *testing.T) {
+	w := newWorld(t)
+	ns := w.netns("pod")
+	values := w.podValues(ns)
+	w.put(values...)
+	w.ip(ns, "tuntap", "add", "mine", "mode", "tap")
+	w.ip(ns, "link", "set", "mine", "alias", tagOf("other-"+w.id))
+	for range 2 {
+		w.resyncs(values...)
+	}
+	if l, err := net.InterfaceByName(spareName("other-" + w.id)); err == nil {
+		t.Errorf("%s is in the agent's namespace", l.Name)
+		w.run("ip", "link", "del", l.Name)
+	}
+	if out := w.run("ip", "-n", filepath.Base(ns), "-o", "link"); strings.Contains(out, "mine") {
+		t.Errorf("the pod's TAP is left:\n%s", out)
+	}
+	w.quiet(values...)
 }
 
 // TestPodReplacesItsInterface: a link of another type that a pod creates in place of its interface, with the same index, name and alias, is not the

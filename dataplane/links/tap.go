@@ -140,13 +140,17 @@ func (b *Backend) placeHostTap(v *iface, dev, name string, to *nsHandle) (placed
 
 // deleteTap moves the Linux end of a TAP back to the agent's namespace, where VPP created it. A device that VPP created in place stays there,
 // and only its name is released: moving it would cost more than all other steps, and it is removed together with its VPP interface. A device
-// that VPP has left behind is removed.
+// that VPP has left behind is removed, and one in a pod's namespace that VPP does not have: the pod may have made it, and must not get a device into
+// the agent's namespace.
 func (b *Backend) deleteTap(v *iface) error {
-	dev, inPlace := "", false
+	dev, inPlace, known := "", false, true
 	if b.tapDevice != nil {
-		dev, inPlace, _ = b.tapDevice(v.GetTap().GetVppTapIfName())
+		dev, inPlace, known = b.tapDevice(v.GetTap().GetVppTapIfName())
 	}
 	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
+		if !known && h.path != "" {
+			return h.sock.exec(delLink(d.index))
+		}
 		if l, err := h.sock.link(d.name); err == nil && l.index == d.index && orphaned(l) {
 			return h.sock.exec(delLink(d.index))
 		}
