@@ -397,7 +397,7 @@ func TestAPIAwayAtStart(t *testing.T) {
 	r.loop.awaitKey(podKey("c"))
 	r.stop() // saves
 	writes, values := local.written()
-	if writes != 3 || values[podKey("a")] == nil {
+	if writes != 4 || values[podKey("a")] == nil { // the pods and their namespace
 		t.Fatalf("%d writes, %d values", writes, len(values))
 	}
 
@@ -424,15 +424,15 @@ func TestAPIAwayAtStart(t *testing.T) {
 		t.Errorf("events %q, want the difference %q", got, want)
 	}
 	r.stop()
-	if writes, values := local.written(); writes != 5 || values[podKey("a")] != nil || values[podKey("d")] == nil {
+	if writes, values := local.written(); writes != 6 || values[podKey("a")] != nil || values[podKey("d")] == nil {
 		t.Errorf("%d writes, values %v", writes, slices.Sorted(maps.Keys(values)))
 	}
 
 	r = run(t, f, func(d *Deps) { withLocal(d); d.LocalDelay = 10 * time.Second })
 	r.loop.awaitKey(podKey("d"))
 	r.stop()
-	if writes, _ := local.written(); writes != 5 {
-		t.Errorf("a restart with nothing changed wrote %d values", writes-5)
+	if writes, _ := local.written(); writes != 6 {
+		t.Errorf("a restart with nothing changed wrote %d values", writes-6)
 	}
 }
 
@@ -462,7 +462,7 @@ func TestBoltCopy(t *testing.T) {
 	local = open()
 	r = run(t, f, func(d *Deps) { d.Local, d.LocalDelay = local, time.Millisecond })
 	r.loop.awaitKey(podKey("a"))
-	if len(r.loop.state) != 1 || !r.loop.resyncs[0].Local {
+	if len(r.loop.state) != 2 || !r.loop.resyncs[0].Local {
 		t.Errorf("state %v", r.loop.state)
 	}
 	r.stop()

@@ -121,7 +121,7 @@ func TestSameAsDirect(t *testing.T) {
 		defer direct.mu.Unlock()
 		return len(direct.state)
 	}
-	until(t, "both know all", func() bool { return size() == 241 && same() })
+	until(t, "both know all", func() bool { return size() == 242 && same() })
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		i := rnd.IntN(130)

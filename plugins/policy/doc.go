@@ -2,7 +2,8 @@
 //
 // The plugin passes pods, namespaces, policies and the pods that this node has connected to a compiler (package compiler), and passes the
 // resulting changes to a renderer (package renderer), which puts them into the same transaction that connects or disconnects a pod. A pod
-// whose object is not known is closed: only its own node reaches it. The pods of a namespace whose labels are not known are closed, too.
+// whose object is not known is closed: only its own node reaches it. So are the pods of a namespace whose labels are not known,
+// because the agent does not have its object or because the object is too large.
 //
 // Objects to which nothing refers any more are deleted by the change that makes them unused. All dataplanes delete them after the creates and updates of
 // the transaction (scheduler.Descriptor.DeleteLast), so endpoints have working policies at any time. If the agent stops before these deletes, the first

@@ -104,6 +104,9 @@ func (b *bench) LocalAttachments() []*podmanager.Attachment { return b.list }
 func newBench(t *testing.T, change func(*Deps)) *bench {
 	b := &bench{t: t, dp: &store{map[string]proto.Message{}}, users: &reported{now: map[string][]problem.Problem{}},
 		data: api.KubeStateData{kube.PodKeyword: {}, kube.PolicyKeyword: {}, kube.ClusterPolicyKeyword: {}, kube.NamespaceKeyword: {}, kube.NodeKeyword: {}}}
+	for _, ns := range []string{"ns", "other"} {
+		b.data[kube.NamespaceKeyword][kube.Key(kube.NamespaceKeyword, "", ns)] = &kube.Namespace{Name: ns}
+	}
 	deps := Deps{PluginDeps: infra.PluginDeps{PluginName: "policy", Log: slog.New(slog.NewTextHandler(&b.log, nil))},
 		ServiceLabel: servicelabel.Label("n1"), Problems: b.users, PodManager: b, Renderer: textRenderer{}, Kubernetes: true}
 	if change != nil {

@@ -87,7 +87,7 @@ type Plugin struct {
 	objects   map[string]*kube.Policy        // by key
 	cluster   map[string]*kube.ClusterPolicy // by key
 	nodeAddrs []string                       // of this node
-	changed   chan struct{}                  // closed when a pod's object has changed; nil: no caller waits
+	changed   chan struct{}                  // closed when the object of a pod or namespace has changed; nil: no caller waits
 }
 
 var _ api.EventHandler = (*Plugin)(nil)
@@ -251,6 +251,7 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 		} else {
 			p.compiler.SetNamespace(next.GetName(), next)
 		}
+		p.announce()
 		p.problems.set(ev.Key, sourceOfNamespace(next))
 	case kube.PodKeyword:
 		prev, next := kube.Change[*kube.Pod](ev)

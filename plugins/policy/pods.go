@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// objectWait is how long an ADD waits for the pod's object. After that the pod starts closed.
+// objectWait is how long an ADD waits for the objects of the pod and of its namespace. After that the pod starts closed.
 const objectWait = time.Second
 
 // Put implements renderer.Txn.
@@ -88,7 +88,7 @@ func (p *Plugin) putEndpoints(pod podmanager.PodID, txn renderer.Txn) {
 	}
 }
 
-// announce wakes the callers that wait for pods' objects.
+// announce wakes the callers that wait for the objects of pods and namespaces.
 func (p *Plugin) announce() {
 	if p.changed != nil {
 		close(p.changed)
@@ -96,8 +96,8 @@ func (p *Plugin) announce() {
 	}
 }
 
-// AwaitPod waits until the object of a pod is known, at most for objectWait: after that the pod has to start closed. It may be called from
-// any goroutine.
+// AwaitPod waits until the objects of a pod and of its namespace are known, at most for objectWait: after that the pod has to start closed. It
+// may be called from any goroutine.
 func (p *Plugin) AwaitPod(ctx context.Context, pod podmanager.PodID, uid string) {
 	if p.Renderer == nil || !p.governs(pod) {
 		return

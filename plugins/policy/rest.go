@@ -346,7 +346,7 @@ func (p *Plugin) decide(pod model.EndpointID, itself, ingress bool, packet verdi
 		d.Because = "the labels of the pod's namespace are not known, so only its own node reaches it: " +
 			strings.Join(p.compiler.Blocked(pod.Namespace), "; ")
 	default:
-		d.Because = "the pod's object is not known yet: only its own node reaches it"
+		d.Because = "the agent does not have the pod's object: only its own node reaches it"
 	}
 	return d
 }

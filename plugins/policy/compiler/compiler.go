@@ -89,26 +89,39 @@ func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 	}
 }
 
-// SetNamespace adds or changes a namespace; nil removes it. If it has problems, its labels are not known, and its pods are closed: policies
-// that deny by its labels cannot apply to them.
+// SetNamespace adds or changes a namespace; nil removes it. Without an object, or if the object has problems, its labels are not known, and
+// its pods are closed: policies that deny by its labels cannot apply to them. Kubernetes removes a namespace after its pods.
 func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
-	problems := obj.GetProblems()
+	problems, was := obj.GetProblems(), c.knowsLabels(name)
 	known := obj != nil && len(problems) == 0
 	c.peers.setNamespace(name, obj.GetLabels(), known)
 	c.locals.setNamespace(name, obj.GetLabels(), known)
-	was := len(c.blocked[name]) > 0
 	if delete(c.blocked, name); len(problems) > 0 {
 		c.blocked[name] = problems
 	}
-	if ns := c.locals.namespaces[name]; ns != nil && was != (len(problems) > 0) {
+	if ns := c.locals.namespaces[name]; ns != nil && was != known {
 		for p := range ns.pods.all() {
 			c.dirtyEndpoints[c.endpoints[p.id]] = struct{}{}
 		}
 	}
 }
 
+// knowsLabels reports whether the labels of a namespace are known.
+func (c *Compiler) knowsLabels(namespace string) bool {
+	ns := c.locals.namespaces[namespace]
+	return ns != nil && ns.known
+}
+
 // Blocked returns the reasons why the pods of a namespace are closed; none if they are not.
-func (c *Compiler) Blocked(namespace string) []string { return c.blocked[namespace] }
+func (c *Compiler) Blocked(namespace string) []string {
+	if problems := c.blocked[namespace]; len(problems) > 0 {
+		return problems
+	}
+	if !c.knowsLabels(namespace) {
+		return []string{"the agent does not have the object of namespace " + namespace}
+	}
+	return nil
+}
 
 // SetPod adds or changes a pod; nil removes it.
 func (c *Compiler) SetPod(id model.EndpointID, obj *kube.Pod) {
@@ -166,10 +179,10 @@ func isOf(obj *kube.Pod, uid string) bool {
 	return uid == "" || obj.GetUid() == "" || uid == obj.GetUid() || uid == obj.GetStaticUid()
 }
 
-// HasPod reports whether the object of a pod exists.
+// HasPod reports whether the objects of a pod and of its namespace exist.
 func (c *Compiler) HasPod(id model.EndpointID, uid string) bool {
 	p := c.pods[id]
-	return p != nil && isOf(p.obj, uid)
+	return p != nil && isOf(p.obj, uid) && (c.knowsLabels(id.Namespace) || len(c.blocked[id.Namespace]) > 0)
 }
 
 // Addresses returns the addresses that only this pod has.

@@ -67,7 +67,10 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 		return true
 	}
 	own := c.pods[id]
-	if own == nil || own.HostNetwork || local.UID != "" && own.Uid != "" && local.UID != own.Uid || len(c.namespaces[id.Namespace].GetProblems()) > 0 {
+	if own == nil || own.HostNetwork || local.UID != "" && own.Uid != "" && local.UID != own.Uid {
+		return p.OwnNode
+	}
+	if ns := c.namespaces[id.Namespace]; ns == nil || len(ns.Problems) > 0 { // unknown labels
 		return p.OwnNode
 	}
 	if ingress && p.OwnNode {

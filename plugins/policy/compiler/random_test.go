@@ -163,6 +163,16 @@ func drawClusterPolicy(t *rapid.T, name string) *kube.ClusterPolicy {
 	return p
 }
 
+// begin adds most of the namespaces: without its namespace a pod is closed.
+func (c *cluster) begin(t *rapid.T, k *Compiler) {
+	for _, name := range someNames {
+		if rapid.IntRange(0, 4).Draw(t, "absent") > 0 {
+			c.namespaces[name] = &kube.Namespace{Name: name, Labels: drawLabels(t)}
+			k.SetNamespace(name, c.namespaces[name])
+		}
+	}
+}
+
 // step changes one object, in the cluster and in the compiler.
 func (c *cluster) step(t *rapid.T, k *Compiler) {
 	ns := pick(t, someNames, "namespace")
@@ -233,6 +243,7 @@ func put[K comparable, V any](m map[K]*V, key K, value *V) {
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, k, state := newCluster(), New(), verdict.NewState()
+		c.begin(t, k)
 		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
 			for range rapid.IntRange(1, 4).Draw(t, "steps") {
 				c.step(t, k)
@@ -259,6 +270,7 @@ func TestAnyOrder(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, k, state := newCluster(), New(), verdict.NewState()
+		c.begin(t, k)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			c.step(t, k)
 			if flip(t, "flush") {

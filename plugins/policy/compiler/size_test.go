@@ -129,6 +129,7 @@ func TestAnyOrderWithLimit(t *testing.T) {
 		c, k, state := newCluster(), New(), verdict.NewState()
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
 		k.SetLimit(limit)
+		c.begin(t, k)
 		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
 			for range rapid.IntRange(1, 4).Draw(t, "steps") {
 				c.step(t, k)

@@ -123,7 +123,12 @@ func (w *world) act(a *generator.Action) {
 		w.namespace(a.CreateNamespace.Namespace, a.CreateNamespace.Labels)
 	case a.SetNamespaceLabels != nil:
 		w.namespace(a.SetNamespaceLabels.Namespace, a.SetNamespaceLabels.Labels)
-	case a.DeleteNamespace != nil:
+	case a.DeleteNamespace != nil: // Kubernetes deletes the pods first
+		for id := range w.pods {
+			if id.Namespace == a.DeleteNamespace.Namespace {
+				w.pod(id.Namespace, id.Name, nil)
+			}
+		}
 		w.namespace(a.DeleteNamespace.Namespace, nil)
 	case a.CreatePod != nil:
 		w.pod(a.CreatePod.Namespace, a.CreatePod.Pod, a.CreatePod.Labels)

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Server is the API server.
@@ -24,11 +27,15 @@ type Server struct {
 	work sync.WaitGroup
 }
 
-// New returns a server without objects and listeners.
+// New returns a server without listeners. As on a real one, the namespace "default" exists.
 func New() *Server {
 	s := &Server{rv: 100, tables: map[string]*table{}, breaker: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	for _, k := range kinds() {
 		s.tables[k.resource] = &table{kind: k, objects: map[string]*item{}, changed: make(chan struct{})}
+	}
+	standard := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: map[string]string{corev1.LabelMetadataName: metav1.NamespaceDefault}}}
+	if err := s.Put(standard); err != nil {
+		panic(err) // not reached: namespaces are one of the kinds
 	}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.connState}
 	return s
