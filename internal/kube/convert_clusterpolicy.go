@@ -116,6 +116,12 @@ func (c *clusterPolicyConverter) rule(list string, index int, name string, actio
 	}
 	understood := c.peers(rule, where+"."+side, peers, accepts)
 	understood = c.protocols(rule, where+".protocols", protocols, accepts) && understood
+	if understood {
+		if problem := c.named.Add(rule); problem != "" {
+			c.problem("%s: %s; %s", where, problem, effect(accepts))
+			understood = false
+		}
+	}
 	switch {
 	case !understood && accepts:
 		return nil

@@ -38,7 +38,10 @@ type policyConverter struct {
 }
 
 // complaints are the problems found in a policy.
-type complaints struct{ problems []string }
+type complaints struct {
+	problems []string
+	named    model.NamedRules
+}
 
 func (c *complaints) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
@@ -103,6 +106,10 @@ func (c *policyConverter) rule(where string, index int, ports []networkingv1.Net
 		}
 	}
 	if (len(ports) > 0 && len(rule.Ports) == 0) || (len(peers) > 0 && len(rule.Peers) == 0) {
+		return nil
+	}
+	if problem := c.named.Add(rule); problem != "" {
+		c.problem("%s: %s; the rule allows nothing", where, problem)
 		return nil
 	}
 	return rule

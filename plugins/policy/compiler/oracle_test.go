@@ -94,7 +94,11 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 		if isolated = true; p.OwnNode {
 			return true
 		}
+		tooMany := surplus(pol.IngressRules, pol.EgressRules)
 		for _, r := range rules {
+			if tooMany[r] {
+				continue
+			}
 			far := p.Dest
 			if ingress {
 				far = p.Source
@@ -121,8 +125,9 @@ func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p ver
 		if ingress {
 			rules = pol.IngressRules
 		}
+		tooMany := surplus(pol.IngressRules, pol.EgressRules)
 		for _, r := range rules {
-			if strange := foreign(r); strange && r.Action == kube.PolicyRule_ALLOW {
+			if strange := foreign(r) || tooMany[r]; strange && r.Action == kube.PolicyRule_ALLOW {
 				continue
 			} else if strange {
 				return model.Deny
@@ -254,6 +259,34 @@ func (c *cluster) anyPort(ports []*kube.PolicyPort, p verdict.Packet, to *kube.P
 		}
 	}
 	return len(ports) == 0
+}
+
+// surplus returns the rules whose peers and named ports make more pairs than the policy has room for: 16384 in all rules together.
+func surplus(lists ...[]*kube.PolicyRule) map[*kube.PolicyRule]bool {
+	var found map[*kube.PolicyRule]bool
+	used := 0
+	for _, r := range slices.Concat(lists...) {
+		pairs := 0
+		for _, port := range r.Ports {
+			if port.Name != "" && len(r.Peers) == 0 {
+				pairs++
+			} else if port.Name != "" {
+				pairs += len(r.Peers)
+			}
+		}
+		if r.Action == kube.PolicyRule_PASS {
+			pairs = 3 * pairs
+		}
+		if used+pairs <= 16384 {
+			used += pairs
+			continue
+		}
+		if found == nil {
+			found = map[*kube.PolicyRule]bool{}
+		}
+		found[r] = true
+	}
+	return found
 }
 
 // foreign reports whether a rule has a part of a later version.

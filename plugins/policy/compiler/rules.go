@@ -133,6 +133,7 @@ func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
 	}
 	var out []peer
 	var blocks []netip.Prefix
+	seen := map[model.SetID]bool{}
 	for _, p := range list {
 		if p.GetIpBlock() != nil {
 			blocks = append(blocks, networksOf(p.GetIpBlock())...)
@@ -147,7 +148,8 @@ func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
 			q.namespaces = newSelector(p.GetNamespaces())
 		}
 		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods, claimed))
-		if !slices.ContainsFunc(out, func(o peer) bool { return o.address == q.address }) {
+		if !seen[q.address] {
+			seen[q.address] = true
 			out = append(out, q)
 		}
 	}
@@ -228,6 +230,7 @@ type namedPort struct {
 }
 
 func portsOf(list []*kube.PolicyPort) (out rulePorts) {
+	seen := map[namedPort]bool{}
 	for _, protocol := range []model.Protocol{model.TCP, model.UDP, model.SCTP} {
 		var ranges []model.PortRange
 		all := false
@@ -235,7 +238,8 @@ func portsOf(list []*kube.PolicyPort) (out rulePorts) {
 			switch own, known := protocolOf(p.GetProtocol()); {
 			case !known || own != protocol:
 			case p.GetName() != "":
-				if n := (namedPort{p.GetName(), protocol}); !slices.Contains(out.names, n) {
+				if n := (namedPort{p.GetName(), protocol}); !seen[n] {
+					seen[n] = true
 					out.names = append(out.names, n)
 				}
 			case p.GetPort() == 0:

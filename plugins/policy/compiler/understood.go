@@ -8,13 +8,15 @@ import (
 	kube "contiv.dev/vswitch/internal/kube/model"
 )
 
-// contiv-ksr may be newer than this agent, and store a policy with fields or values that this agent does not know. A peer whose only field is
-// not known looks empty. Such parts fail closed, with the same results as if this agent had converted the policy itself (internal/kube).
+// contiv-ksr of another version may store a policy with fields or values that this agent does not know, or with more rules than this agent
+// allows. A peer whose only field is not known looks empty. Such parts fail closed, with the same results as if this agent had converted the
+// policy itself (internal/kube).
 
-// reader replaces the rules that this version does not understand.
+// reader replaces the rules that this version does not understand. It reads those of ingress first.
 type reader struct {
 	cluster  bool // of a ClusterNetworkPolicy
 	problems []string
+	named    kube.NamedRules
 }
 
 // NotUnderstood returns the parts of a NetworkPolicy that this version does not understand, each as a sentence. They are not among the
@@ -35,20 +37,35 @@ func NotUnderstoodCluster(p *kube.ClusterPolicy) []string {
 }
 
 // rules returns the rules that take effect for the rules of one direction.
-func (r *reader) rules(side string, list []*kube.PolicyRule) []*kube.PolicyRule {
-	if !slices.ContainsFunc(list, func(rule *kube.PolicyRule) bool { return !understood(rule) }) {
-		return list
-	}
-	var out []*kube.PolicyRule
+func (r *reader) rules(side string, list []*kube.PolicyRule) (out []*kube.PolicyRule) {
 	for _, rule := range list {
 		if !understood(rule) {
 			rule = r.replace(side, rule)
 		}
-		if rule != nil {
+		if rule = r.fit(side, rule); rule != nil {
 			out = append(out, rule)
 		}
 	}
 	return out
+}
+
+// fit returns a rule, which may be nil, or the rule that takes effect instead if it makes too many rules.
+func (r *reader) fit(side string, rule *kube.PolicyRule) *kube.PolicyRule {
+	problem := r.named.Add(rule)
+	if problem == "" {
+		return rule
+	}
+	denies := rule.GetAction() != kube.PolicyRule_ALLOW
+	r.problems = append(r.problems, fmt.Sprintf("spec.%s[%d]: %s; the rule %s", side, rule.GetIndex(), problem,
+		map[bool]string{false: "allows nothing", true: "denies everything"}[denies]))
+	if !denies {
+		return nil
+	}
+	return deny(rule)
+}
+
+func deny(rule *kube.PolicyRule) *kube.PolicyRule {
+	return &kube.PolicyRule{Index: rule.GetIndex(), Name: rule.GetName(), Action: kube.PolicyRule_DENY}
 }
 
 func understood(rule *kube.PolicyRule) bool {
@@ -75,7 +92,7 @@ func (r *reader) replace(side string, rule *kube.PolicyRule) *kube.PolicyRule {
 	note("ports", len(rule.GetPorts())-len(ports), len(rule.GetPorts()))
 	switch {
 	case !allows:
-		return &kube.PolicyRule{Index: rule.GetIndex(), Name: rule.GetName(), Action: kube.PolicyRule_DENY}
+		return deny(rule)
 	case r.cluster, len(peers) == 0 && len(rule.GetPeers()) > 0, len(ports) == 0 && len(rule.GetPorts()) > 0:
 		return nil // an empty list would match everything
 	}
