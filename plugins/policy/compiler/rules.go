@@ -3,7 +3,6 @@ package compiler
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	kube "contiv.dev/vswitch/internal/kube/model"
@@ -132,11 +131,11 @@ func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
 		return []peer{{}}
 	}
 	var out []peer
-	var blocks []netip.Prefix
+	var blocks []*kube.IPBlock
 	seen := map[model.SetID]bool{}
 	for _, p := range list {
 		if p.GetIpBlock() != nil {
-			blocks = append(blocks, networksOf(p.GetIpBlock())...)
+			blocks = append(blocks, p.GetIpBlock())
 			continue
 		}
 		if p.GetNodes() != nil {
@@ -153,62 +152,8 @@ func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
 			out = append(out, q)
 		}
 	}
-	if blocks = disjoint(blocks); len(blocks) > 0 {
-		out = append(out, peer{address: b.hold(b.networks(blocks))})
-	}
-	return out
-}
-
-// networksOf returns a block without its exceptions. If it cannot be parsed, the result is empty.
-func networksOf(b *kube.IPBlock) []netip.Prefix {
-	whole, err := netip.ParsePrefix(b.GetCidr())
-	if err != nil {
-		return nil
-	}
-	list := []netip.Prefix{whole.Masked()}
-	for _, text := range b.GetExcept() {
-		except, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil
-		}
-		var rest []netip.Prefix
-		for _, p := range list {
-			rest = subtract(rest, p, except.Masked())
-		}
-		list = rest
-	}
-	return list
-}
-
-// subtract appends the parts of p that are not in q.
-func subtract(out []netip.Prefix, p, q netip.Prefix) []netip.Prefix {
-	switch {
-	case !p.Overlaps(q):
-		return append(out, p)
-	case q.Bits() <= p.Bits():
-		return out
-	}
-	low, high := halves(p)
-	return subtract(subtract(out, low, q), high, q)
-}
-
-func halves(p netip.Prefix) (low, high netip.Prefix) {
-	bytes := p.Addr().AsSlice()
-	bytes[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
-	upper, _ := netip.AddrFromSlice(bytes)
-	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(upper, p.Bits()+1)
-}
-
-// disjoint sorts networks and removes those that are inside others.
-func disjoint(list []netip.Prefix) []netip.Prefix {
-	slices.SortFunc(list, func(a, b netip.Prefix) int {
-		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
-	})
-	out := list[:0]
-	for _, p := range list {
-		if len(out) == 0 || !out[len(out)-1].Overlaps(p) {
-			out = append(out, p)
-		}
+	if s := b.blocks(blocks); s != nil {
+		out = append(out, peer{address: b.hold(s)})
 	}
 	return out
 }

@@ -36,6 +36,7 @@ type set struct {
 	reported bool
 	count    int  // the number of members
 	over     bool // it has more members than the limit, and is not in the output
+	unbuilt  bool // it is always over the limit; its members were not computed
 	// pending is the difference between the members and the reported members: 1 is added, -1 is removed.
 	pending map[model.Member]int
 }

@@ -30,7 +30,7 @@ func (c *Compiler) SetLimit(n int) {
 
 // checkSize decides whether a set is over its limit, and marks the policies whose rules change because of that.
 func (c *Compiler) checkSize(s *set) {
-	over := s.count > c.large.limit || s.over && s.count > Room(c.large.limit)
+	over := s.unbuilt || s.count > c.large.limit || s.over && s.count > Room(c.large.limit)
 	if s.refs == 0 || over == s.over {
 		return
 	}
