@@ -328,7 +328,7 @@ func TestAwaitPod(t *testing.T) {
 	web := podmanager.PodID{Namespace: "ns", Name: "web"}
 	done := make(chan error, 1)
 	b.p.AwaitPod(t.Context(), web, "1") // without result
-	if !strings.Contains(b.log.String(), "starts closed") {
+	if !strings.Contains(b.log.String(), "starts closed: the agent does not have its object or that of its namespace") {
 		t.Errorf("log:\n%s", &b.log)
 	}
 	go func() {

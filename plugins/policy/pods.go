@@ -114,7 +114,7 @@ func (p *Plugin) AwaitPod(ctx context.Context, pod podmanager.PodID, uid string)
 		case <-ctx.Done():
 			return
 		case <-timeout.C:
-			p.Logger().Warn("a pod starts closed, because its object is not known yet; until then only this node can reach it", "pod", pod.String())
+			p.Logger().Warn("the pod starts closed: the agent does not have its object or that of its namespace; only this node reaches the pod until they arrive", "pod", pod.String())
 			return
 		}
 	}

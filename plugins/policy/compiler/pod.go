@@ -32,7 +32,7 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 	if p.hidden {
 		return
 	}
-	for _, a := range p.claimed(s.claimed) {
+	for _, a := range p.ofClass(s.class) {
 		m := model.Member{Net: ipaddr.HostPrefix(a)}
 		if s.Kind == model.Addresses {
 			yield(m)
@@ -49,12 +49,12 @@ func (p *pod) members(s *set, yield func(model.Member)) {
 	}
 }
 
-// claimed returns the addresses that the pod adds to a set.
-func (p *pod) claimed(which claimed) []netip.Addr {
+// ofClass returns the addresses of a class, which the pod adds to a set.
+func (p *pod) ofClass(class addressClass) []netip.Addr {
 	switch {
-	case which == all:
+	case class == anyAddress:
 		return p.ips
-	case which == alone:
+	case class == unshared:
 		return p.addrs
 	case len(p.addrs) == len(p.ips):
 		return nil

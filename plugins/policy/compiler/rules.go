@@ -53,29 +53,29 @@ func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, orig
 	m := match{ingress: ingress, rule: model.Rule{Action: actionOf(r.GetAction()), Origin: origin}}
 	switch m.rule.Action {
 	case model.Deny:
-		m.peers, m.named = all, all
+		m.peerClass, m.portClass = anyAddress, anyAddress
 	case model.Pass: // a rule does not pass an address that several pods claim, and later rules of the tier must not allow it
 		out = b.match(out, r, m)
 		m.rule.Action, m.rule.Origin = model.Deny, origin+", address of several pods"
-		m.peers, m.named = shared, all
+		m.peerClass, m.portClass = shared, anyAddress
 		out = b.match(out, r, m)
-		m.peers, m.named = alone, shared
+		m.peerClass, m.portClass = unshared, shared
 	}
 	return b.match(out, r, m)
 }
 
 // match describes the rules of the output for one rule of a policy.
 type match struct {
-	ingress      bool
-	rule         model.Rule // its action and its origin
-	peers, named claimed    // which addresses of peers, and of pods with a named port, match
+	ingress              bool
+	rule                 model.Rule   // its action and its origin
+	peerClass, portClass addressClass // which addresses of peers, and of pods with a named port, match
 }
 
 // match adds the rules of the output for one rule. Those that can only match shared addresses, but have none, are left out.
 func (b *builder) match(out []model.Rule, r *kube.PolicyRule, m match) []model.Rule {
 	ports := portsOf(r.GetPorts())
-	for _, p := range b.peers(r.GetPeers(), m.peers) {
-		if m.peers == shared && p.pods == nil {
+	for _, p := range b.peers(r.GetPeers(), m.peerClass) {
+		if m.peerClass == shared && p.pods == nil {
 			continue
 		}
 		rule := m.rule
@@ -84,7 +84,7 @@ func (b *builder) match(out []model.Rule, r *kube.PolicyRule, m match) []model.R
 		} else {
 			rule.Dest = p.address
 		}
-		if m.named != shared {
+		if m.portClass != shared {
 			if len(r.GetPorts()) == 0 {
 				out = append(out, rule)
 			}
@@ -95,7 +95,7 @@ func (b *builder) match(out []model.Rule, r *kube.PolicyRule, m match) []model.R
 			rule.Ports = nil
 		}
 		for _, n := range ports.names {
-			rule.Protocol, rule.DestPort = n.protocol, b.named(p, m.ingress, n, m.named)
+			rule.Protocol, rule.DestPort = n.protocol, b.namedPortSet(p, m.ingress, n, m.portClass)
 			out = append(out, rule)
 		}
 	}
@@ -113,20 +113,20 @@ func actionOf(a kube.PolicyRule_Action) model.Action {
 	return model.Deny
 }
 
-// named returns the set of a named port. It depends on the receiving pods: for ingress those of this node that the policy selects.
-func (b *builder) named(p peer, ingress bool, n namedPort, claimed claimed) model.SetID {
+// namedPortSet returns the set of a named port. It depends on the receiving pods: for ingress those of this node that the policy selects.
+func (b *builder) namedPortSet(p peer, ingress bool, n namedPort, class addressClass) model.SetID {
 	everything := newSelector(nil)
 	switch {
 	case ingress:
-		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol, claimed))
+		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol, class))
 	case p.pods != nil:
-		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol, claimed))
+		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol, class))
 	}
-	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol, claimed))
+	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol, class))
 }
 
 // peers returns the peers of a rule with their sets. All blocks are in one set. An empty list stands for all peers.
-func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
+func (b *builder) peers(list []*kube.PolicyPeer, class addressClass) []peer {
 	if len(list) == 0 {
 		return []peer{{}}
 	}
@@ -146,7 +146,7 @@ func (b *builder) peers(list []*kube.PolicyPeer, claimed claimed) []peer {
 		if p.GetNamespaces() != nil {
 			q.namespaces = newSelector(p.GetNamespaces())
 		}
-		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods, claimed))
+		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods, class))
 		if !seen[q.address] {
 			seen[q.address] = true
 			out = append(out, q)

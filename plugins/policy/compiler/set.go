@@ -11,14 +11,14 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// claimed says which addresses of its pods a set has. A packet from or to an address that several pods claim is denied if it would be for one
+// addressClass says which addresses of its pods a set has. A packet from or to an address that several pods claim is denied if it would be for one
 // of the pods.
-type claimed uint8
+type addressClass uint8
 
 const (
-	alone  claimed = iota // those that no other pod claims: for rules that allow or pass
-	all                   // all: for rules that deny
-	shared                // those that several pods claim: for denying what a rule does not pass because of that
+	unshared   addressClass = iota // those that no other pod claims: for rules that allow or pass
+	anyAddress                     // all: for rules that deny
+	shared                         // those that several pods claim: for denying what a rule does not pass because of that
 )
 
 // set is a set to which rules refer.
@@ -31,8 +31,8 @@ type set struct {
 	port     string // kind Ports
 	protocol model.Protocol
 	refs     int
-	claimed  claimed
-	holders  map[model.Member]int // the number of pods that add a member; nil if claimed is alone
+	class    addressClass
+	holders  map[model.Member]int // the number of pods that add a member; nil if class is unshared
 	reported bool
 	count    int  // the number of members
 	over     bool // it has more members than the limit, and is not in the output
@@ -43,7 +43,7 @@ type set struct {
 
 // note records that a member was added (1) or removed (-1).
 func (s *set) note(m model.Member, by int) {
-	if s.claimed != alone && !s.hold(m, by) {
+	if s.class != unshared && !s.hold(m, by) {
 		return
 	}
 	s.count += by
@@ -78,7 +78,7 @@ func (s *set) report(m model.Member, by int) {
 
 // each calls yield for all members.
 func (s *set) each(yield func(model.Member)) {
-	if s.claimed == alone {
+	if s.class == unshared {
 		s.parts(yield)
 		return
 	}
@@ -87,7 +87,7 @@ func (s *set) each(yield func(model.Member)) {
 	}
 }
 
-// parts calls yield for everything that is in the set; it may yield a member more than once if claimed is not alone.
+// parts calls yield for everything that is in the set; it may yield a member more than once if class is not unshared.
 func (s *set) parts(yield func(model.Member)) {
 	for _, n := range s.nets {
 		yield(model.Member{Net: n})
@@ -139,19 +139,19 @@ func (c *Compiler) networks(nets []netip.Prefix) *set {
 }
 
 // addresses returns the set of the addresses of the selected pods.
-func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector, claimed claimed) *set {
+func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector, class addressClass) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
-	return c.intern(model.Addresses, ch.text()+claimed.text(), func(s *set) {
-		s.claimed = claimed
+	return c.intern(model.Addresses, ch.text()+class.text(), func(s *set) {
+		s.class = class
 		s.join(from, ch)
 	})
 }
 
 // text is a part of a set's meaning.
-func (c claimed) text() string {
+func (c addressClass) text() string {
 	switch c {
-	case all:
+	case anyAddress:
 		return ", with addresses that several pods claim"
 	case shared:
 		return ", only addresses that several pods claim"
@@ -172,15 +172,15 @@ func (c *Compiler) nodesWith(sel *selector) *set {
 }
 
 // ports returns the set of a named port of the selected pods.
-func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol, claimed claimed) *set {
+func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol, class addressClass) *set {
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
 	meaning := "port " + quote(name) + "/" + protocol.String() + " of "
 	if from == c.locals {
 		meaning += "this node's "
 	}
-	return c.intern(model.Ports, meaning+ch.text()+claimed.text(), func(s *set) {
-		s.port, s.protocol, s.claimed = name, protocol, claimed
+	return c.intern(model.Ports, meaning+ch.text()+class.text(), func(s *set) {
+		s.port, s.protocol, s.class = name, protocol, class
 		s.join(from, ch)
 	})
 }
