@@ -2,7 +2,6 @@ package healthcheck
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,7 +19,7 @@ const (
 	weightHeader = "X-Load-Balancing-Endpoint-Weight"
 	minRetry     = 100 * time.Millisecond
 	maxRetry     = 30 * time.Second
-	stopTimeout  = 2 * time.Second
+	closeTimeout = 500 * time.Millisecond // for all ports together; the agent gives Close a second
 	readTimeout  = 5 * time.Second
 	maxHeader    = 4 << 10
 )
@@ -34,9 +33,11 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Server listens at the health check ports of services. Its methods do not block and may be called from any goroutine.
+// Server listens at the health check ports of services. Its methods may be called from any goroutine. Set and Delete do not wait for network
+// or log: the event loop calls them. They close ports before they return, so that another service can use them at once.
 type Server struct {
-	cfg Config
+	cfg  Config
+	jobs *lifecycle.Group
 
 	mu       sync.Mutex
 	services map[svcmodel.ID]*endpoint // guarded by mu
@@ -48,11 +49,13 @@ type endpoint struct {
 	cfg  *Config
 	id   svcmodel.ID
 	port uint16
-	jobs *lifecycle.Group
+	gone chan struct{} // closed by stop
 
-	mu    sync.Mutex
-	local int   // guarded by mu
-	err   error // the reason why the port is not served; guarded by mu
+	mu       sync.Mutex
+	local    int          // guarded by mu
+	err      error        // the reason why the port is not served; guarded by mu
+	stopped  bool         // guarded by mu
+	listener net.Listener // nil: the port is not open; guarded by mu
 }
 
 // New returns a Server without services.
@@ -60,7 +63,7 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, services: map[svcmodel.ID]*endpoint{}}
+	return &Server{cfg: cfg, services: map[svcmodel.ID]*endpoint{}, jobs: lifecycle.NewGroup(context.Background(), cfg.Log)}
 }
 
 // Set starts or updates the health check of a service on a port.
@@ -76,9 +79,9 @@ func (s *Server) Set(id svcmodel.ID, port uint16, localEndpoints int) {
 		e = nil
 	}
 	if e == nil {
-		e = &endpoint{cfg: &s.cfg, id: id, port: port, jobs: lifecycle.NewGroup(context.Background(), s.cfg.Log)}
+		e = &endpoint{cfg: &s.cfg, id: id, port: port, gone: make(chan struct{})}
 		s.services[id] = e
-		e.jobs.Go("healthcheck-"+strconv.Itoa(int(port)), e.run)
+		s.jobs.Go("healthcheck-"+strconv.Itoa(int(port)), e.run)
 	}
 	e.mu.Lock()
 	e.local = localEndpoints
@@ -95,17 +98,16 @@ func (s *Server) Delete(id svcmodel.ID) {
 	}
 }
 
-// Close ends all health checks.
+// Close ends all health checks, and waits until their connections are closed.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	var errs []error
 	for id, e := range s.services {
-		errs = append(errs, e.jobs.Stop(stopTimeout))
+		e.stop()
 		delete(s.services, id)
 	}
-	return errors.Join(errs...)
+	s.mu.Unlock()
+	return s.jobs.Stop(closeTimeout)
 }
 
 // Failing returns the services whose port cannot be served, with the reason.
@@ -123,34 +125,53 @@ func (s *Server) Failing() map[svcmodel.ID]error {
 	return out
 }
 
-// stop ends the endpoint. It closes connections at once, so that it takes no time.
+// stop closes the port. The job of the endpoint closes the connections, and ends.
 func (e *endpoint) stop() {
-	if err := e.jobs.Stop(stopTimeout); err != nil {
-		e.cfg.Log.Error("the health check port of a service is still served", "service", e.id, "port", e.port, "error", err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	close(e.gone)
+	if e.listener != nil {
+		_ = e.listener.Close() // its only error is that it is closed already
 	}
 }
 
-// run serves the port until ctx ends. A port that is in use may become free, so run retries with back-off.
+// run serves the port until stop is called or ctx ends. A port that is in use may become free, so run retries with back-off.
 func (e *endpoint) run(ctx context.Context) error {
 	for retry := minRetry; ; retry = min(2*retry, maxRetry) {
-		err := e.serve(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		e.failed(err)
+		e.failed(e.serve(ctx))
 		timer := time.NewTimer(retry)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return ctx.Err()
+		case <-e.gone:
+			timer.Stop()
+			return nil
 		case <-timer.C:
 		}
 	}
 }
 
-func (e *endpoint) serve(ctx context.Context) error {
+// listen opens the port unless the endpoint has been stopped. It holds the lock meanwhile, so that no port is opened after stop.
+func (e *endpoint) listen(ctx context.Context) (net.Listener, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return nil, net.ErrClosed
+	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(e.cfg.Address, strconv.Itoa(int(e.port))))
+	if err != nil {
+		return nil, err
+	}
+	e.listener, e.err = l, nil
+	return l, nil
+}
+
+// serve opens the port and serves it until it is closed. Then it closes the connections.
+func (e *endpoint) serve(ctx context.Context) error {
+	l, err := e.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,20 +179,23 @@ func (e *endpoint) serve(ctx context.Context) error {
 		Handler: e, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
 		MaxHeaderBytes: maxHeader, // any client can connect
 	}
+	defer srv.Close()
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
-	e.failed(nil)
 	return srv.Serve(l)
 }
 
-// failed records the reason why the port is not served; nil means that it is served. It logs only the first failure.
+// failed records the reason why the port is not served. It logs only the first failure, without the lock: a log may be slow.
 func (e *endpoint) failed(err error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err != nil && e.err == nil {
+	first := e.err == nil && !e.stopped
+	if !e.stopped {
+		e.err = err
+	}
+	e.mu.Unlock()
+	if first {
 		e.cfg.Log.Error("the health check port of a service cannot be served, so that its load balancer will avoid this node; "+
 			"find the program that uses the port", "service", e.id, "port", e.port, "error", err)
 	}
-	e.err = err
 }
 
 // answer is the body of a response, as in kube-proxy.

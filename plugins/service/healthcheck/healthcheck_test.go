@@ -1,9 +1,11 @@
 package healthcheck
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -130,6 +132,84 @@ func TestPortTaken(t *testing.T) {
 	}
 	if err := s.Failing()[id]; err != nil {
 		t.Error(err)
+	}
+}
+
+// slowLog blocks at errors until it is released.
+type slowLog struct {
+	slog.Handler
+	entered, release chan struct{}
+}
+
+func (l slowLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelError {
+		l.entered <- struct{}{}
+		<-l.release
+	}
+	return nil
+}
+
+func (slowLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// TestSlowJobs checks that services change at once although the jobs of their previous ports do not end, and that Close waits for all jobs
+// together.
+func TestSlowJobs(t *testing.T) {
+	log := slowLog{slog.DiscardHandler, make(chan struct{}, 8), make(chan struct{})}
+	s := New(Config{Address: address(), Log: slog.New(log)})
+	var taken []uint16
+	for i := range 4 {
+		l, err := net.Listen("tcp", at(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		taken = append(taken, uint16(l.Addr().(*net.TCPAddr).Port))
+		s.Set(svcmodel.ID{Name: fmt.Sprint(i)}, taken[i], 1)
+		<-log.entered
+	}
+	begun, other := time.Now(), freePort(t)
+	s.Set(svcmodel.ID{Name: "0"}, other, 1)
+	s.Delete(svcmodel.ID{Name: "1"})
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("a change took %s", took)
+	}
+	get(t, other)
+	begun = time.Now()
+	err := s.Close()
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("Close took %s", took)
+	}
+	for _, port := range taken {
+		if want := fmt.Sprintf("job healthcheck-%d did not stop", port); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	refused(t, other)
+	close(log.release)
+}
+
+// TestPortOfAnother checks that a port that one service gives up serves another one at once, also with an open connection to the first.
+func TestPortOfAnother(t *testing.T) {
+	s := New(Config{Address: address()})
+	t.Cleanup(func() { _ = s.Close() })
+	port := freePort(t)
+	for i := range 50 {
+		id := svcmodel.ID{Namespace: "ns", Name: fmt.Sprint(i)}
+		s.Set(id, port, 1)
+		if _, body := get(t, port); !strings.Contains(body, fmt.Sprintf(`"name": "%d"`, i)) {
+			t.Fatalf("service %d: %s", i, body)
+		}
+		c, err := net.Dial("tcp", at(port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := s.Failing()[id]; err != nil {
+			t.Fatal(err)
+		}
+		if s.Delete(id); i%10 == 0 {
+			refused(t, port)
+		}
 	}
 }
 
