@@ -41,8 +41,10 @@ type family struct {
 	node  nodeinfo.Node
 	at    []netip.Addr
 	ports map[renderer.ServiceID][]hostPort // of services that have any
+	users map[hostPort]int                  // the number of services that have the port; has no zero values
 	keeps bool                              // VPP does: Deps.KeepsClients
 	put   *linux_nodeports.NodePorts        // nil: none
+	stale bool                              // put may differ from value
 }
 
 // hostPort is a node port.
@@ -68,7 +70,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		if !ok || !r.Families.Has(ipv6) || !node.HostLink.IsValid() {
 			continue
 		}
-		f := &family{ipv6: ipv6, node: node, ports: map[renderer.ServiceID][]hostPort{}, keeps: r.KeepsClients}
+		f := &family{ipv6: ipv6, node: node, ports: map[renderer.ServiceID][]hostPort{}, users: map[hostPort]int{}, keeps: r.KeepsClients}
 		f.setAddresses(ev.LocalNodeIPs)
 		for _, s := range ev.Services {
 			f.set(s)
@@ -78,12 +80,12 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	if len(r.families) == 0 {
 		return nil
 	}
-	return r.emit(output.Resync(r.Txn))
+	return r.emit(output.Resync(r.Txn), r.differences())
 }
 
 // setAddresses takes those of the node's addresses that the host has itself.
 func (f *family) setAddresses(local *renderer.IPAddresses) {
-	f.at = nil
+	f.at, f.stale = nil, true
 	for _, addr := range local.Addrs() {
 		if addr.Is6() == f.ipv6 && addr != f.node.HostLink && addr != f.node.Address {
 			f.at = append(f.at, addr)
@@ -98,30 +100,50 @@ var protocols = map[renderer.ProtocolType]linux_nodeports.NodePorts_Protocol{
 
 // set takes a new or changed service. One without addresses of the family has no node ports there.
 func (f *family) set(s *renderer.ContivService) {
-	delete(f.ports, s.ID)
-	if !slices.ContainsFunc(s.ClusterIPs.Addrs(), func(a netip.Addr) bool { return a.Is6() == f.ipv6 }) {
+	before, now := f.ports[s.ID], f.portsOf(s)
+	if slices.Equal(before, now) {
 		return
+	}
+	if f.ports[s.ID] = now; len(now) == 0 {
+		delete(f.ports, s.ID)
+	}
+	for _, p := range now { // first, so that the count of a port that stays does not become zero
+		f.use(p, +1)
+	}
+	for _, p := range before {
+		f.use(p, -1)
+	}
+}
+
+// portsOf returns the node ports of a service, sorted.
+func (f *family) portsOf(s *renderer.ContivService) (out []hostPort) {
+	if !slices.ContainsFunc(s.ClusterIPs.Addrs(), func(a netip.Addr) bool { return a.Is6() == f.ipv6 }) {
+		return nil
 	}
 	for _, p := range s.Ports {
 		owned := s.Owns(renderer.NodePort(p.NodePort, p.Protocol, f.ipv6))
 		if _, known := protocols[p.Protocol]; p.NodePort != 0 && owned && known && (p.Protocol != renderer.SCTP || f.keeps) {
-			f.ports[s.ID] = append(f.ports[s.ID], hostPort{p.Protocol, p.NodePort, s.TrafficPolicy == renderer.NodeLocal})
+			out = append(out, hostPort{p.Protocol, p.NodePort, s.TrafficPolicy == renderer.NodeLocal})
 		}
 	}
-	slices.SortFunc(f.ports[s.ID], func(a, b hostPort) int {
+	slices.SortFunc(out, func(a, b hostPort) int {
 		return cmp.Or(cmp.Compare(a.proto, b.proto), cmp.Compare(a.port, b.port))
 	})
+	return out
+}
+
+// use adds n to the number of services that have a port. The value changes only if the first service gets the port or the last one loses it.
+func (f *family) use(p hostPort, n int) {
+	before := f.users[p]
+	if f.users[p] = before + n; before+n == 0 {
+		delete(f.users, p)
+	}
+	f.stale = f.stale || (before == 0) != (before+n == 0)
 }
 
 // value is what the host has to do now; nil: nothing.
 func (f *family) value(device string) *linux_nodeports.NodePorts {
-	all := map[hostPort]bool{}
-	for _, ports := range f.ports {
-		for _, p := range ports {
-			all[p] = true
-		}
-	}
-	if len(all) == 0 || len(f.at) == 0 {
+	if len(f.users) == 0 || len(f.at) == 0 {
 		return nil
 	}
 	v := &linux_nodeports.NodePorts{To: f.node.HostLink.String(), Device: device}
@@ -131,7 +153,7 @@ func (f *family) value(device string) *linux_nodeports.NodePorts {
 	for _, a := range f.at {
 		v.Addresses = append(v.Addresses, a.String())
 	}
-	for p := range all {
+	for p := range f.users {
 		v.Ports = append(v.Ports, &linux_nodeports.NodePorts_Port{Protocol: protocols[p.proto], Port: uint32(p.port), KeepClient: p.local && f.keeps})
 	}
 	slices.SortFunc(v.Ports, func(a, b *linux_nodeports.NodePorts_Port) int {
@@ -140,45 +162,52 @@ func (f *family) value(device string) *linux_nodeports.NodePorts {
 	return v
 }
 
-// emit puts the values that are new, and removes those that are no longer wanted.
-func (r *Renderer) emit(out *output.Writer) error {
+// difference is a family whose value differs from what was put; a nil value means that there is none.
+type difference struct {
+	family *family
+	value  *linux_nodeports.NodePorts
+}
+
+// differences computes the values of the families that may differ.
+func (r *Renderer) differences() (out []difference) {
 	for _, f := range r.families {
-		v := f.value(r.Device)
-		switch {
-		case v == nil && f.put == nil, v != nil && f.put != nil && proto.Equal(v, f.put):
+		if !f.stale {
 			continue
-		case v == nil:
-			out.Remove(f.put)
-		default:
-			out.Put(v)
 		}
-		f.put = v
+		f.stale = false
+		if v := f.value(r.Device); (v == nil) != (f.put == nil) || v != nil && !proto.Equal(v, f.put) {
+			out = append(out, difference{f, v})
+		}
+	}
+	return out
+}
+
+// emit puts and removes what differs.
+func (r *Renderer) emit(out *output.Writer, list []difference) error {
+	for _, d := range list {
+		if d.value == nil {
+			out.Remove(d.family.put)
+		} else {
+			out.Put(d.value)
+		}
+		d.family.put = d.value
 	}
 	return out.Err()
 }
 
-// update emits what an event has changed.
+// update emits what an event has changed. Without a difference the event has no transaction.
 func (r *Renderer) update() error {
-	if !slices.ContainsFunc(r.families, func(f *family) bool {
-		v := f.value(r.Device)
-		return (v == nil) != (f.put == nil) || v != nil && !proto.Equal(v, f.put)
-	}) {
+	list := r.differences()
+	if len(list) == 0 {
 		return nil
 	}
-	return r.emit(output.Update(r.Txn))
+	return r.emit(output.Update(r.Txn), list)
 }
 
-// change takes new or changed services. All node ports are gone through only if those of the service have changed, and not when its
-// endpoints do.
+// change takes new or changed services.
 func (r *Renderer) change(s *renderer.ContivService) error {
-	touched := false
 	for _, f := range r.families {
-		before := f.ports[s.ID]
 		f.set(s)
-		touched = touched || !slices.Equal(before, f.ports[s.ID])
-	}
-	if !touched {
-		return nil
 	}
 	return r.update()
 }

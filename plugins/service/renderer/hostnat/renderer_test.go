@@ -1,6 +1,8 @@
 package hostnat
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -132,6 +134,39 @@ func TestKeepsClients(t *testing.T) {
 		}
 		if got := n.values[nb.NodePortsKey(linux_nodeports.Family_IPV4)].(*linux_nodeports.NodePorts).Ports[0]; got.KeepClient {
 			t.Errorf("VPP keeps clients %v: the service has policy Cluster now, and the host has %v", keeps, got)
+		}
+	}
+}
+
+// TestCost: a change of a node port costs one pass over the ports of its family, and none if another service has the port.
+func TestCost(t *testing.T) {
+	n := &node{values: map[string]proto.Message{}}
+	r := New(Deps{Network: n, Txn: n, Families: renderer.FamilyIPv4 | renderer.FamilyIPv6, Device: "vpp1"})
+	ev := renderer.NewResyncEventData()
+	ev.LocalNodeIPs = renderer.FromAddrs(netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("fd00:99::1"))
+	const services = 1000
+	for i := range uint16(services) {
+		ev.Services = append(ev.Services, svc(fmt.Sprint("4-", i), "10.96.0.1", 30000+i), svc(fmt.Sprint("6-", i), "fd96::1", 30000+i))
+	}
+	if err := r.Resync(ev); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		port uint16
+		most float64
+		ops  int // of an add and a delete
+	}{{"a port of another service", 30007, 100, 0}, {"a new port", 32000, 3 * services, 2}} {
+		s, runs := svc("one", "10.96.0.2", c.port), 0
+		n.ops = 0
+		allocs := testing.AllocsPerRun(5, func() {
+			runs++
+			if err := errors.Join(r.AddService(s), r.DeleteService(s, nil)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > c.most || n.ops != runs*c.ops {
+			t.Errorf("%s: %.0f allocations, at most %.0f; %d operations in %d runs", c.what, allocs, c.most, n.ops, runs)
 		}
 	}
 }
