@@ -14,8 +14,9 @@ import (
 
 // An object that is too large for etcd must not prevent that the rest of the state counts as complete: any user that may create pods or
 // policies could then stop the updates of the whole cluster. Agents get a closed version of it instead, which allows no more than the
-// object does: a policy and a namespace block all traffic of their pods, a service has no endpoints, and a pod without an object is closed on its node. The former
-// version does not stay, because it may allow what the object no longer allows.
+// object does: a policy and a namespace block all traffic of their pods, and a node has no labels. Services, endpoint slices and pods have no
+// closed version and are left out: a service is not served, or does not use the endpoints of the slice, and a pod without an object is closed
+// on its node. The former version does not stay, because it may allow what the object no longer allows.
 
 // form is the form of an object in etcd.
 type form struct {

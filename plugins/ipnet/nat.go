@@ -55,5 +55,5 @@ func (n *IPNet) NextHopTo(addr netip.Addr) nodeinfo.NextHop {
 // reachedByOverlay reports whether the main VRF has a route to addr by the overlay: transports route the addresses of other nodes' hosts
 // through the pod VRF.
 func (ps *peers) reachedByOverlay(s *settings, addr netip.Addr) bool {
-	return ps.wanted[nb.RouteKeyFor("", s.mainVRF, ipaddr.HostPrefix(addr), netip.Addr{})] > 0
+	return ps.rendered[nb.RouteKeyFor("", s.mainVRF, ipaddr.HostPrefix(addr), netip.Addr{})] > 0
 }

@@ -24,17 +24,17 @@ func (p *peer) value(key string) proto.Message {
 	return nil
 }
 
-// peers holds all other nodes. Two of them may want the same key: nodes that share a management address, which is a configuration error, or
-// the old and the new owner of a node ID, until the event that the old one left is handled. The value of the ID's owner has precedence,
-// else the value of the node with the greatest name, independent of the order of arrival.
+// peers holds all other nodes. Two of them may have a value under the same key: nodes that share a management address, which is a
+// configuration error, or the old and the new owner of a node ID, until the event that the old one left is handled. The value of the ID's
+// owner has precedence, else the value of the node with the greatest name, independent of the order of arrival.
 type peers struct {
-	byName map[string]*peer
-	claims map[uint32][]string // the peers that have, or had, an ID, by ID; the last one joined last and owns it
-	wanted map[string]int      // the number of peers that want a key, by key
+	byName   map[string]*peer
+	claims   map[uint32][]string // the peers that have, or had, an ID, by ID; the last one joined last and owns it
+	rendered map[string]int      // the number of peers with a value under a key, by key
 }
 
 func newPeers(n int) peers {
-	return peers{byName: make(map[string]*peer, n), claims: make(map[uint32][]string, n), wanted: make(map[string]int, 4*n)}
+	return peers{byName: make(map[string]*peer, n), claims: make(map[uint32][]string, n), rendered: make(map[string]int, 4*n)}
 }
 
 // owner returns p if p still has its ID, else nil: another node has taken over the ID and all values that follow from it.
@@ -96,39 +96,39 @@ func (ps *peers) set(name string, now *peer) map[string]proto.Message {
 
 func (ps *peers) changeReferences(p *peer, n int, changes map[string]proto.Message) {
 	for _, v := range p.values {
-		if ps.wanted[v.key] += n; ps.wanted[v.key] == 0 {
-			delete(ps.wanted, v.key)
+		if ps.rendered[v.key] += n; ps.rendered[v.key] == 0 {
+			delete(ps.rendered, v.key)
 		}
 		changes[v.key] = nil
 	}
 }
 
-// winner returns the value that a key must have. It searches all peers only in the rare case that several want the key.
+// winner returns the value that a key must have. It searches all peers only in the rare case that several have it.
 func (ps *peers) winner(key string, now *peer) (v proto.Message) {
 	switch {
-	case ps.wanted[key] == 0:
+	case ps.rendered[key] == 0:
 		return nil
-	case ps.wanted[key] == 1 && now != nil && now.value(key) != nil:
+	case ps.rendered[key] == 1 && now != nil && now.value(key) != nil:
 		return now.value(key)
 	}
 	best, owns := "", false
 	for name, p := range ps.byName {
-		wanted := p.value(key)
+		rendered := p.value(key)
 		o := ps.owner(p) != nil
-		if wanted == nil || v != nil && (owns && !o || owns == o && name < best) {
+		if rendered == nil || v != nil && (owns && !o || owns == o && name < best) {
 			continue
 		}
-		v, best, owns = wanted, name, o
+		v, best, owns = rendered, name, o
 	}
 	return v
 }
 
-// values returns the values that the peers want, by key.
+// values returns the desired values of the peers, by key.
 func (ps *peers) values() map[string]proto.Message {
-	all := make(map[string]proto.Message, len(ps.wanted))
+	all := make(map[string]proto.Message, len(ps.rendered))
 	for _, p := range ps.byName {
 		for _, v := range p.values {
-			if ps.wanted[v.key] == 1 {
+			if ps.rendered[v.key] == 1 {
 				all[v.key] = v.msg
 			} else if all[v.key] == nil {
 				all[v.key] = ps.winner(v.key, nil)

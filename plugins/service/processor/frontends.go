@@ -53,7 +53,7 @@ func (p *Processor) updateFrontends(s *service, base *renderer.ContivService) (a
 	return p.owners.Put(owners.ServiceOf(base, s.object.GetUid(), s.object.GetCreated()))
 }
 
-// releaseLost makes services give up the frontends that they have lost. They get new frontends only in settle.
+// releaseLost removes from services the frontends that they have lost. They get new frontends only in settle.
 func (p *Processor) releaseLost(ids []svcmodel.ID) error {
 	var errs []error
 	for _, id := range ids {

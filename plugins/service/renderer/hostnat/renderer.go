@@ -19,17 +19,18 @@ type Network interface {
 	ServiceNode(ipv6 bool) (nodeinfo.Node, bool)
 }
 
-// Deps are what the renderer needs.
+// Deps are the dependencies and settings of the renderer.
 type Deps struct {
 	Network  Network
 	Txn      output.Txn
 	Families renderer.Families // that VPP serves
 	Device   string            // the host's end of its link to VPP
-	// KeepsClients: VPP serves clients for which the host forwards under their own addresses, and answers by the host, as our plugin does.
+	// KeepsClients is set if VPP serves connections that the host forwards with the address of the client, and answers through the host, as our
+	// plugin does.
 	KeepsClients bool
 }
 
-// Renderer is the renderer. Its methods are called by the event loop only.
+// Renderer renders the node ports that the host redirects to VPP. Only the event loop calls its methods.
 type Renderer struct {
 	Deps
 	families []*family
@@ -42,7 +43,7 @@ type family struct {
 	at    []netip.Addr
 	ports map[renderer.ServiceID][]hostPort // of services that have any
 	users map[hostPort]int                  // the number of services that have the port; has no zero values
-	keeps bool                              // VPP does: Deps.KeepsClients
+	keeps bool                              // Deps.KeepsClients
 	put   *linux_nodeports.NodePorts        // nil: none
 	stale bool                              // put may differ from value
 }
@@ -59,7 +60,7 @@ var (
 	_ renderer.LocalNodeIPsRenderer = (*Renderer)(nil)
 )
 
-// New is a renderer without any state.
+// New returns a renderer without state.
 func New(deps Deps) *Renderer { return &Renderer{Deps: deps} }
 
 // Resync implements ServiceRendererAPI.
@@ -83,7 +84,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	return r.emit(output.Resync(r.Txn), r.differences())
 }
 
-// setAddresses takes those of the node's addresses that the host has itself.
+// setAddresses stores the addresses of the node that are addresses of the host.
 func (f *family) setAddresses(local *renderer.IPAddresses) {
 	f.at, f.stale = nil, true
 	for _, addr := range local.Addrs() {
@@ -98,7 +99,7 @@ var protocols = map[renderer.ProtocolType]linux_nodeports.NodePorts_Protocol{
 	renderer.TCP: linux_nodeports.NodePorts_TCP, renderer.UDP: linux_nodeports.NodePorts_UDP, renderer.SCTP: linux_nodeports.NodePorts_SCTP,
 }
 
-// set takes a new or changed service. One without addresses of the family has no node ports there.
+// set replaces the node ports of a new or changed service. A service without addresses of the family has none.
 func (f *family) set(s *renderer.ContivService) {
 	before, now := f.ports[s.ID], f.portsOf(s)
 	if slices.Equal(before, now) {
@@ -141,7 +142,7 @@ func (f *family) use(p hostPort, n int) {
 	f.stale = f.stale || (before == 0) != (before+n == 0)
 }
 
-// value is what the host has to do now; nil: nothing.
+// value returns the desired rules of the host, or nil if there are none.
 func (f *family) value(device string) *linux_nodeports.NodePorts {
 	if len(f.users) == 0 || len(f.at) == 0 {
 		return nil
@@ -204,7 +205,7 @@ func (r *Renderer) update() error {
 	return r.emit(output.Update(r.Txn), list)
 }
 
-// change takes new or changed services.
+// change renders a new or changed service.
 func (r *Renderer) change(s *renderer.ContivService) error {
 	for _, f := range r.families {
 		f.set(s)

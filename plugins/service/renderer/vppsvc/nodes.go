@@ -10,9 +10,11 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/output"
 )
 
-// This file has the events of nodes. They cost what they change, however many services there are.
+// This file has the events of nodes. The cost of those of other nodes depends on the addresses and backends that they change, and not on the
+// number of services.
 
-// UpdateLocalNodeIPs implements LocalNodeIPsRenderer: source ranges may depend on them, too.
+// UpdateLocalNodeIPs implements LocalNodeIPsRenderer. It renders all services with node ports and all with source ranges again, because both
+// depend on the addresses of this node, which change rarely.
 func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []*renderer.ContivService) error {
 	if r.families == 0 {
 		return nil

@@ -69,7 +69,7 @@ func balances(v *vpp_contiv.Frontend) bool {
 }
 
 // limit lets only clients in the service's source ranges use an address of its load balancer. Where nothing serves the port, all
-// clients hear that.
+// clients get the rejection.
 func (g *rendering) limit(v *vpp_contiv.Frontend, f renderer.PortFrontend) {
 	v6 := f.Addr.Is6()
 	ranges, restricted := g.value.SourceRanges(v6)
@@ -84,7 +84,7 @@ func (g *rendering) limit(v *vpp_contiv.Frontend, f renderer.PortFrontend) {
 	v.Ranges = set.Id
 }
 
-// target is what clients get under a policy.
+// target returns the action for packets under a policy.
 func (g *rendering) target(port string, policy renderer.TrafficPolicyType, v6, hide bool) *target {
 	selected, verdict := g.value.Select(port, policy, v6)
 	ends := g.ends(nil, selected, false)
