@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Reserved are addresses and ports that no service may have as external ones, besides those that the plugin knows: the networks of pods and
+// Reserved are addresses and ports that no service may have as external ones, besides these, which are reserved in any case: the networks of pods and
 // inside nodes, and the API servers.
 type Reserved struct {
 	// NodePorts are ports at the addresses of nodes; nil: DefaultReservedNodePorts.

@@ -92,7 +92,7 @@ func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 // SetNamespace adds or changes a namespace; nil removes it. Without an object, or if the object has problems, its labels are not known, and
 // its pods are closed: policies that deny by its labels cannot apply to them. Kubernetes removes a namespace after its pods.
 func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
-	problems, was := obj.GetProblems(), c.knowsLabels(name)
+	problems, was := obj.GetProblems(), c.hasLabels(name)
 	known := obj != nil && len(problems) == 0
 	c.peers.setNamespace(name, obj.GetLabels(), known)
 	c.locals.setNamespace(name, obj.GetLabels(), known)
@@ -106,8 +106,8 @@ func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
 	}
 }
 
-// knowsLabels reports whether the labels of a namespace are known.
-func (c *Compiler) knowsLabels(namespace string) bool {
+// hasLabels reports whether the compiler has the labels of a namespace.
+func (c *Compiler) hasLabels(namespace string) bool {
 	ns := c.locals.namespaces[namespace]
 	return ns != nil && ns.known
 }
@@ -117,7 +117,7 @@ func (c *Compiler) Blocked(namespace string) []string {
 	if problems := c.blocked[namespace]; len(problems) > 0 {
 		return problems
 	}
-	if !c.knowsLabels(namespace) {
+	if !c.hasLabels(namespace) {
 		return []string{"the agent does not have the object of namespace " + namespace}
 	}
 	return nil
@@ -182,7 +182,7 @@ func isOf(obj *kube.Pod, uid string) bool {
 // HasPod reports whether the objects of a pod and of its namespace exist.
 func (c *Compiler) HasPod(id model.EndpointID, uid string) bool {
 	p := c.pods[id]
-	return p != nil && isOf(p.obj, uid) && (c.knowsLabels(id.Namespace) || len(c.blocked[id.Namespace]) > 0)
+	return p != nil && isOf(p.obj, uid) && (c.hasLabels(id.Namespace) || len(c.blocked[id.Namespace]) > 0)
 }
 
 // Addresses returns the addresses that only this pod has.

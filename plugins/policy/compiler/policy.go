@@ -134,7 +134,7 @@ func direction(p *pod, applies func(*definition) bool) model.Direction {
 
 func (c *Compiler) endpoint(e *endpoint) model.Endpoint {
 	p := c.pods[e.ID]
-	if p == nil || !p.local || !c.knowsLabels(e.ID.Namespace) {
+	if p == nil || !p.local || !c.hasLabels(e.ID.Namespace) {
 		return model.Closed(e.ID)
 	}
 	return model.Endpoint{ID: e.ID, Ingress: direction(p, func(d *definition) bool { return d.ingress }),

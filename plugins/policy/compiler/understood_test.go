@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// TestLaterVersion checks that a part of a stored policy that only a later version knows fails closed, in each kind of rule, and is reported
+// TestLaterVersion checks that a part of a stored policy that only a later version has fails closed, in each kind of rule, and is reported
 // with the field. Empty selectors are understood.
 func TestLaterVersion(t *testing.T) {
 	all := &kubemodel.LabelSelector{}
