@@ -84,6 +84,7 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 	}
 	isolated := false
 	for _, pol := range c.policies {
+		pol = effective(pol)
 		isolates, rules := pol.Egress, pol.EgressRules
 		if ingress {
 			isolates, rules = pol.Ingress, pol.IngressRules
@@ -117,7 +118,7 @@ func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p ver
 		return cmp.Or(int(c.clusterwide[a].Priority)-int(c.clusterwide[b].Priority), strings.Compare(a, b))
 	})
 	for _, name := range names {
-		pol := c.clusterwide[name]
+		pol := effectiveCluster(c.clusterwide[name])
 		if pol.Tier != tier || !selects(pol.Pods, own.Labels) || !c.namespaceSelected(pol.Namespaces, own.Namespace) {
 			continue
 		}
@@ -259,6 +260,50 @@ func (c *cluster) anyPort(ports []*kube.PolicyPort, p verdict.Packet, to *kube.P
 		}
 	}
 	return len(ports) == 0
+}
+
+// effective returns a policy without the expressions of its selector that are of a later version; then it has no rules.
+func effective(p *kube.Policy) *kube.Policy {
+	pods, all := present(p.Pods)
+	if all {
+		return p
+	}
+	return &kube.Policy{Namespace: p.Namespace, Name: p.Name, Pods: pods, Ingress: p.Ingress, Egress: p.Egress}
+}
+
+// effectiveCluster is like effective; if the selectors or the tier are of a later version, the policy is in tier Admin and only denies.
+func effectiveCluster(p *kube.ClusterPolicy) *kube.ClusterPolicy {
+	pods, all := present(p.Pods)
+	namespaces, also := present(p.Namespaces)
+	if all && also && p.Tier <= kube.ClusterPolicy_BASELINE {
+		return p
+	}
+	out := &kube.ClusterPolicy{Name: p.Name, Priority: p.Priority, Pods: pods, Namespaces: namespaces}
+	tooMany := surplus(p.IngressRules, p.EgressRules)
+	denies := func(list []*kube.PolicyRule) (out []*kube.PolicyRule) {
+		for _, r := range list {
+			switch {
+			case r.Action != kube.PolicyRule_ALLOW && r.Action != kube.PolicyRule_PASS: // an action of a later version denies, too
+				out = append(out, r)
+			case r.Action == kube.PolicyRule_PASS && (foreign(r) || tooMany[r]):
+				out = append(out, &kube.PolicyRule{Action: kube.PolicyRule_DENY})
+			}
+		}
+		return out
+	}
+	out.IngressRules, out.EgressRules = denies(p.IngressRules), denies(p.EgressRules)
+	return out
+}
+
+// present returns the part of a selector that this version knows, and whether that is all.
+func present(s *kube.LabelSelector) (known *kube.LabelSelector, all bool) {
+	known = &kube.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for _, e := range s.GetMatchExpressions() {
+		if e.Operator <= kube.LabelExpression_DOES_NOT_EXIST {
+			known.MatchExpressions = append(known.MatchExpressions, e)
+		}
+	}
+	return known, len(known.MatchExpressions) == len(s.GetMatchExpressions())
 }
 
 // surplus returns the rules whose peers and named ports make more pairs than the policy has room for: 16384 in all rules together.

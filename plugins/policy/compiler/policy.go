@@ -42,28 +42,22 @@ func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
 		return
 	}
 	var r reader
-	c.setPolicy(id, &definition{
-		pods: newSelector(obj.GetPods()), ingress: obj.GetIngress(), egress: obj.GetEgress(),
-		ingressRules: r.rules("ingress", obj.GetIngressRules()), egressRules: r.rules("egress", obj.GetEgressRules()),
-	})
+	c.setPolicy(id, r.policy(obj))
 }
 
 // SetClusterPolicy adds or changes a ClusterNetworkPolicy; nil removes it. When an object changes its tier, it becomes another policy.
 func (c *Compiler) SetClusterPolicy(name string, obj *kube.ClusterPolicy) {
+	r := reader{cluster: true}
+	is, def := r.clusterPolicy(obj)
 	for tier, kind := range map[kube.ClusterPolicy_Tier]string{
 		kube.ClusterPolicy_ADMIN: model.KindAdminPolicy, kube.ClusterPolicy_BASELINE: model.KindBaselinePolicy,
 	} {
 		id := model.PolicyID{Kind: kind, Name: name}
-		if obj == nil || obj.GetTier() != tier {
+		if obj == nil || is != tier {
 			c.setPolicy(id, nil)
 			continue
 		}
-		r := reader{cluster: true}
-		c.setPolicy(id, &definition{
-			pods: newSelector(obj.GetPods()), namespaces: newSelector(obj.GetNamespaces()), priority: obj.GetPriority(),
-			ingress: len(obj.GetIngressRules()) > 0, egress: len(obj.GetEgressRules()) > 0,
-			ingressRules: r.rules("ingress", obj.GetIngressRules()), egressRules: r.rules("egress", obj.GetEgressRules()),
-		})
+		c.setPolicy(id, def)
 	}
 }
 

@@ -53,6 +53,15 @@ func drawSelector(t *rapid.T) *kube.LabelSelector {
 	return s
 }
 
+// drawSubject rarely draws a selector with an operator of a later version.
+func drawSubject(t *rapid.T) *kube.LabelSelector {
+	s := drawSelector(t)
+	if rapid.IntRange(0, 19).Draw(t, "operator") == 19 {
+		s.MatchExpressions = append(s.MatchExpressions, &kube.LabelExpression{Key: "app", Operator: 9})
+	}
+	return s
+}
+
 func drawPod(t *rapid.T, id model.EndpointID) *kube.Pod {
 	p := &kube.Pod{Namespace: id.Namespace, Name: id.Name, Uid: pick(t, []string{"1", "2"}, "uid"), Labels: drawLabels(t),
 		HostNetwork: rapid.IntRange(0, 9).Draw(t, "host") == 0}
@@ -125,7 +134,7 @@ func drawPeer(t *rapid.T) *kube.PolicyPeer {
 }
 
 func drawPolicy(t *rapid.T, id model.PolicyID) *kube.Policy {
-	p := &kube.Policy{Namespace: id.Namespace, Name: id.Name, Pods: drawSelector(t)}
+	p := &kube.Policy{Namespace: id.Namespace, Name: id.Name, Pods: drawSubject(t)}
 	switch rapid.IntRange(0, 2).Draw(t, "types") {
 	case 0:
 		p.Ingress = true
@@ -145,8 +154,8 @@ func drawPolicy(t *rapid.T, id model.PolicyID) *kube.Policy {
 
 // drawClusterPolicy draws a policy. A rule may also match everything, like one that was not understood.
 func drawClusterPolicy(t *rapid.T, name string) *kube.ClusterPolicy {
-	p := &kube.ClusterPolicy{Name: name, Tier: kube.ClusterPolicy_Tier(rapid.IntRange(0, 1).Draw(t, "tier")),
-		Priority: uint32(rapid.IntRange(0, 2).Draw(t, "priority")), Namespaces: drawSelector(t), Pods: drawSelector(t)}
+	p := &kube.ClusterPolicy{Name: name, Tier: kube.ClusterPolicy_Tier(pick(t, []int{0, 1, 0, 1, 0, 1, 0, 1, 7}, "tier")),
+		Priority: uint32(rapid.IntRange(0, 2).Draw(t, "priority")), Namespaces: drawSubject(t), Pods: drawSubject(t)}
 	peer := func(t *rapid.T) *kube.PolicyPeer {
 		switch rapid.IntRange(0, 3).Draw(t, "peer") {
 		case 0:

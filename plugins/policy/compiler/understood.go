@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/policy/model"
 )
 
 // contiv-ksr of another version may store a policy with fields or values that this agent does not know, or with more rules than this agent
@@ -23,17 +24,69 @@ type reader struct {
 // Problems of the object.
 func NotUnderstood(p *kube.Policy) []string {
 	var r reader
-	r.rules("ingress", p.GetIngressRules())
-	r.rules("egress", p.GetEgressRules())
+	r.policy(p)
 	return r.problems
 }
 
 // NotUnderstoodCluster returns the parts of a ClusterNetworkPolicy that this version does not understand, like NotUnderstood.
 func NotUnderstoodCluster(p *kube.ClusterPolicy) []string {
 	r := reader{cluster: true}
-	r.rules("ingress", p.GetIngressRules())
-	r.rules("egress", p.GetEgressRules())
+	r.clusterPolicy(p)
 	return r.problems
+}
+
+// policy returns what takes effect of a NetworkPolicy. If its selector is not understood, it isolates more pods and allows nothing.
+func (r *reader) policy(p *kube.Policy) *definition {
+	d := &definition{ingress: p.GetIngress(), egress: p.GetEgress(),
+		ingressRules: r.rules("ingress", p.GetIngressRules()), egressRules: r.rules("egress", p.GetEgressRules())}
+	pods, understood := r.subject(p.GetPods())
+	if d.pods = newSelector(pods); !understood {
+		d.ingressRules, d.egressRules = nil, nil
+	}
+	return d
+}
+
+// clusterPolicy returns what takes effect of a ClusterNetworkPolicy, and its tier. If its selectors or its tier are not understood, it selects
+// more pods, and only its rules that deny apply, in tier Admin.
+func (r *reader) clusterPolicy(p *kube.ClusterPolicy) (kube.ClusterPolicy_Tier, *definition) {
+	d := &definition{priority: p.GetPriority(), ingressRules: r.rules("ingress", p.GetIngressRules()), egressRules: r.rules("egress", p.GetEgressRules())}
+	pods, understood := r.subject(p.GetPods())
+	namespaces, also := r.subject(p.GetNamespaces())
+	tier, known := p.GetTier(), p.GetTier() == kube.ClusterPolicy_ADMIN || p.GetTier() == kube.ClusterPolicy_BASELINE
+	if !known {
+		r.problems = append(r.problems, fmt.Sprintf("spec.tier: an agent does not know it; %s", r.closed()))
+	}
+	if !understood || !also || !known {
+		tier, d.ingressRules, d.egressRules = kube.ClusterPolicy_ADMIN, denying(d.ingressRules), denying(d.egressRules)
+	}
+	d.pods, d.namespaces = newSelector(pods), newSelector(namespaces)
+	d.ingress, d.egress = len(d.ingressRules) > 0, len(d.egressRules) > 0
+	return tier, d
+}
+
+// subject returns a selector of the pods or namespaces to which a policy applies, without the expressions that are not understood.
+func (r *reader) subject(s *kube.LabelSelector) (known *kube.LabelSelector, understood bool) {
+	if !unknownSelector(s) {
+		return s, true
+	}
+	r.problems = append(r.problems, "spec: the selector of the policy's pods has an operator that an agent does not know; the policy selects all pods "+
+		"that the rest of the selector selects, and "+r.closed())
+	return &kube.LabelSelector{MatchLabels: s.GetMatchLabels(), MatchExpressions: slices.DeleteFunc(slices.Clone(s.GetMatchExpressions()), unknownOperator)}, false
+}
+
+// closed describes the effect on a policy whose pods or tier are not understood.
+func (r *reader) closed() string {
+	if r.cluster {
+		return "only its rules that deny apply, in tier Admin. " + update
+	}
+	return "it allows nothing. " + update
+}
+
+// update is the fix for a part of a later version.
+const update = "Update the agent to the version of contiv-ksr"
+
+func denying(list []*kube.PolicyRule) []*kube.PolicyRule {
+	return slices.DeleteFunc(slices.Clone(list), func(r *kube.PolicyRule) bool { return actionOf(r.GetAction()) != model.Deny })
 }
 
 // rules returns the rules that take effect for the rules of one direction.
@@ -84,8 +137,8 @@ func (r *reader) replace(side string, rule *kube.PolicyRule) *kube.PolicyRule {
 	}
 	note := func(what string, unknown, all int) {
 		if unknown > 0 {
-			r.problems = append(r.problems, fmt.Sprintf("spec.%s[%d]: %d of its %d %s are of a kind that an agent does not know; %s. "+
-				"Update the agent to the version of contiv-ksr", side, rule.GetIndex(), unknown, all, what, effect))
+			r.problems = append(r.problems, fmt.Sprintf("spec.%s[%d]: %d of its %d %s are of a kind that an agent does not know; %s. %s",
+				side, rule.GetIndex(), unknown, all, what, effect, update))
 		}
 	}
 	note("peers", len(rule.GetPeers())-len(peers), len(rule.GetPeers()))
@@ -121,11 +174,13 @@ func unknownNetwork(text string) bool {
 }
 
 func unknownSelector(s *kube.LabelSelector) bool {
-	return slices.ContainsFunc(s.GetMatchExpressions(), func(e *kube.LabelExpression) bool {
-		switch e.GetOperator() {
-		case kube.LabelExpression_IN, kube.LabelExpression_NOT_IN, kube.LabelExpression_EXISTS, kube.LabelExpression_DOES_NOT_EXIST:
-			return false
-		}
-		return true
-	})
+	return slices.ContainsFunc(s.GetMatchExpressions(), unknownOperator)
+}
+
+func unknownOperator(e *kube.LabelExpression) bool {
+	switch e.GetOperator() {
+	case kube.LabelExpression_IN, kube.LabelExpression_NOT_IN, kube.LabelExpression_EXISTS, kube.LabelExpression_DOES_NOT_EXIST:
+		return false
+	}
+	return true
 }

@@ -80,3 +80,51 @@ func TestLaterVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestSubjectOfLaterVersion checks that a policy whose selectors or tier only a later version knows selects more pods and allows nothing; a
+// ClusterNetworkPolicy keeps its rules that deny.
+func TestSubjectOfLaterVersion(t *testing.T) {
+	later := &kubemodel.LabelSelector{MatchLabels: map[string]string{"app": "web"}, MatchExpressions: []*kubemodel.LabelExpression{{Key: "app", Operator: 9}}}
+	blue := &kubemodel.LabelSelector{MatchLabels: map[string]string{"team": "blue"}, MatchExpressions: later.MatchExpressions}
+	all := &kubemodel.LabelSelector{}
+	port := func(n uint32, action kubemodel.PolicyRule_Action) *kubemodel.PolicyRule {
+		return &kubemodel.PolicyRule{Action: action, Ports: []*kubemodel.PolicyPort{{Port: n}}}
+	}
+	rules := []*kubemodel.PolicyRule{port(80, kubemodel.PolicyRule_ALLOW), port(81, kubemodel.PolicyRule_DENY), port(82, 9),
+		{Action: kubemodel.PolicyRule_ALLOW}}
+	for _, tt := range []struct {
+		name    string
+		np      *kubemodel.Policy
+		cnp     *kubemodel.ClusterPolicy
+		probes  string
+		problem string
+	}{
+		{"pods", &kubemodel.Policy{Pods: later, Ingress: true, IngressRules: rules[:1]}, nil, "- a/api a/web tcp 80\n+ a/web a/api tcp 1\n+ a/web world tcp 1", "it allows nothing"},
+		{"cluster pods", nil, &kubemodel.ClusterPolicy{Namespaces: all, Pods: later, IngressRules: rules},
+			"+ a/api a/web tcp 80\n- a/api a/web tcp 81\n- a/api b/web tcp 82\n+ a/web a/api tcp 81", "only its rules that deny apply"},
+		{"cluster namespaces", nil, &kubemodel.ClusterPolicy{Namespaces: blue, Pods: all, Tier: kubemodel.ClusterPolicy_BASELINE, IngressRules: rules},
+			"- a/api b/web tcp 81\n+ a/api a/web tcp 81", "only its rules that deny apply"},
+		{"tier", nil, &kubemodel.ClusterPolicy{Namespaces: all, Pods: all, Tier: 9, IngressRules: rules}, "+ a/web a/api tcp 80\n- a/web a/api tcp 81\n+ a/web a/api tcp 83", "spec.tier: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, problems := matrixCluster(), []string{}
+			if tt.np != nil {
+				tt.np.Namespace, tt.np.Name = "a", "p"
+				c.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "a", Name: "p"}], problems = tt.np, NotUnderstood(tt.np)
+			} else {
+				tt.cnp.Name = "p"
+				c.clusterwide["p"], problems = tt.cnp, NotUnderstoodCluster(tt.cnp)
+			}
+			s, err := c.compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(tt.probes) {
+				c.probe(t, s, strings.TrimSpace(line))
+			}
+			if len(problems) != 1 || !strings.Contains(problems[0], tt.problem) {
+				t.Errorf("problems: %q", problems)
+			}
+		})
+	}
+}
