@@ -295,7 +295,7 @@ func effectiveCluster(p *kube.ClusterPolicy) *kube.ClusterPolicy {
 	return out
 }
 
-// present returns the part of a selector that this version knows, and whether that is all.
+// present returns the part of a selector that this version has, and whether that is all.
 func present(s *kube.LabelSelector) (known *kube.LabelSelector, all bool) {
 	known = &kube.LabelSelector{MatchLabels: s.GetMatchLabels()}
 	for _, e := range s.GetMatchExpressions() {

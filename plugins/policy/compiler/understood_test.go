@@ -81,7 +81,7 @@ func TestLaterVersion(t *testing.T) {
 	}
 }
 
-// TestSubjectOfLaterVersion checks that a policy whose selectors or tier only a later version knows selects more pods and allows nothing; a
+// TestSubjectOfLaterVersion checks that a policy whose selectors or tier only a later version has selects more pods and allows nothing; a
 // ClusterNetworkPolicy keeps its rules that deny.
 func TestSubjectOfLaterVersion(t *testing.T) {
 	later := &kubemodel.LabelSelector{MatchLabels: map[string]string{"app": "web"}, MatchExpressions: []*kubemodel.LabelExpression{{Key: "app", Operator: 9}}}
