@@ -39,7 +39,7 @@ func (o *serviceOptions) register(f *pflag.FlagSet) {
 		"cannot use with a node's address in spec.externalIPs or as the address of a load balancer")
 	f.StringSliceVar(&o.reservedAddresses, "reserved-addresses", nil, "addresses and networks outside of the cluster that a service cannot "+
 		"use in spec.externalIPs or as the address of a load balancer, such as those of DNS servers and registries of images; "+
-		"addresses of the API server and of --etcd-endpoints are reserved in any case")
+		"the endpoints of the service default/kubernetes and the addresses of --etcd-endpoints are reserved in any case")
 }
 
 // healthFlag has the name of kube-proxy's flag.

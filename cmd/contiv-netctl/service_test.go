@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,6 +175,7 @@ func (w *world) services(api *kubeapi.Server) {
 		rep.Sides[1].Back.Outcome != "sent" || rep.Sides[0].There.Left.Dest != rep.Service.Chosen {
 		w.t.Errorf("trace -o json: %v\n%s", err, text)
 	}
+	w.portsInUse()
 	w.pluginTrace()
 	w.sourcesCondition(api)
 	w.want(false, []string{"trace", "a", "203.0.113.9:80"}, "load balancer address",
@@ -183,6 +187,34 @@ func (w *world) services(api *kubeapi.Server) {
 	w.want(false, []string{"trace", "a", "svc/far:81"}, "has no such port; it has 80/TCP")
 	w.want(false, []string{"trace", "a", "svc/nobody"}, "serves no service default/nobody")
 	w.want(false, []string{"ping", "a", "nobody"}, "unknown name", "serves no service")
+}
+
+// portsInUse checks that a probe takes another source port if the pod uses the first one: the pod uses every second one.
+func (w *world) portsInUse() {
+	w.t.Helper()
+	var listeners []net.Listener
+	err := w.a.Do(func() error {
+		for port := firstSourcePort; port < firstSourcePort+sourcePorts; port += 2 {
+			l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+			if errors.Is(err, syscall.EADDRINUSE) {
+				continue // an earlier probe
+			}
+			if err != nil {
+				return err
+			}
+			listeners = append(listeners, l)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for range 4 {
+		w.want(true, []string{"trace", "a", "svc/far"}, "delivered to pod default/c")
+	}
+	for _, l := range listeners {
+		_ = l.Close()
+	}
 }
 
 // sourcesCondition checks that the node's condition shows whether sources are checked.

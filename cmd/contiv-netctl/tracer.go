@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/trace"
@@ -34,11 +35,18 @@ type tracer struct {
 	captures []*diag.Capture
 }
 
-// The source ports of probes are above the range from which Linux takes the ports of connections, so that they are free.
+// The source ports of probes are above the range from which Linux takes the ports of connections, so that they are usually free. Connections of
+// earlier probes hold theirs for a minute.
 const (
 	firstSourcePort = 61000
 	sourcePorts     = 4000
+	portAttempts    = 5
 )
+
+// nextSourcePort returns the source port to try after port.
+func nextSourcePort(port uint16) uint16 {
+	return firstSourcePort + (port-firstSourcePort+1)%sourcePorts
+}
 
 func (t *tracer) run(ctx context.Context) error {
 	t.sourcePort = firstSourcePort + rand.N[uint16](sourcePorts)
@@ -46,8 +54,14 @@ func (t *tracer) run(ctx context.Context) error {
 		return err
 	}
 	t.chooseNodes()
-	if err := t.record(ctx); err != nil {
-		return err
+	for range portAttempts {
+		if err := t.record(ctx); err != nil {
+			return err
+		}
+		if !slices.Contains(t.report.Probe.Errors, syscall.EADDRINUSE.Error()) {
+			break
+		}
+		t.sourcePort = nextSourcePort(t.sourcePort)
 	}
 	t.explain()
 	return t.policies(ctx)
@@ -157,7 +171,7 @@ func (t *tracer) request(node string) diag.TraceRequest {
 // record traces on the nodes while one probe is sent. It continues if a receiver's node cannot record.
 func (t *tracer) record(ctx context.Context) error {
 	recordings := make([]*client.Recording, len(t.nodes))
-	t.captures = make([]*diag.Capture, len(t.nodes))
+	t.captures, t.missing = make([]*diag.Capture, len(t.nodes)), nil
 	var errs []error
 	for i, node := range t.nodes {
 		agent, err := t.cluster.Agent(node)

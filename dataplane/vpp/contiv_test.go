@@ -212,6 +212,7 @@ func TestContivRefusals(t *testing.T) {
 		"no address":      {invalid(endpoint("a", vpp_contiv.Endpoint_POD, "10.1.0.2/32")), "addresses"},
 		"no source":       {invalid(&vpp_contiv.SourceNAT{}), "ipv6_address"},
 		"ports backwards": {invalid(&vpp_contiv.SourceNAT{Ipv4Address: "1.2.3.4", PortLow: 9, PortHigh: 8}), "port_high"},
+		"large port":      {invalid(&vpp_contiv.SourceNAT{Ipv4Address: "1.2.3.4", PortHigh: 70000}), "32768 to 70000 is not a range of ports"},
 		"service 0":       {invalid(contivService(0)), "id"},
 		"two families":    {invalid(contivService(1, "10.1.0.2:80", "[fd00::1]:80")), "family"},
 		"twice":           {invalid(contivService(1, "10.1.0.2:80", "10.1.0.2:80 masquerade")), "twice"},

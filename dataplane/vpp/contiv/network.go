@@ -1,6 +1,7 @@
 package contiv
 
 import (
+	"cmp"
 	"net/netip"
 
 	"go.fd.io/govpp/api"
@@ -110,27 +111,21 @@ func validateSourceNAT(v *vpp_contiv.SourceNAT) error {
 		f.Add("ipv6_address", "%q is not an IPv6 address", v.Ipv6Address)
 	}
 	low, high := sourceNATPorts(v)
-	if v.PortLow > 65535 || v.PortHigh > 65535 || low > high {
+	if low > high || high > 65535 {
 		f.Add("port_high", "%d to %d is not a range of ports", low, high)
 	}
 	return f.Err()
 }
 
 // sourceNATPorts returns the port range, with the defaults in place of zeros.
-func sourceNATPorts(v *vpp_contiv.SourceNAT) (low, high uint16) {
-	low, high = uint16(v.PortLow), uint16(v.PortHigh)
-	if low == 0 {
-		low = 32768
-	}
-	if high == 0 {
-		high = 65535
-	}
-	return low, high
+func sourceNATPorts(v *vpp_contiv.SourceNAT) (low, high uint32) {
+	return cmp.Or(v.PortLow, 32768), cmp.Or(v.PortHigh, 65535)
 }
 
 func sourceNATRequest(v *vpp_contiv.SourceNAT, add bool) *contiv.ContivSnatAddDel {
 	req := &contiv.ContivSnatAddDel{IsAdd: add, ID: v.Id, Name: contivName(v.Name)}
-	req.PortLow, req.PortHigh = sourceNATPorts(v)
+	low, high := sourceNATPorts(v)
+	req.PortLow, req.PortHigh = uint16(low), uint16(high)
 	if a := kit.Addr(v.Ipv4Address); a.Is4() {
 		req.IP4 = ip_types.IP4Address(a.As4())
 	}
