@@ -83,9 +83,9 @@ func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(context.Background(), log)
-	cfg := conn.Config{Socket: g.socket, Require: Messages()}
-	if g.fake != nil {
-		cfg.RequestTimeout = cmp.Or(g.wait, 20*time.Second)
+	cfg := conn.Config{Socket: g.socket, Require: Messages(), RequestTimeout: cmp.Or(g.wait, 20*time.Second)}
+	if g.fake == nil { // on a busy machine VPP may take seconds to create an af_packet interface
+		cfg.HealthTimeout = 20 * time.Second
 	}
 	c := conn.New(cfg, log)
 	c.Start(jobs)

@@ -43,7 +43,8 @@ func start(t *testing.T, v *vpptest.VPP, cfg Config) *agent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(context.Background(), log)
-	c := conn.New(conn.Config{Socket: v.Socket(), Require: vpp.Messages()}, log)
+	// On a busy machine VPP may take seconds to create an af_packet interface.
+	c := conn.New(conn.Config{Socket: v.Socket(), Require: vpp.Messages(), RequestTimeout: 20 * time.Second, HealthTimeout: 20 * time.Second}, log)
 	c.Start(jobs)
 	a := &agent{t: t, conn: c, idx: iface.NewIndex(), pool: New(c, cfg)}
 	lane := c.Lane()
