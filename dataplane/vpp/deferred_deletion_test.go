@@ -2,6 +2,7 @@ package vpp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -95,6 +96,31 @@ func TestDeferredDeletion(t *testing.T) {
 	emptied(t, a, deps.Interfaces.DeletionQueue)
 	a.mustNotWrite("again", other)
 	a.commit(txn.Update, deletions(t, other)...)
+	emptied(t, a, deps.Interfaces.DeletionQueue)
+	if after := vppState(t, a); after != before {
+		t.Errorf("VPP is not as before:\n%s", diffText(before, after))
+	}
+}
+
+// TestFullDeletionQueue: when more TAPs are deleted than the queue takes, VPP deletes the others at once: each holds packet buffers that running pods need.
+func TestFullDeletionQueue(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{Vhostshim: true, Buffers: 32768})
+	deps := Deps{}
+	a := newAgentWith(t, &target{socket: v.Socket(), real: v}, func(c *conn.Conn) Deps {
+		deps.Interfaces.DeletionQueue = iface.NewDeletionQueue(c, nil, slog.New(slog.DiscardHandler))
+		return deps
+	})
+	a.resync()
+	before := vppState(t, a)
+	var taps values
+	for i := range 50 {
+		taps = append(taps, tap(fmt.Sprintf("tap-%d", i)))
+	}
+	a.resync(taps...)
+	a.commit(txn.Update, deletions(t, taps)...)
+	if n := waitingInVPP(a); n == 0 || n > 32 {
+		t.Errorf("%d interfaces wait, want at most 32", n)
+	}
 	emptied(t, a, deps.Interfaces.DeletionQueue)
 	if after := vppState(t, a); after != before {
 		t.Errorf("VPP is not as before:\n%s", diffText(before, after))

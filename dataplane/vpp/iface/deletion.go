@@ -33,6 +33,7 @@ const (
 	// limits deleted pods would hold the buffers that running pods need.
 	deletionLongest = 5 * time.Second // the longest wait
 	deletionMax     = 16              // number of interfaces that may wait; with more, the oldest is deleted immediately
+	deletionFull    = 32              // with so many, an interface is deleted with its value: pods may come and go faster than this queue deletes
 )
 
 // DeletionQueue deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40 ms,
@@ -51,6 +52,7 @@ type DeletionQueue struct {
 	mu      sync.Mutex
 	session uint64 // for which items are valid
 	items   []deletion
+	coming  int       // interfaces that have been admitted and not been added yet
 	current deletion  // the item that is being deleted
 	added   time.Time // time of the last addition
 }
@@ -98,9 +100,29 @@ func (t *DeletionQueue) Waiting() int {
 	return len(t.items)
 }
 
+// admit reports whether the queue takes one more interface; add or reject must follow.
+func (t *DeletionQueue) admit() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.items)+t.coming >= deletionFull {
+		return false
+	}
+	t.coming++
+	return true
+}
+
+// reject takes back an admission.
+func (t *DeletionQueue) reject() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.coming--
+}
+
+// add adds an interface that was admitted.
 func (t *DeletionQueue) add(i deletion) {
 	i.since = time.Now()
 	t.mu.Lock()
+	t.coming--
 	t.items = append(t.items, i)
 	t.added = i.since
 	t.mu.Unlock()
@@ -154,13 +176,13 @@ func isGone(err error) bool {
 }
 
 // deferDeletion takes the interface down, removes what other interfaces may need (its addresses, its tables) and marks it. It returns false
-// for interface types that are fast to delete.
+// for interface types that are fast to delete, and if the queue is full.
 func (k *Descriptors) deferDeletion(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
 	if k.deps.DeletionQueue == nil {
 		return false
 	}
 	item := deletion{name: e.name, index: e.Index, tap: e.kind == vpp_interfaces.Interface_TAP, dev: e.hostDev, moved: e.moved}
-	if !item.tap && e.kind != vpp_interfaces.Interface_AF_PACKET {
+	if !item.tap && e.kind != vpp_interfaces.Interface_AF_PACKET || !k.deps.DeletionQueue.admit() {
 		return false
 	}
 	index := interface_types.InterfaceIndex(e.Index)
@@ -177,6 +199,8 @@ func (k *Descriptors) deferDeletion(e *ifEntry, v *vpp_interfaces.Interface, don
 	all := kit.Join(len(reqs), func(err error) {
 		if err == nil {
 			k.deps.DeletionQueue.add(item)
+		} else {
+			k.deps.DeletionQueue.reject()
 		}
 		done(err)
 	})

@@ -47,6 +47,7 @@ func TestDeletedTagPrefix(t *testing.T) {
 // TestDeletionDuringAdopt: an interface that is added while the queue reads VPP's interfaces stays in the queue, once.
 func TestDeletionDuringAdopt(t *testing.T) {
 	q := NewDeletionQueue(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)), nil, slog.New(slog.DiscardHandler))
+	q.coming = 3
 	q.add(deletion{name: "of an earlier VPP", index: 1})
 	start := time.Now()
 	q.add(deletion{name: "after the dump", index: 2})
@@ -59,5 +60,29 @@ func TestDeletionDuringAdopt(t *testing.T) {
 	slices.Sort(names)
 	if want := []string{"after the dump", "in the dump", "of an earlier agent"}; !slices.Equal(names, want) || q.session != 7 {
 		t.Errorf("session %d, queue %q, want %q", q.session, names, want)
+	}
+}
+
+// TestDeletionQueueIsFull: the queue admits a limited number of interfaces, including those whose requests are in flight.
+func TestDeletionQueueIsFull(t *testing.T) {
+	q := NewDeletionQueue(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)), nil, slog.New(slog.DiscardHandler))
+	for i := range deletionFull {
+		if !q.admit() {
+			t.Fatalf("not admitted with %d", i)
+		}
+		if i%2 == 0 {
+			q.add(deletion{index: uint32(i)})
+		}
+	}
+	if q.admit() {
+		t.Error("admitted more")
+	}
+	q.reject()
+	if !q.admit() || q.admit() {
+		t.Error("a rejected one does not make room for one other")
+	}
+	q.begin(1, time.Now().Add(time.Hour), nil)
+	if n := deletionFull - deletionFull/2; q.coming != n {
+		t.Errorf("%d are coming, want %d", q.coming, n)
 	}
 }
