@@ -68,6 +68,21 @@ func endpointID(name string) model.EndpointID {
 	return model.EndpointID{Namespace: ns, Name: pod}
 }
 
+// probes compiles the cluster and checks one probe per line.
+func (c *cluster) probes(t *testing.T, lines string) *verdict.State {
+	t.Helper()
+	s, err := c.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(lines) {
+		if line = strings.TrimSpace(line); line != "" {
+			c.probe(t, s, line)
+		}
+	}
+	return s
+}
+
 // probe parses "+ a/api a/web tcp 80" and checks the connection: "+" means allowed, "-" denied. Names may end in "6" for the IPv6 address.
 func (c *cluster) probe(t *testing.T, s *verdict.State, line string) {
 	t.Helper()
@@ -142,15 +157,7 @@ func TestMatrix(t *testing.T) {
 				}
 				c.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "a", Name: np.Name}] = kube.ConvertPolicy(np)
 			}
-			s, err := c.compile()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(test.probes) {
-				if strings.TrimSpace(line) != "" {
-					c.probe(t, s, strings.TrimSpace(line))
-				}
-			}
+			c.probes(t, test.probes)
 		})
 	}
 }

@@ -56,13 +56,7 @@ func TestManyNamedPorts(t *testing.T) {
 			} else {
 				c.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "a", Name: "p"}] = np
 			}
-			s, err := c.compile()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(tt.probes) {
-				c.probe(t, s, strings.TrimSpace(line))
-			}
+			s := c.probes(t, tt.probes)
 			if len(s.Sets) > 2*kubemodel.MaxNamedRules {
 				t.Errorf("%d sets", len(s.Sets))
 			}

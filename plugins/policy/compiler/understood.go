@@ -9,8 +9,8 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// contiv-ksr of another version may store a policy with fields or values that this agent does not know, or with more rules than this agent
-// allows. A peer whose only field is not known looks empty. Such parts fail closed, with the same results as if this agent had converted the
+// contiv-ksr of another version may store a policy with fields or values that this agent does not have, or with more rules than this agent
+// allows. A peer with only such a field looks empty. Such parts fail closed, with the same results as if this agent had converted the
 // policy itself (internal/kube).
 
 // reader replaces the rules that this version does not understand. It reads those of ingress first.
@@ -54,7 +54,7 @@ func (r *reader) clusterPolicy(p *kube.ClusterPolicy) (kube.ClusterPolicy_Tier, 
 	namespaces, also := r.subject(p.GetNamespaces())
 	tier, known := p.GetTier(), p.GetTier() == kube.ClusterPolicy_ADMIN || p.GetTier() == kube.ClusterPolicy_BASELINE
 	if !known {
-		r.problems = append(r.problems, fmt.Sprintf("spec.tier: an agent does not know it; %s", r.closed()))
+		r.problems = append(r.problems, fmt.Sprintf("spec.tier: an agent does not support it; %s", r.closed()))
 	}
 	if !understood || !also || !known {
 		tier, d.ingressRules, d.egressRules = kube.ClusterPolicy_ADMIN, denying(d.ingressRules), denying(d.egressRules)
@@ -69,7 +69,7 @@ func (r *reader) subject(s *kube.LabelSelector) (known *kube.LabelSelector, unde
 	if !unknownSelector(s) {
 		return s, true
 	}
-	r.problems = append(r.problems, "spec: the selector of the policy's pods has an operator that an agent does not know; the policy selects all pods "+
+	r.problems = append(r.problems, "spec: the selector of the policy's pods has an operator that an agent does not support; the policy selects all pods "+
 		"that the rest of the selector selects, and "+r.closed())
 	return &kube.LabelSelector{MatchLabels: s.GetMatchLabels(), MatchExpressions: slices.DeleteFunc(slices.Clone(s.GetMatchExpressions()), unknownOperator)}, false
 }
@@ -137,7 +137,7 @@ func (r *reader) replace(side string, rule *kube.PolicyRule) *kube.PolicyRule {
 	}
 	note := func(what string, unknown, all int) {
 		if unknown > 0 {
-			r.problems = append(r.problems, fmt.Sprintf("spec.%s[%d]: %d of its %d %s are of a kind that an agent does not know; %s. %s",
+			r.problems = append(r.problems, fmt.Sprintf("spec.%s[%d]: %d of its %d %s are of a kind that an agent does not support; %s. %s",
 				side, rule.GetIndex(), unknown, all, what, effect, update))
 		}
 	}
@@ -157,7 +157,7 @@ func unknownPort(p *kube.PolicyPort) bool {
 	return !known
 }
 
-// unknownPeer reports whether this version does not understand a peer. An empty selector selects everything; an absent one is none.
+// unknownPeer reports whether this version does not understand a peer. An empty selector selects everything; a peer without selectors selects nothing.
 func unknownPeer(p *kube.PolicyPeer) bool {
 	switch {
 	case p.GetIpBlock() != nil:

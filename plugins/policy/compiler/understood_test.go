@@ -66,13 +66,7 @@ func TestLaterVersion(t *testing.T) {
 			} else {
 				c.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "a", Name: "p"}] = np
 			}
-			s, err := c.compile()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(tt.probes) {
-				c.probe(t, s, strings.TrimSpace(line))
-			}
+			c.probes(t, tt.probes)
 			text := strings.Join(problems, "\n")
 			if (text == "") != (tt.problems == "") || !strings.Contains(text, tt.problems) || text != "" && !strings.HasPrefix(text, "spec.ingress[3]: ") {
 				t.Errorf("problems: %q", text)
@@ -115,13 +109,7 @@ func TestSubjectOfLaterVersion(t *testing.T) {
 				tt.cnp.Name = "p"
 				c.clusterwide["p"], problems = tt.cnp, NotUnderstoodCluster(tt.cnp)
 			}
-			s, err := c.compile()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(tt.probes) {
-				c.probe(t, s, strings.TrimSpace(line))
-			}
+			c.probes(t, tt.probes)
 			if len(problems) != 1 || !strings.Contains(problems[0], tt.problem) {
 				t.Errorf("problems: %q", problems)
 			}

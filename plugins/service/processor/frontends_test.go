@@ -126,95 +126,109 @@ func nodePort(s *model.Service, port uint32) *model.Service {
 	return s
 }
 
+// ownerCase says which service owns each frontend; an empty name means that none does.
+type ownerCase struct {
+	name     string
+	services []*model.Service
+	want     map[string]string
+}
+
+// check adds the services, the endpoints of the API server and the node's address in several orders.
+func (c ownerCase) check(t *testing.T) {
+	for seed := range uint64(6) {
+		p, e, reported := frontends(t, Config{
+			ReservedNetworks:  []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/16")},
+			ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}},
+			ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.53/32")},
+			Etcd:              []netip.AddrPort{netip.MustParseAddrPort("203.0.113.79:2379"), netip.MustParseAddrPort("192.168.0.1:2379")},
+		})
+		api := slice("kubernetes", "kubernetes", false, tcp("https", 6443), ep{addr: "172.16.0.1", cond: ready})
+		api.Namespace = "default"
+		api2 := slice("k2", "kubernetes", false, tcp("https", 6444), ep{addr: "192.168.0.2", cond: ready})
+		api2.Namespace = "default"
+		steps := []func(){
+			func() { must(t)(p.UpdateSlice(nil, api)) }, func() { must(t)(p.UpdateSlice(nil, api2)) },
+			func() { must(t)(p.SetNode(thisNode, []netip.Addr{netip.MustParseAddr("192.168.0.1")})) },
+		}
+		for _, s := range c.services {
+			steps = append(steps, func() { must(t)(p.UpdateService(s)) })
+		}
+		r := rand.New(rand.NewPCG(seed, 7))
+		r.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		for _, step := range steps {
+			step()
+		}
+		got := map[string]string{}
+		for f, owner := range e.owner {
+			got[f.String()] = owner.Name
+		}
+		for f, owner := range c.want {
+			if got[f] != owner {
+				t.Errorf("%s is served for %q, want %q\n%s", f, got[f], owner, e)
+			}
+		}
+		if lost := p.Lost(); (lost > 0) != (len(reported) > 0) {
+			t.Errorf("%d frontends lost, problems %v", lost, reported)
+		}
+	}
+}
+
 // TestOwner checks which service owns a frontend that several services name, in any order of arrival.
 func TestOwner(t *testing.T) {
-	type want map[string]string // owner of a frontend; empty: nothing
-	for _, c := range []struct {
-		name     string
-		services []*model.Service
-		want     want
-	}{
+	for _, c := range []ownerCase{
 		{
 			name: "an external address does not take over a cluster IP, however old",
 			services: []*model.Service{external(made("attacker", 1, "10.96.0.99", 53), "10.96.0.10"),
 				made("dns", 100, "10.96.0.10", 53)},
-			want: want{"10.96.0.10:53/TCP": "dns", "10.96.0.99:53/TCP": "attacker"},
+			want: map[string]string{"10.96.0.10:53/TCP": "dns", "10.96.0.99:53/TCP": "attacker"},
 		},
 		{
 			name: "nor a port that the service with the cluster IP does not have",
 			services: []*model.Service{external(made("attacker", 1, "10.96.0.99", 8080), "10.96.0.10"),
 				made("dns", 100, "10.96.0.10", 53)},
-			want: want{"10.96.0.10:53/TCP": "dns", "10.96.0.10:8080/TCP": ""},
+			want: map[string]string{"10.96.0.10:53/TCP": "dns", "10.96.0.10:8080/TCP": ""},
 		},
 		{
 			name: "the older one of two external addresses",
 			services: []*model.Service{external(made("a", 5, "10.96.0.1", 80), "203.0.113.1"),
 				external(made("b", 4, "10.96.0.2", 80), "203.0.113.1")},
-			want: want{"203.0.113.1:80/TCP": "b"},
+			want: map[string]string{"203.0.113.1:80/TCP": "b"},
 		},
 		{
 			name: "what is not the same port is no conflict",
 			services: []*model.Service{external(made("a", 5, "10.96.0.1", 80, 81), "203.0.113.1"),
 				external(made("b", 4, "10.96.0.2", 80), "203.0.113.1")},
-			want: want{"203.0.113.1:80/TCP": "b", "203.0.113.1:81/TCP": "a"},
+			want: map[string]string{"203.0.113.1:80/TCP": "b", "203.0.113.1:81/TCP": "a"},
 		},
 		{
 			name: "of one age: by UID",
 			services: []*model.Service{external(made("y", 5, "10.96.0.1", 80), "203.0.113.1"),
 				external(made("x", 5, "10.96.0.2", 80), "203.0.113.1")},
-			want: want{"203.0.113.1:80/TCP": "x"},
+			want: map[string]string{"203.0.113.1:80/TCP": "x"},
 		},
 		{
 			name: "of unknown age: the last one",
 			services: []*model.Service{external(made("a", 0, "10.96.0.1", 80), "203.0.113.1"),
 				external(made("b", 9, "10.96.0.2", 80), "203.0.113.1")},
-			want: want{"203.0.113.1:80/TCP": "b"},
+			want: map[string]string{"203.0.113.1:80/TCP": "b"},
 		},
 		{
 			name: "a node port is the service's that it was given to, at this node and at others",
 			services: []*model.Service{external(made("attacker", 1, "10.96.0.1", 30080), "192.168.0.1", "192.168.0.2"),
 				nodePort(made("victim", 9, "10.96.0.2", 80), 30080)},
-			want: want{"192.168.0.1:30080/TCP": "victim", "192.168.0.2:30080/TCP": ""},
+			want: map[string]string{"192.168.0.1:30080/TCP": "victim", "192.168.0.2:30080/TCP": ""},
 		},
 		{
 			name: "a node port of IPv4 is not one of IPv6",
 			services: []*model.Service{external(made("a", 1, "fd96::1", 30080), "fd07::1"),
 				nodePort(made("b", 9, "10.96.0.2", 80), 30080)},
-			want: want{"192.168.0.1:30080/TCP": "b", "[fd07::1]:30080/TCP": "a"},
+			want: map[string]string{"192.168.0.1:30080/TCP": "b", "[fd07::1]:30080/TCP": "a"},
 		},
 		{
 			name: "its own external address beside its own node port",
 			services: []*model.Service{external(nodePort(made("a", 1, "10.96.0.1", 80, 30080), 30080), "192.168.0.1",
 				"192.168.0.2", "10.96.0.1")},
-			want: want{"192.168.0.1:30080/TCP": "a", "192.168.0.2:30080/TCP": "a", "192.168.0.1:80/TCP": "a", "10.96.0.1:80/TCP": "a"},
-		},
-		{
-			name: "a node's address may be an external one, but not for ports that nodes need",
-			services: []*model.Service{external(made("ingress", 1, "10.96.0.1", 80, 10250, 6444), "192.168.0.1", "192.168.0.2",
-				"203.0.113.1")},
-			want: want{"192.168.0.1:80/TCP": "ingress", "192.168.0.2:80/TCP": "ingress", "192.168.0.1:10250/TCP": "",
-				"192.168.0.2:10250/TCP": "", "203.0.113.1:10250/TCP": "ingress", "192.168.0.2:6444/TCP": "", "192.168.0.1:6444/TCP": "ingress"},
-		},
-		{
-			name:     "an API server that is no node: not at any port",
-			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80, 6443), "172.16.0.1", "172.16.0.2")},
-			want:     want{"172.16.0.1:80/TCP": "", "172.16.0.1:6443/TCP": "", "172.16.0.2:80/TCP": "a"},
-		},
-		{
-			name:     "etcd: at another machine not at any port, at a node not at etcd's port",
-			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80, 2379), "203.0.113.79", "192.168.0.1", "203.0.113.80")},
-			want: want{"203.0.113.79:80/TCP": "", "203.0.113.79:2379/TCP": "", "203.0.113.80:2379/TCP": "a",
-				"192.168.0.1:80/TCP": "a", "192.168.0.1:2379/TCP": ""},
-		},
-		{
-			name:     "addresses that the operator has reserved",
-			services: []*model.Service{external(made("a", 1, "10.96.0.1", 53), "198.51.100.53", "198.51.100.54")},
-			want:     want{"198.51.100.53:53/TCP": "", "198.51.100.54:53/TCP": "a"},
-		},
-		{
-			name:     "networks of pods",
-			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80), "10.1.7.7", "fd01::7")},
-			want:     want{"10.1.7.7:80/TCP": ""},
+			want: map[string]string{"192.168.0.1:30080/TCP": "a", "192.168.0.2:30080/TCP": "a", "192.168.0.1:80/TCP": "a", "10.96.0.1:80/TCP": "a"},
 		},
 		{
 			name: "load balancers' addresses are external ones",
@@ -222,47 +236,46 @@ func TestOwner(t *testing.T) {
 				ClusterIps: []string{"10.96.0.1"}, Ports: []*model.ServicePort{{Name: "p", Port: 80}},
 				Ingress: []*model.Ingress{{Ip: "203.0.113.1"}, {Ip: "10.96.0.2"}}},
 				made("b", 9, "10.96.0.2", 80), external(made("c", 4, "10.96.0.3", 80), "203.0.113.1")},
-			want: want{"203.0.113.1:80/TCP": "lb", "10.96.0.2:80/TCP": "b"},
+			want: map[string]string{"203.0.113.1:80/TCP": "lb", "10.96.0.2:80/TCP": "b"},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(6) {
-				p, e, reported := frontends(t, Config{
-					ReservedNetworks:  []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/16")},
-					ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}},
-					ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.53/32")},
-					Etcd:              []netip.AddrPort{netip.MustParseAddrPort("203.0.113.79:2379"), netip.MustParseAddrPort("192.168.0.1:2379")},
-				})
-				api := slice("kubernetes", "kubernetes", false, tcp("https", 6443), ep{addr: "172.16.0.1", cond: ready})
-				api.Namespace = "default"
-				api2 := slice("k2", "kubernetes", false, tcp("https", 6444), ep{addr: "192.168.0.2", cond: ready})
-				api2.Namespace = "default"
-				steps := []func(){
-					func() { must(t)(p.UpdateSlice(nil, api)) }, func() { must(t)(p.UpdateSlice(nil, api2)) },
-					func() { must(t)(p.SetNode(thisNode, []netip.Addr{netip.MustParseAddr("192.168.0.1")})) },
-				}
-				for _, s := range c.services {
-					steps = append(steps, func() { must(t)(p.UpdateService(s)) })
-				}
-				r := rand.New(rand.NewPCG(seed, 7))
-				r.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
-				for _, step := range steps {
-					step()
-				}
-				got := map[string]string{}
-				for f, owner := range e.owner {
-					got[f.String()] = owner.Name
-				}
-				for f, owner := range c.want {
-					if got[f] != owner {
-						t.Errorf("%s is served for %q, want %q\n%s", f, got[f], owner, e)
-					}
-				}
-				if lost := p.Lost(); (lost > 0) != (len(reported) > 0) {
-					t.Errorf("%d frontends lost, problems %v", lost, reported)
-				}
-			}
-		})
+		t.Run(c.name, c.check)
+	}
+}
+
+// TestReserved checks which external addresses and ports no service may have.
+func TestReserved(t *testing.T) {
+	for _, c := range []ownerCase{
+		{
+			name: "a node's address may be an external one, but not for ports that nodes need",
+			services: []*model.Service{external(made("ingress", 1, "10.96.0.1", 80, 10250, 6444), "192.168.0.1", "192.168.0.2",
+				"203.0.113.1")},
+			want: map[string]string{"192.168.0.1:80/TCP": "ingress", "192.168.0.2:80/TCP": "ingress", "192.168.0.1:10250/TCP": "",
+				"192.168.0.2:10250/TCP": "", "203.0.113.1:10250/TCP": "ingress", "192.168.0.2:6444/TCP": "", "192.168.0.1:6444/TCP": "ingress"},
+		},
+		{
+			name:     "an API server that is no node: not at any port",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80, 6443), "172.16.0.1", "172.16.0.2")},
+			want:     map[string]string{"172.16.0.1:80/TCP": "", "172.16.0.1:6443/TCP": "", "172.16.0.2:80/TCP": "a"},
+		},
+		{
+			name:     "etcd: at another machine not at any port, at a node not at etcd's port",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80, 2379), "203.0.113.79", "192.168.0.1", "203.0.113.80")},
+			want: map[string]string{"203.0.113.79:80/TCP": "", "203.0.113.79:2379/TCP": "", "203.0.113.80:2379/TCP": "a",
+				"192.168.0.1:80/TCP": "a", "192.168.0.1:2379/TCP": ""},
+		},
+		{
+			name:     "addresses that the operator has reserved",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 53), "198.51.100.53", "198.51.100.54")},
+			want:     map[string]string{"198.51.100.53:53/TCP": "", "198.51.100.54:53/TCP": "a"},
+		},
+		{
+			name:     "networks of pods",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80), "10.1.7.7", "fd01::7")},
+			want:     map[string]string{"10.1.7.7:80/TCP": ""},
+		},
+	} {
+		t.Run(c.name, c.check)
 	}
 }
 
