@@ -176,7 +176,7 @@ func family(v6 bool) string {
 }
 
 // id names an object of the plugin by a hash of what it is, so that a restarted agent finds it again. Users choose the names of services
-// and ports, so the hash must be one for which no second input can be computed a second input: the set of one service would replace that of another.
+// and ports, so it must be a hash for which a second input cannot be computed: otherwise the set of one service could replace that of another.
 func id(parts ...string) uint64 {
 	var buf [256]byte
 	b := buf[:0]
